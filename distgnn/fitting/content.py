@@ -35,10 +35,7 @@ def content_of_graph(graph: GraphData) -> str:
 
 
 def content_of_source(source: str, data_root: str | Path | None, seed: int) -> str:
-    """The hash of what `load_graph` reads for this text.
-
-    Raises: InputError for files that cannot be read.
-    """
+    """The hash of what `load_graph` reads for this text. Raises: InputError for files that cannot be read."""
     if source.partition(":")[0] in GENERATORS and ":" in source:
         return _text_hash(["generated", source, seed])
     root = Path(data_root) if data_root is not None else default_data_root()

@@ -52,10 +52,7 @@ class Keywords:
 
 
 def read_keywords(model: Any, options: Mapping[str, Any]) -> Keywords:
-    """Settings and objects from a model and keywords.
-
-    Raises: InputError for a name that there is not, with the nearest one.
-    """
+    """Settings and objects from a model and keywords. Raises: InputError for a name that is none, with the nearest."""
     default = Settings()
     groups = {name: {one.name for one in fields(getattr(default, name))} for name in SECTION_OF}
     known = [*dict.fromkeys(name for names in groups.values() for name in names if name not in ELSEWHERE)]

@@ -79,9 +79,7 @@ class LivePlot(Callback):
     def show(self, records: Sequence[dict[str, Any]], last: bool = False) -> None:
         """Draw the records of metrics.jsonl, unless that was done a moment ago; `last`: in any case."""
         notebook, began = _in_notebook(), time.monotonic()
-        if not records or (self.file is None and not notebook) or (began < self._next and not last):
-            return
-        if len(records) == self._shown:
+        if len(records) == self._shown or (self.file is None and not notebook) or (began < self._next and not last):
             return
         self._shown = len(records)
         figure = draw(records)

@@ -24,10 +24,7 @@ COLUMNS = ("edge_weight", "edge_attr", "edge_type", "node_type", "batch")  # col
 
 
 def adapt(model: nn.Module) -> nn.Module:
-    """The module, to be called with (graph, feats) from now on; its parameters keep their names.
-
-    Raises: InputError for a forward whose arguments are not known.
-    """
+    """The module, to be called with (graph, feats) from now on; its parameters keep their names. Raises: InputError."""
     names = arguments_of(model)
     if names != ["graph", "feats"]:
         model.forward = _Adapted(model.forward, names)

@@ -45,10 +45,7 @@ class EpochPrices:
 
 
 def read_prices(path: str | Path) -> EpochPrices:
-    """Prices from a file of `distgnn calibrate --prices`.
-
-    Raises: InputError that names the file and what is wrong with it.
-    """
+    """Prices from a file of `distgnn calibrate --prices`. Raises: InputError that names the file and its fault."""
     try:
         found = json.loads(read_text(path))
     except OSError as error:

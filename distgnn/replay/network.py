@@ -76,11 +76,9 @@ class Network:
         return self
 
     def node_of(self, rank: int) -> int:
-        """The node of a rank."""
         return rank // self.ranks_per_node
 
     def switch_of(self, rank: int) -> int:
-        """The switch above a rank's node."""
         return self.node_of(rank) // self.nodes_per_switch if self.nodes_per_switch else 0
 
     def latency_between(self, one: int, other: int) -> float:

@@ -67,10 +67,7 @@ def main(folder: str, rank: int, out: Path) -> None:
 
 
 class MeasuredPart:
-    """A part among stand-ins that has trained until its epochs repeat themselves.
-
-    Args: answers: what others tell it of their bins.
-    """
+    """A part among stand-ins that has trained until its epochs repeat; `answers`: what others tell it of their bins."""
 
     def __init__(self, folder: str, rank: int, num_ranks: int, settings: Settings, answers: list[Any]):
         import torch
@@ -117,8 +114,7 @@ class MeasuredPart:
             peaks.append(peak_rss_bytes())
 
     def recording(self) -> "Recording":
-        """The typical epochs of a cycle; the first cycle waits for what was sent before the recording: it is left
-        out."""
+        """The typical epochs of a cycle, without the first: it waits for what was sent before the recording."""
         from distgnn.config import num_threads
         from distgnn.replay.recording import Recording, typical
         from distgnn.system.sizes import peak_rss_bytes

@@ -85,10 +85,7 @@ class TorchOptimizer:
 def make_optimizer(
     config: TrainConfig, parameters: list[nn.Parameter], optimizer: Any, make_scheduler: Any
 ) -> OwnOptimizer | TorchOptimizer:
-    """The trainer's optimiser: the program's own that `config` names where `optimizer` is None.
-
-    Raises: InputError for what is no optimiser or scheduler, or cannot be used by the trainer.
-    """
+    """The trainer's optimiser; None: the program's own that `config` names. Raises: InputError for what is none."""
     if make_scheduler is not None:
         if optimizer is None:
             raise InputError("scheduler needs a torch optimiser: give optimizer=torch.optim.Adam, for example")

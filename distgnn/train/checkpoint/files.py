@@ -127,10 +127,7 @@ def remove(path: Path) -> None:
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """checkpoint.json, checked.
-
-    Raises: RunError naming the file and what is wrong with it.
-    """
+    """checkpoint.json, checked. Raises: RunError naming the file and what is wrong with it."""
     file = path / STATE
     try:
         if file.stat().st_size > MOST_STATE_BYTES:
@@ -158,10 +155,7 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 def read_file(path: Path, state: dict[str, Any], name: str) -> bytes | None:
-    """The bytes of one file of a checkpoint; None where it has none of this name.
-
-    Raises: RunError where size or checksum are not what was written.
-    """
+    """The bytes of one file of a checkpoint; None where it has none. Raises: RunError where they are not as written."""
     entry = state["files"].get(name)
     if entry is None:
         return None

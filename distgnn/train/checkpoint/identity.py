@@ -28,9 +28,8 @@ OF_RANKS = ("feat_norm", "columns")
 def run_settings(config: TrainConfig, metric: str, describe: dict[str, Any], graph: Any) -> dict[str, object]:
     """Settings that a resumed run must have, flat: {"train.lr": 0.01, "model.hidden_feats": 256, …}."""
     train = {name: value for name, value in config.as_dict().items() if name not in FREE_TRAIN}
-    unused = {"clip_grad": not config.clip_grad, "task": config.task == "node"}
-    unused |= {"optimizer": config.optimizer == "adam", "correct_and_smooth": not config.correct_and_smooth}
-    unused |= {"label_smoothing": not config.label_smoothing}
+    unused = {"task": config.task == "node", "optimizer": config.optimizer == "adam"}
+    unused |= {name: not getattr(config, name) for name in ("clip_grad", "correct_and_smooth", "label_smoothing")}
     unused |= dict.fromkeys(("kfac_every", "kfac_damping"), config.optimizer != "kfac")
     unused |= dict.fromkeys(("negatives", "num_negatives"), config.task != "link")
     unused |= dict.fromkeys(("batch", "history", "strata"), not config.num_batches)

@@ -21,10 +21,7 @@ COLUMNS = ("epoch", "loss", "seconds", "wait_seconds", "sent_bytes")
 
 
 def make_loggers(trainer: Any) -> Callbacks:
-    """The loggers that the settings name. They write on rank 0: other ranks have none.
-
-    Notes: `on_epoch` takes the place of the console.
-    """
+    """The loggers that the settings name, on rank 0, where they write; `on_epoch` takes the place of the console."""
     if trainer.graph.rank > 0:
         return Callbacks()
     folder = Path(trainer.config.run_dir or "")

@@ -47,10 +47,7 @@ class TrainResult:
 
 
 def over_ranks(comm: Any, epoch: int, mine: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    """One record from each rank's numbers (sums, maxima and means), and the signal that a rank received (or 0).
-
-    Collective: yes.
-    """
+    """One record from each rank's numbers (sums, maxima and means), and a received signal (or 0). Collective: yes."""
     ranks = comm.allgather(mine)
     every = {name: [rank[name] for rank in ranks] for name in mine}
     # Seconds waited for each exchange of the step; 0 where a rank did not wait
@@ -83,9 +80,8 @@ def summarize(
 ) -> dict[str, Any]:
     """What summary.json says of a run. Collective: yes.
 
-    Args:
-        best: the record of the best evaluation.
-        sent_to: bytes that this rank sent to each rank, int64 [ranks], for each epoch of this process.
+    Args: best: the record of the best evaluation; sent_to: bytes that this rank sent to each rank, int64 [ranks], for
+        each epoch of this process.
     """
     timed = records[1:] or records
     sent = sent_to[1:] or sent_to or [np.zeros(comm.size)]  # the first epoch also sends what is kept from then on

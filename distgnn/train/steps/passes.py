@@ -60,9 +60,7 @@ class Passes:
 
     def graphs(self, epoch: int, done: int = 0) -> Iterator[tuple[str, Any]]:
         """What each step of an epoch is on, after the `done` first ones, and its name in a phase; `graph.step` is set.
-
-        Collective: yes.
-        """
+        Collective: yes."""
         stage, first, left = self.stage(epoch), 0, epoch
         for before in self.stages[:-1]:  # masks are drawn by the number of the step over all epochs
             first += min(left, before.epochs) * max(before.num_batches, 1)

@@ -35,10 +35,7 @@ NAMED = ("mrr", "rocauc", *HITS)
 
 
 def task_for(config: TrainConfig, model: nn.Module, graph: Any) -> Task:
-    """The task that the settings name, for this model.
-
-    Raises: InputError for a model without scores of pairs.
-    """
+    """The task that the settings name. Raises: InputError for a model without the scores of pairs that it needs."""
     if config.task == "node":
         return NodeTask(graph.multilabel)
     if config.task == "regression":
@@ -51,10 +48,7 @@ def task_for(config: TrainConfig, model: nn.Module, graph: Any) -> Task:
 
 
 class _PairTask:
-    """The pairs of each split with the rows they need, asked for once, and the scores that a model gives them.
-
-    Collective: the first `_of` each split.
-    """
+    """The pairs of each split with the rows they need, asked for once (collective), and a model's scores of them."""
 
     loss: OwnLoss | None
 
