@@ -19,7 +19,7 @@ POINTS = (
     ("numbers of an epoch", "distgnn.train.trainer", "over_ranks", 12),
     ("evaluation", "distgnn.train.trainer", "evaluate", 4),
     ("line of metrics.jsonl, half", "distgnn.train.run.run_folder", "RunFolder.add_epoch", 12),
-    ("best weights, half", "distgnn.train.run.run_folder", "replace_file", 6),
+    ("best weights, half", "distgnn.train.trainer", "replace_file", 6),
     ("beginning of a checkpoint", "distgnn.train.checkpoint.files", "begin", 5),
     ("file of a checkpoint, half", "distgnn.train.checkpoint.files", "write_file", 20),
     ("commit of a checkpoint", "distgnn.train.checkpoint.files", "commit", 5),
