@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from distgnn.errors import InputError
-from distgnn.rows import RowTensor, local_of
+from distgnn.rows import RowTensor
 from distgnn.rows.align import in_space
 
 OURS = ("distgnn.", "torch.nn.")
@@ -28,10 +28,8 @@ def sees_rows(model: nn.Module, graph: Any) -> bool:
 
 
 def run_model(model: nn.Module, graph: Any) -> torch.Tensor:
-    """What the model gives for this rank's rows [O, C], an ordinary tensor. Collective: yes.
-
-    Raises: InputError where a user's model gives no row of each vertex.
-    """
+    """What the model gives for this rank's rows [O, C], an ordinary tensor. Collective: yes. Raises: InputError where a
+    user's model gives no row of each vertex."""
     if not sees_rows(model, graph):
         return model(graph, graph.feats)
     face = face_of(graph)
@@ -49,13 +47,6 @@ def seen_by_users(graph: Any, logits: torch.Tensor) -> tuple[Any, torch.Tensor]:
     """The graph and its logits as a user's function gets them."""
     face = face_of(graph)
     return (graph, logits) if face is None else (face, face.rows_of(logits))
-
-
-def share_of_whole(graph: Any, loss: torch.Tensor) -> tuple[torch.Tensor, float]:
-    """A loss of the whole graph, alike on all ranks: the scalar for the backward pass, and the share of the record."""
-    first = graph.rank == 0
-    plain = local_of(loss)
-    return plain * float(first), plain.item() if first else 0.0
 
 
 @contextmanager

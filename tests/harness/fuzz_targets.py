@@ -186,8 +186,7 @@ def _run_targets(root: Path) -> list[Target]:
         contents = {name: files.read_file(folder, state, name) for name in files.COMMON_FILES}
         tensors = {name: unpack(folder, name, content) for name, content in contents.items() if content is not None}
         check_tensors(folder, tensors, config)
-        schedules = Schedules(LearningRate(trainer.config), EarlyStopping(0))
-        files.restore_schedules(schedules, state)
+        Schedules(LearningRate(trainer.config), EarlyStopping(0)).load_state(state["schedules"])
 
     def read_run(folder: Path) -> None:
         read_metrics(folder / "metrics.jsonl")

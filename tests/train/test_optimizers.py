@@ -1,13 +1,12 @@
 """Torch's optimisers and schedulers, own losses and metrics and clipping in the trainer; they survive a checkpoint."""
 
-import os
-import signal
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from cut_graphs import dist_graph, random_graph, whole_graph
+from resumed import numbers, stop_after
 from torch.nn import functional as F
 
 from distgnn.config import ModelConfig, TrainConfig
@@ -16,8 +15,6 @@ from distgnn.graph.own_loop import DistributedOptimizer
 from distgnn.nn import build_model
 from distgnn.train import Trainer
 
-TIMES = {"seconds", "aggregate_seconds", "aggregate_seconds_mean", "wait_seconds", "wait_seconds_mean", "sent_bytes"}
-TIMES |= {"wait_seconds_min", "all_reduce_seconds", "exchange_waits", "evaluation_seconds"}
 SCHEDULERS = torch.optim.lr_scheduler
 
 
@@ -31,16 +28,8 @@ def make(graph, optimizer=None, scheduler=None, on_epoch=None, loss=None, metric
     return Trainer(model, graph, settings, on_epoch=on_epoch, say=lambda text: None, **own)
 
 
-def numbers(records):
-    return [{name: value for name, value in record.items() if name not in TIMES} for record in records]
-
-
 def bits(trainer):
     return [tensor.numpy().tobytes() for tensor in trainer.model.state_dict().values()]
-
-
-def stop_after(epoch):
-    return lambda record: record["epoch"] == epoch and os.kill(os.getpid(), signal.SIGUSR1)
 
 
 RUNS = {

@@ -13,10 +13,8 @@ from distgnn.datasets import GraphData
 from distgnn.errors import InputError, RunError
 from distgnn.nn import build_model
 from distgnn.train import Trainer, load_best
-from distgnn.train.checkpoint.files import restore_schedules
 from distgnn.train.lr_schedule import EarlyStopping, LearningRate, Schedules
-from distgnn.train.steps.adam import Adam, AdamW
-from distgnn.train.steps.sgd import SGD
+from distgnn.train.steps.own_optimizers import SGD, Adam, AdamW
 from distgnn.train.trainable import check_forward
 
 
@@ -82,7 +80,7 @@ def test_schedules_go_on_where_a_checkpoint_was_written(stopped_after):
     whole = go_on(new(), range(28))
     first, second = new(), new()
     go_on(first, range(stopped_after))
-    restore_schedules(second, json.loads(json.dumps({"schedules": first.state()})))
+    second.load_state(json.loads(json.dumps(first.state())))
     assert go_on(second, range(stopped_after, 28)) == whole[stopped_after:]
 
 

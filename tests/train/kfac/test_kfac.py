@@ -1,13 +1,11 @@
 """K-FAC: equal to a dense reference, the same on any number of ranks, resumed to the same bits; what it cannot see."""
 
-import os
-import signal
-
 import numpy as np
 import pytest
 import scipy.sparse
 import torch
 from cut_graphs import dist_graph, random_graph, whole_graph
+from resumed import stop_after
 from torch.nn import functional as F
 
 from distgnn import ops
@@ -15,9 +13,17 @@ from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError, RunStopped
 from distgnn.nn import build_model
 from distgnn.train import Trainer
-from distgnn.train.kfac.damping import DECAY, GROWTH, NOISE, RISE, Damping
-from distgnn.train.kfac.inverses import spread
-from distgnn.train.kfac.optimizer import MOMENTUM, STEP_PER_RATE, TRUST
+from distgnn.train.kfac.optimizer import (
+    DECAY,
+    GROWTH,
+    MOMENTUM,
+    NOISE,
+    RISE,
+    STEP_PER_RATE,
+    TRUST,
+    Damping,
+    spread,
+)
 from distgnn.train.kfac.recorder import second_moment
 
 
@@ -222,13 +228,9 @@ def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, options):
     whole = make(dist_graph(data, comm, **options), run_dir=str(shared_tmp_path / "whole"))
     expected = losses(whole)
 
-    def stop(record: dict) -> None:
-        if record["epoch"] == 4:
-            os.kill(os.getpid(), signal.SIGUSR1)
-
     run = {"run_dir": str(shared_tmp_path / "run")}
     with pytest.raises(RunStopped):
-        make(dist_graph(data, comm, **options), on_epoch=stop, **run).fit()
+        make(dist_graph(data, comm, **options), on_epoch=stop_after(4), **run).fit()
     resumed = make(dist_graph(data, comm, **options), resume=True, **run)
     assert losses(resumed) == expected
     bits = [

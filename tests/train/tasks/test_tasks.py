@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 import torch
 from cut_graphs import dist_graph, random_graph, whole_graph
+from resumed import numbers
 from torch import nn
 
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError
 from distgnn.nn import GraphSAGE, model_for
 from distgnn.train import Trainer
-from distgnn.train.tasks.choose import task_for
+from distgnn.train.tasks.pairs import task_for
 
 EXACT = {"rtol": 1e-10, "atol": 1e-12}  # float64 sums in another order
-TIMES = ("seconds", "wait", "sent_bytes", "exchange_waits")
 
 
 def graph_for(task: str):
@@ -55,10 +55,6 @@ def trainer_for(graph, case: str, **config) -> Trainer:
     network = model_for(ModelConfig(hidden_feats=8, num_layers=2, decoder=decoder), graph, task)
     settings = TrainConfig(**{"task": task, "epochs": 6, "lr": 0.01, "eval_every": 2} | CASES[case] | config)
     return Trainer(network, graph, settings, on_epoch=lambda record: None, say=lambda text: None)
-
-
-def numbers(records: list[dict]) -> list[dict]:
-    return [{name: value for name, value in one.items() if not any(word in name for word in TIMES)} for one in records]
 
 
 def predictions(trainer: Trainer, graph) -> np.ndarray:
@@ -115,8 +111,8 @@ def test_classes_of_edges_are_smoothed_as_torch_does():
     graph = whole_graph(graph_for("edge"))
     model = model_for(ModelConfig(hidden_feats=8, num_layers=2), graph, "edge").double().eval()
     task, rows = task_for(TrainConfig(task="edge", label_smoothing=0.2), model, graph), model(graph, graph.feats)
-    scores, labels = task.pairs.scores(graph, rows, "train"), task.pairs.labels(graph, "train")
-    expected = nn.functional.cross_entropy(scores, labels, label_smoothing=0.2)
+    pairs, scores = task._scores(graph, rows, "train")
+    expected = nn.functional.cross_entropy(scores, pairs.labels, label_smoothing=0.2)
     assert task.loss(graph, rows).item() == pytest.approx(expected.item(), rel=1e-12)
 
 
