@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from distgnn.config import LaunchConfig
-from distgnn.config.launch import RANKS
+from distgnn.config.run import RANKS
 from distgnn.errors import DistGNNError, InputError
 from distgnn.system.hosts import read_hosts
 from distgnn.system.jobs.answering_hosts import Hosts, answering, first_ranks, ranks_on

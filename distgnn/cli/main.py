@@ -16,7 +16,7 @@ from typing import Any
 import typer
 
 from distgnn import __version__
-from distgnn.config.options.earlier import new_name
+from distgnn.config.option import new_name
 from distgnn.errors import DistGNNError, RunStopped
 from distgnn.system.free_memory import no_memory
 from distgnn.system.jobs.job_abort import DEATH_SECONDS, SPEAK_SECONDS, abort_job

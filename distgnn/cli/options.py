@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from distgnn.config.options.option import help_of, option_name
+from distgnn.config.option import help_of, option_name
 
 Threads = Annotated[
     int | None, typer.Option(help="Threads per rank (default: cores / ranks).", rich_help_panel="Ranks and memory")

@@ -11,22 +11,10 @@ import typer
 
 from distgnn.cli.options import AsJson, Quiet, Threads, given_options, with_options
 from distgnn.cli.train_report import closing_rows, memory_rows
-from distgnn.config import (
-    CHECKPOINT_EVERY,
-    ExchangeConfig,
-    LaunchConfig,
-    ModelConfig,
-    RunConfig,
-    Schedule,
-    Settings,
-    TrainConfig,
-    check_names,
-    check_same_graph,
-    read_sections,
-)
-from distgnn.config.run import preset_options
-from distgnn.config.settings import describe_data, describe_graph
-from distgnn.config.steps.recipes import with_recipe
+from distgnn.config import ExchangeConfig, LaunchConfig, ModelConfig, RunConfig, Schedule, Settings, TrainConfig
+from distgnn.config.recipes import with_recipe
+from distgnn.config.run import CHECKPOINT_EVERY, preset_options
+from distgnn.config.settings import check_names, check_same_graph, describe_data, describe_graph, read_sections
 from distgnn.errors import InputError
 from distgnn.system.launch import import_mpi, under_mpi
 

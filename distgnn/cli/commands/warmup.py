@@ -15,7 +15,7 @@ from distgnn.cli.display import print_table
 from distgnn.cli.options import Quiet
 from distgnn.config import EDGE_MODELS, check_choice
 from distgnn.config.model import MODELS
-from distgnn.config.options.choices import DTYPES
+from distgnn.config.option import DTYPES
 from distgnn.errors import InputError, RunError
 from distgnn.fitting.progress import phases
 from distgnn.system.units import human_seconds
