@@ -9,6 +9,7 @@ from typing import Any
 
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError
+from distgnn.system.jobs.restarts import without
 from distgnn.system.launch import under_mpi
 
 
@@ -28,7 +29,7 @@ def cut_first(context: Any, graph: str, ranks: int, columns: int, training: Trai
         raise InputError("--ranks starts ranks: leave it out under mpiexec or srun, and give a partition folder")
     if ranks < 1 or ranks % max(columns, 1):
         raise InputError(f"ranks is {ranks}: expected at least 1, and a multiple of --columns")
-    words = _without_ranks(sys.argv[1:])
+    words = without("--ranks", sys.argv[1:])
     place = argument_place(words, graph, partial(parsed, context.command))
     if is_parts(graph):
         needed = read_manifest(graph)["num_parts"] * columns
@@ -53,14 +54,3 @@ def cut_first(context: Any, graph: str, ranks: int, columns: int, training: Trai
         say(f"this stands for\n  {first}\n  {second}")
         sys.argv[1:] = [*words[:place], cut.folder, *words[place + 1 :]]
         yield cut.folder
-
-
-def _without_ranks(words: list[str]) -> list[str]:
-    """The words of a command without --ranks and its value."""
-    kept: list[str] = []
-    skip = False
-    for word in words:
-        if not skip and word != "--ranks" and not word.startswith("--ranks="):
-            kept.append(word)
-        skip = word == "--ranks" and not skip
-    return kept

@@ -33,19 +33,19 @@ COMMANDS = {  # what is typed -> its module below distgnn.cli.commands, in the o
     "train": "train",
     "predict": "predict",
     "correct-smooth": "correct_smooth",
-    "info": "show.info",
-    "models": "show.models",
+    "info": "info",
+    "models": "models",
     "bench": "bench",
     "calibrate": "calibrate",
     "check": "check",
     "launch": "launch",
     "run": "run",
     "download": "download",
-    "report": "show.report",
+    "report": "report",
     "warmup": "warmup",
-    "cache": "show.cache",
-    "replay": "scaling.replay",
-    "plan": "scaling.plan",
+    "cache": "cache",
+    "replay": "replay",
+    "plan": "plan",
 }
 
 
@@ -74,7 +74,8 @@ def make_app(words: Sequence[str] = ()) -> typer.Typer:
     app.callback()(options)
     for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
         module = importlib.import_module(f"distgnn.cli.commands.{COMMANDS[name]}")
-        app.command(name, context_settings=getattr(module, "CONTEXT", None))(getattr(module, name.replace("-", "_")))
+        settings = {"context_settings": getattr(module, "CONTEXT", None), "epilog": getattr(module, "EPILOG", None)}
+        app.command(name, **settings)(getattr(module, name.replace("-", "_")))
     return app
 
 
@@ -106,17 +107,12 @@ def _main() -> int:
         if shortage is not None:
             time.sleep(SPEAK_SECONDS * min(_rank(), 10))
             return _fail(shortage, 2)
-        _wait_for_the_first(error)
+        mpi = sys.modules.get("mpi4py.MPI")
+        if mpi is not None and isinstance(error, mpi.Exception):
+            time.sleep(DEATH_SECONDS)  # another rank may have died: who started the ranks ends them all
         traceback.print_exc()
         phase = f" in {error.phase}" if hasattr(error, "phase") else ""
         return _fail(f"internal error on rank {_rank()}{phase}: {type(error).__name__}: {error}", 1)
-
-
-def _wait_for_the_first(error: Exception) -> None:
-    """Where MPI itself fails, another rank may have died: leave some time to who started the ranks to end them all."""
-    mpi = sys.modules.get("mpi4py.MPI")
-    if mpi is not None and isinstance(error, mpi.Exception):
-        time.sleep(DEATH_SECONDS)
 
 
 def _with_advice(error: Any) -> str:

@@ -1,5 +1,6 @@
-"""What a measured number depends on: the processor's name, with its generation where the name does not tell."""
+"""What measured numbers depend on: the machine, its processor, and its generation where the name does not tell."""
 
+import os
 import platform
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,11 @@ OTHERS: dict[int, tuple[Any, str]] = {
 
 # Linux on Arm gives no name, but numbers of the maker (0x41: Arm itself) and of the design.
 ARM = {"0xd0c": "Neoverse N1", "0xd40": "Neoverse V1", "0xd49": "Neoverse N2", "0xd4f": "Neoverse V2"}
+
+
+def machine() -> dict[str, Any]:
+    """What a reader needs to judge measured numbers."""
+    return {"cpu": processor(), "cores": os.cpu_count(), "system": platform.platform()}
 
 
 def processor() -> str:

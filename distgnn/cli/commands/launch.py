@@ -46,9 +46,8 @@ def launch(
     num_ranks = read_manifest(parts)["num_parts"] * columns
     elastic = Elastic(words, argument_place(words, parts, parse), num_ranks, launching, run_dir)
     machines = Machines(hosts, threads, run_dir)
-    first = elastic.first(machines)
     restarts = Restarts(launching.restarts, run_dir, regroup=partial(elastic.team, machines))
-    raise typer.Exit(restarts.run(first.words, first.start))
+    raise typer.Exit(restarts.run(words, machines.start(num_ranks)))
 
 
 def _train_command() -> Any:

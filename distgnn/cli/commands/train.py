@@ -3,20 +3,26 @@
 import json
 import os
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from distgnn.cli.options import AsJson, Quiet, Threads, given_options, with_options
+from distgnn.cli.options import RANKS, AsJson, Quiet, Threads, given_options, in_panel, with_options
 from distgnn.cli.train_report import closing_rows, memory_rows
 from distgnn.config import ExchangeConfig, LaunchConfig, ModelConfig, RunConfig, Schedule, Settings, TrainConfig
+from distgnn.config.option import option_name
 from distgnn.config.recipes import with_recipe
 from distgnn.config.run import CHECKPOINT_EVERY, preset_options
 from distgnn.config.settings import check_names, check_same_graph, describe_data, describe_graph, read_sections
+from distgnn.config.together import rules_about
 from distgnn.errors import InputError
 from distgnn.system.launch import import_mpi, under_mpi
+
+GROUPS = (ModelConfig, RunConfig, Schedule, ExchangeConfig, TrainConfig, LaunchConfig)
+TOGETHER = rules_about({option_name(field) for group in GROUPS for field in fields(group)})
+EPILOG = "\n\n".join(["What does not go together is refused with one of these lines:", *TOGETHER])
 
 
 @with_options
@@ -29,46 +35,28 @@ def train(
     exchange: ExchangeConfig,
     training: TrainConfig,
     launching: LaunchConfig,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            help="distgnn: the paper's form (update on copies, nothing kept).", rich_help_panel="Algorithm and exchange"
-        ),
-    ] = None,
-    recipe: Annotated[
-        str | None,
-        typer.Option(
-            help="fast: feature norm, optimiser and learning rate for this graph, as far as they are not given.",
-            rich_help_panel="Training",
-        ),
-    ] = None,
-    config: Annotated[
-        str | None,
-        typer.Option(
-            help="Take the options that are not given from this file, the config.toml of another run.",
-            rich_help_panel="Run folder",
-        ),
-    ] = None,
-    memory: Annotated[
-        str | None,
-        typer.Option(
-            help="Memory of a rank, such as 8GB (default: what is free). auto or auto:8GB: keep within it, by keeping "
-            "all, else --remat, else --offload.",
-            rich_help_panel="Ranks and memory",
-        ),
-    ] = None,
-    ranks: Annotated[
-        int | None,
-        typer.Option(
-            help="Of a graph in place of a partition folder: cut it for so many ranks first; the cut is kept.",
-            rich_help_panel="Ranks and memory",
-        ),
-    ] = None,
+    preset: str | None = in_panel(
+        "Algorithm and exchange", None, "distgnn: the paper's form (update on copies, nothing kept)."
+    ),
+    recipe: str | None = in_panel(
+        "Training",
+        None,
+        "fast: feature norm, optimiser and learning rate for this graph, as far as they are not given.",
+    ),
+    config: str | None = in_panel(
+        "Run folder", None, "Take the options that are not given from this file, the config.toml of another run."
+    ),
+    memory: str | None = in_panel(
+        RANKS,
+        None,
+        "Memory of a rank, such as 8GB (default: what is free). auto or auto:8GB: keep within it, by keeping all, else "
+        "--remat, else --offload.",
+    ),
+    ranks: int | None = in_panel(
+        RANKS, None, "Of a graph in place of a partition folder: cut it for so many ranks first; the cut is kept."
+    ),
     threads: Threads = None,
-    debug: Annotated[
-        bool,
-        typer.Option(help="Ranks agree on each exchange before it starts.", rich_help_panel="Ranks and memory"),
-    ] = False,
+    debug: bool = in_panel(RANKS, False, "Ranks agree on each exchange before it starts."),
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -148,9 +136,7 @@ def _start_ranks(
         elastic = Elastic(words, place, num_ranks, launching, run_dir)
         here = ThisMachine(num_ranks, threads, run_dir)
         restarts = Restarts(launching.restarts, run_dir, regroup=partial(elastic.team, here))
-    code = run_on_ranks(words, num_ranks, threads, graceful=True, restarts=restarts)
-    if code is not None:
-        raise typer.Exit(code)
+    run_on_ranks(num_ranks, threads, words=words, graceful=True, restarts=restarts)
 
 
 def _with_checkpoints(settings: Settings) -> Settings:

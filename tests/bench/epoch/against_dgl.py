@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from contestant import CHECKED_LOSS, CONTESTANTS
 
-from distgnn.cli.commands.bench import machine
+from distgnn.system.processor import machine
 from distgnn.cli.display import print_columns
 from distgnn.config import ModelConfig, num_threads
 from distgnn.errors import RunError

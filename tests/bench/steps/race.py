@@ -21,7 +21,7 @@ from typing import Any
 import typer
 from contestants import Contestant, End, run_one
 
-from distgnn.cli.commands.bench import machine
+from distgnn.system.processor import machine
 from distgnn.cli.display import print_columns
 from distgnn.cli.main import make_app
 from distgnn.partition import read_manifest

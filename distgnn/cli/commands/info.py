@@ -5,6 +5,7 @@ import json
 import typer
 
 from distgnn.cli.display import print_columns, print_table
+from distgnn.config.task import SPLITS
 from distgnn.system.units import human_bytes
 
 
@@ -30,59 +31,44 @@ def info(
         print(json.dumps(facts, indent=1))
         return
     print_table("Partition", _summary(facts))
-    print_columns("Parts", PART_COLUMNS, [_part(part) for part in facts["parts"]])
+    print_columns("Parts", ["part", *PART_COLUMNS, "size"], [_part(part) for part in facts["parts"]])
     if against:
-        compared = facts["against_libra"]
-        names = ["", "this cut", "libra", "this / libra"]
-        print_columns("Against Libra (shuffled)", names, [_compared(name, compared) for name in compared["this"]])
+        this, libra = facts["against_libra"]["this"], facts["against_libra"]["libra"]
+        rows = []
+        for name, value in this.items():
+            text = "{:,}" if isinstance(value, int) else "{:.3f}"
+            share = f"{value / libra[name]:.3f}" if libra[name] else "–"
+            rows.append([name.replace("_", " "), text.format(value), text.format(libra[name]), share])
+        print_columns("Against Libra (shuffled)", ["", "this cut", "libra", "this / libra"], rows)
     if 1 < facts["num_parts"] <= 16:
         columns = ["from \\ to", *(str(part) for part in range(facts["num_parts"]))]
         rows = [[str(part), *(f"{rows:,}" for rows in pair)] for part, pair in enumerate(facts["pair_rows"])]
         print_columns("Rows per pair of ranks (one layer, one direction)", columns, rows)
 
 
-PART_COLUMNS = [
-    "part",
-    "owned",
-    "interior",
-    "boundary",
-    "source halos",
-    "target halos",
-    "arcs",
-    "train",
-    "sent",
-    "size",
-]
+PART_COLUMNS = {"owned": "owned", "interior": "interior", "boundary": "boundary", "source halos": "source_halos"}
+PART_COLUMNS |= {"target halos": "target_halos", "arcs": "arcs", "train": "train", "sent": "sent_rows"}
 
 
 def _part(part: dict) -> list[str]:
-    names = ("owned", "interior", "boundary", "source_halos", "target_halos", "arcs", "train", "sent_rows")
-    return [str(part["part_id"]), *(f"{part[name]:,}" for name in names), human_bytes(part["bytes"])]
-
-
-def _compared(name: str, facts: dict) -> list[str]:
-    this, libra = facts["this"][name], facts["libra"][name]
-    text = "{:,}" if isinstance(this, int) else "{:.3f}"
-    return [name.replace("_", " "), text.format(this), text.format(libra), f"{this / libra:.3f}" if libra else "–"]
-
-
-def _edge_splits(graph: dict) -> list[tuple[str, str]]:
-    """Pairs of each split of edges, where there are any."""
-    shapes = graph.get("edge_splits", {})
-    counts = [f"{shapes.get(f'{split}_edges', [0])[0]:,}" for split in ("train", "valid", "test")]
-    return [("edges, train / valid / test", " / ".join(counts))] if shapes else []
+    return [str(part["part_id"]), *(f"{part[key]:,}" for key in PART_COLUMNS.values()), human_bytes(part["bytes"])]
 
 
 def _summary(facts: dict) -> list[tuple[str, str]]:
     graph = facts["graph"]
-    splits = " / ".join(f"{graph[split]:,}" for split in ("train", "valid", "test"))
+    splits = " / ".join(f"{graph[split]:,}" for split in SPLITS)
     balances = ", ".join(f"{name} {value:.3f}" for name, value in facts["balances"].items())
     between = f", {facts['rows_between_groups']:,} of them between groups" if "groups" in facts else ""
     rows = f"{facts['exchange_rows']:,} ({facts['exchange_rows_per_node']:.3f} per vertex){between}"
-    return [
+    found = [
         ("graph", f"{facts['name']}: {facts['num_nodes']:,} vertices, {facts['num_arcs']:,} arcs"),
         ("features, classes", f"{graph['num_feats']}, {graph['num_classes']}; labelled train / valid / test {splits}"),
-        *_edge_splits(graph),
+    ]
+    if shapes := graph.get("edge_splits", {}):
+        pairs = " / ".join(f"{shapes.get(f'{split}_edges', [0])[0]:,}" for split in SPLITS)
+        found.append(("edges, train / valid / test", pairs))
+    return [
+        *found,
         ("cut", f"{facts['num_parts']} parts, {facts['method']}, seed {facts['seed']}"),
         ("direction, self-loops", f"{facts['direction']}, {facts['self_loops']}"),
         ("replication factor", f"{facts['replication_factor']:.3f}"),
