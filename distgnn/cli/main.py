@@ -19,8 +19,7 @@ from distgnn import __version__
 from distgnn.config.option import new_name
 from distgnn.errors import DistGNNError, RunStopped
 from distgnn.system.free_memory import no_memory
-from distgnn.system.jobs.job_abort import DEATH_SECONDS, SPEAK_SECONDS, abort_job
-from distgnn.system.jobs.own_rank import RANK_VARIABLES, under_mpi
+from distgnn.system.jobs.own_rank import DEATH_SECONDS, RANK_VARIABLES, SPEAK_SECONDS, abort_job, under_mpi
 from distgnn.system.launch import torch_environment
 from distgnn.system.output import lenient_output, plain
 

@@ -4,25 +4,14 @@
 through /proc. Where there is no /proc (macOS) only the process's own group is ended.
 """
 
-import ctypes
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from distgnn.system.jobs.job_cleanup import mapped_segments, runs
-from distgnn.system.jobs.parent_death import PR_SET_PDEATHSIG
-
-
-def die_with_parent(number: int = signal.SIGTERM) -> Callable[[], None] | None:
-    """Return a `preexec_fn`: the kernel sends the new process a signal when its parent dies, however it dies."""
-    prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    if prctl is None:
-        return None
-    return lambda: prctl(PR_SET_PDEATHSIG, int(number))
 
 
 def children(pid: int) -> list[int] | None:

@@ -78,8 +78,8 @@ def _content(path: Path) -> bytes:
 
 
 def _partition_targets(root: Path) -> list[Target]:
-    from distgnn.cli.commands.partition import rows_of_table
     from distgnn.cli.commands.info import _part, _summary
+    from distgnn.cli.commands.partition import rows_of_table
     from distgnn.graph.loader import load
     from distgnn.partition import describe, partition_graph, read_manifest
     from distgnn.partition.repartition import load_whole
@@ -116,7 +116,7 @@ def _single_files(root: Path) -> list[Target]:
     from distgnn.graph import tuning
     from distgnn.planning.prices import EpochPrices, read_prices
     from distgnn.system.hosts import read_hosts
-    from distgnn.system.jobs.statuses import fault
+    from distgnn.system.jobs.watchdog import fault
 
     def read_tuning(folder: Path) -> None:
         path = folder / tuning.TUNING

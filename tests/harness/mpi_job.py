@@ -26,8 +26,9 @@ import pytest
 from speed import slowness
 
 from distgnn.errors import DistGNNError
+from distgnn.system.jobs.parent_death import die_with_parent
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment
-from distgnn.system.processes import die_with_parent, shared_memory, stop_tree
+from distgnn.system.processes import shared_memory, stop_tree
 
 POLL_SECONDS = 0.02
 START_SECONDS = 180.0  # imports and collection, on a busy machine

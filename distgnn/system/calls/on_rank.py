@@ -51,25 +51,20 @@ def main() -> None:
 
 def run(folder: Path) -> None:
     """Call the function and write what it gives. Ends the process, or the whole job, where it raises."""
+    from distgnn.errors import InputError, on_all_ranks
     from distgnn.system.calls.packing import pack, unpack
     from distgnn.system.launch import import_mpi
 
     comm = import_mpi().COMM_WORLD
     try:
-        function, args = _read(folder, unpack)
+        try:
+            function, args = unpack((folder / "call.pickle").read_bytes())
+        except Exception as error:
+            text = f"ranks cannot read what was given: {type(error).__name__}: {error}"
+            raise on_all_ranks(InputError(text)) from error
         write_whole(folder / RESULT.format(rank=comm.rank), pack(function(*args), "the result"))
     except BaseException as error:
         _end(folder, comm, error)
-
-
-def _read(folder: Path, unpack: Any) -> tuple[Any, ...]:
-    from distgnn.errors import InputError, on_all_ranks
-
-    try:
-        return unpack((folder / "call.pickle").read_bytes())
-    except Exception as error:
-        text = f"ranks cannot read what was given: {type(error).__name__}: {error}"
-        raise on_all_ranks(InputError(text)) from error
 
 
 def _end(folder: Path, comm: Any, error: BaseException) -> None:
@@ -78,7 +73,7 @@ def _end(folder: Path, comm: Any, error: BaseException) -> None:
 
     from distgnn.errors import DistGNNError, RunError, exit_code
     from distgnn.system.free_memory import no_memory
-    from distgnn.system.jobs.job_abort import DEATH_SECONDS, SPEAK_SECONDS, abort_job
+    from distgnn.system.jobs.own_rank import DEATH_SECONDS, SPEAK_SECONDS, abort_job
 
     rank, size = comm.rank, comm.size
     follows = isinstance(error, MPI.Exception)  # another rank may have died: who started the ranks then says so

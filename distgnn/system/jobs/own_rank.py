@@ -8,10 +8,13 @@ Where a rank ends, MPI_Finalize is called here, not by mpi4py: a rank for which 
 (`distgnn/comm/ending/leaving.py`), and a fork of a rank as well.
 """
 
+import array
 import atexit
+import fcntl
 import os
 import stat
 import sys
+import termios
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,28 +26,20 @@ from distgnn.system.jobs.local_mpiexec import NOTE_BYTES, NOTE_VARIABLE
 
 # One variable per way of starting a rank. SLURM_PROCID is not among them: sbatch sets it for plain scripts too.
 RANK_VARIABLES = (
-    "PMI_RANK",
-    "PMIX_RANK",
-    "OMPI_COMM_WORLD_RANK",
-    "MPI_LOCALRANKID",
-    "MV2_COMM_WORLD_RANK",
-    "PALS_RANKID",
-)
+    "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_RANK", "PALS_RANKID",
+)  # fmt: skip
 OWNER = "DISTGNN_RANK_PID"  # the process id of the rank, and the rank: in what it starts, too
 STARTERS = ("hydra_pmi_prox", "mpiexec", "mpirun", "orterun", "orted", "prterun", "prted", "slurmstepd", "flux-shell")
-PREFIXES: tuple[str, ...] = (
-    "PMI_",
-    "PMIX_",
-    "OMPI_COMM_WORLD_",
-    "OMPI_MCA_ess",
-    "OMPI_MCA_orte",
-    "OMPI_MCA_pmix",
-    "OMPI_UNIVERSE_SIZE",
-)
-PREFIXES += ("OMPI_FILE_LOCATION", "OMPI_APP_CTX", "MPI_LOCAL", "MV2_COMM_WORLD_", "PALS_", "HYDI_", "PRTE_")
+PREFIXES = (
+    "PMI_", "PMIX_", "OMPI_COMM_WORLD_", "OMPI_MCA_ess", "OMPI_MCA_orte", "OMPI_MCA_pmix", "OMPI_UNIVERSE_SIZE",
+    "OMPI_FILE_LOCATION", "OMPI_APP_CTX", "MPI_LOCAL", "MV2_COMM_WORLD_", "PALS_", "HYDI_", "PRTE_",
+)  # fmt: skip
 OURS = ("DISTGNN_RANKS", "DISTGNN_LAUNCHED", "DISTGNN_NOTE_FD", "DISTGNN_TIMEOUT", OWNER)
 UNJOINED = 32001  # tag on MPI.COMM_WORLD: a rank ends; to who waits in its first `load`: it has loaded no graph
 FAREWELL_SECONDS = 30.0
+DEATH_SECONDS = 2.0  # from an error of MPI to the end of a job in which another rank was killed
+SPEAK_SECONDS = 0.3  # between ranks that fail alike: the job ends when the first has spoken
+READ_SECONDS = 1.0  # a launcher that reads nothing for longer does not hold the end up
 
 
 def under_mpi() -> bool:
@@ -62,18 +57,15 @@ def forget_parent() -> None:
             os.environ.pop(name, None)
         return
     os.environ[OWNER] = f"{os.getpid()} {_rank()}"
-    _name_if_killed()
-    _finalize_here()
-
-
-def _name_if_killed() -> None:
-    """Have a line written should this rank be killed, where the launcher is not ours, which does so itself."""
-    if NOTE_VARIABLE not in os.environ and hasattr(os, "memfd_create"):
+    if NOTE_VARIABLE not in os.environ and hasattr(
+        os, "memfd_create"
+    ):  # our launcher names a rank that is killed itself
         note_file = os.memfd_create("distgnn-note")
         os.ftruncate(note_file, NOTE_BYTES)
         os.environ[NOTE_VARIABLE] = str(note_file)
         numbers = (os.environ.get(name, "") for name in RANK_VARIABLES)
         start_death_watch(int(next((text for text in numbers if text.isdigit()), "0")), note_file)
+    _finalize_here()
 
 
 def is_child() -> bool:
@@ -84,8 +76,12 @@ def is_child() -> bool:
 
 def _is_child() -> bool:
     number = os.environ.get("PMI_FD", "")
-    if number.isdigit() and not _is_socket(int(number)):
-        return True
+    if number.isdigit():
+        try:
+            if not stat.S_ISSOCK(os.fstat(int(number)).st_mode):
+                return True
+        except OSError:
+            return True
     owner = os.environ.get(OWNER, "").split(maxsplit=1)
     if len(owner) < 2 or owner[0] == str(os.getpid()) or owner[1] != _rank():
         return False  # no rank, or one that was started by what a rank has started
@@ -93,12 +89,6 @@ def _is_child() -> bool:
         return not Path(f"/proc/{os.getppid()}/comm").read_text().startswith(STARTERS)
     except OSError:
         return True
-
-
-def _is_socket(number: int) -> bool:
-    with suppress(OSError):
-        return stat.S_ISSOCK(os.fstat(number).st_mode)
-    return False
 
 
 def _rank() -> str:
@@ -163,3 +153,39 @@ def say_farewell(mpi: Any) -> None:
 
 
 _farewells: list[Any] = []
+
+
+def abort_job(code: int) -> None:
+    """End every rank, with this exit code, once the launcher has read what this rank wrote; a fork of a rank goes on.
+
+    Notes: a launcher passes on its ranks' output in the order in which it comes to read it, and may hear of the end
+        first (mpich's hydra lost the last line of one job in three).
+    """
+    if is_child():
+        return
+    from mpi4py import MPI
+
+    wait_until_read(READ_SECONDS)
+    MPI.COMM_WORLD.Abort(code)
+
+
+def wait_until_read(seconds: float) -> None:
+    """Wait until who reads this process's standard output and error has done so; only pipes are waited for."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):  # full, closed, none
+            stream.flush()
+    deadline = time.monotonic() + seconds
+    while any(_unread(number) for number in (1, 2)) and time.monotonic() < deadline:
+        time.sleep(0.002)
+
+
+def _unread(number: int) -> int:
+    """Bytes in a pipe; 0 where that is not known."""
+    try:
+        if not stat.S_ISFIFO(os.fstat(number).st_mode):
+            return 0
+        count = array.array("i", [0])
+        fcntl.ioctl(number, termios.FIONREAD, count)
+        return count[0]
+    except OSError:
+        return 0
