@@ -14,6 +14,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -114,9 +115,7 @@ class Inputs:
     """Everything that one page shows."""
 
     runs: list[Run] = field(default_factory=list)
-    seeds: list[tuple[str, dict[str, Any]]] = field(
-        default_factory=list
-    )  # (folder, summary) of runs with several seeds
+    seeds: list[tuple[str, dict[str, Any]]] = field(default_factory=list)  # (folder, summary) of several seeds
     benches: list[Bench] = field(default_factory=list)
     parts: list[Parts] = field(default_factory=list)
 
@@ -163,9 +162,12 @@ def read_inputs(paths: Iterable[str]) -> Inputs:
         if place.is_file():
             found.benches.append(_read_bench(path))
         elif (place / "partition.json").is_file():
-            found.parts.append(_read_parts(path))
+            from distgnn.partition import describe, read_manifest
+
+            found.parts.append(Parts(path, describe(path), read_manifest(path)["sha256"]))
         elif (place / "config.toml").is_file():
-            seeds = _seeds(Path(path))
+            seeds = [one for one in Path(path).glob("seed-*") if re.fullmatch(r"seed-\d+", one.name)]
+            seeds = sorted((one for one in seeds if (one / "config.toml").is_file()), key=lambda one: int(one.name[5:]))
             found.runs += [_read_run(folder) for folder in seeds or [Path(path)]]
             summary = _read_summary(place, []) if seeds else None
             if summary is not None:
@@ -175,12 +177,6 @@ def read_inputs(paths: Iterable[str]) -> Inputs:
     for same_kind in (found.runs, found.benches, found.parts):
         _give_names(same_kind)
     return found
-
-
-def _seeds(folder: Path) -> list[Path]:
-    """The run folders inside the folder of `train --runs`, by seed."""
-    found = [path for path in folder.glob("seed-*") if re.fullmatch(r"seed-\d+", path.name)]
-    return sorted((path for path in found if (path / "config.toml").is_file()), key=lambda path: int(path.name[5:]))
 
 
 def _give_names(inputs: list[Any]) -> None:
@@ -196,11 +192,17 @@ def _give_names(inputs: list[Any]) -> None:
 
 
 def _read_run(folder: Path) -> Run:
+    """A run, with the last 200 lines of each rank's log, by rank."""
     config = read_sections(folder / "config.toml")
     damage: list[str] = []
+    logs: dict[int, list[str]] = {}
     records = _read_metrics(folder / "metrics.jsonl", damage)
     summary = _read_summary(folder, damage)
-    return Run(str(folder), config, records, summary, damage, _read_logs(folder / "logs"))
+    for path in (folder / "logs").glob("rank-*.log"):
+        if rank := re.fullmatch(r"rank-(\d+)\.log", path.name):
+            with suppress(OSError):
+                logs[int(rank[1])] = read_text(path, "replace").splitlines()[-200:]
+    return Run(str(folder), config, records, summary, damage, [logs[rank] for rank in sorted(logs)])
 
 
 def _read_summary(folder: Path, damage: list[str]) -> dict[str, Any] | None:
@@ -250,18 +252,6 @@ def _read_metrics(file: Path, damage: list[str]) -> list[dict[str, Any]]:
     return [records[epoch] for epoch in sorted(records)]
 
 
-def _read_logs(folder: Path) -> list[list[str]]:
-    """The last 200 lines of each rank's log, by rank."""
-    found = {}
-    for path in folder.glob("rank-*.log"):
-        if rank := re.fullmatch(r"rank-(\d+)\.log", path.name):
-            try:
-                found[int(rank[1])] = read_text(path, "replace").splitlines()[-200:]
-            except OSError:
-                continue
-    return [found[rank] for rank in sorted(found)]
-
-
 def _read_bench(path: str) -> Bench:
     try:
         content = _json_object(read_text(path))
@@ -274,9 +264,3 @@ def _read_bench(path: str) -> Bench:
     if not rows or not good:
         raise InputError(f"{path} is no bench.json: expected rows with name and epoch_seconds_median")
     return Bench(path, content)
-
-
-def _read_parts(path: str) -> Parts:
-    from distgnn.partition import describe, read_manifest
-
-    return Parts(path, describe(path), read_manifest(path)["sha256"])

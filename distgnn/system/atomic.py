@@ -200,7 +200,7 @@ def check_target(out: str | Path, kind: FolderKind | OurFiles | None, overwrite:
 
 
 def _why_foreign(folder: Path, our_files: OurFiles) -> str | None:
-    """Why a folder is not ours: its marker, or the first entry that is neither one of our files nor has one below it."""
+    """Why a folder is not ours: its marker, or its first entry that is no file of ours and has none below it."""
     try:
         ours = our_files(folder)
     except DistGNNError as error:
