@@ -127,16 +127,16 @@ def _start_ranks(
     from distgnn.fitting.on_rank import default_run_dir
     from distgnn.system.jobs.restarts import Restarts, with_run_dir
 
-    words, restarts = sys.argv[1:], None
     if launching.restarts and not under_mpi():
+        words = sys.argv[1:]
         if settings.train.run_dir is None:
             settings.train.run_dir = default_run_dir(parts, settings.model.name)
             words = with_run_dir(words, settings.train.run_dir)
         run_dir, place = Path(settings.train.run_dir), argument_place(words, parts, partial(parsed, context.command))
-        elastic = Elastic(words, place, num_ranks, launching, run_dir)
-        here = ThisMachine(num_ranks, threads, run_dir)
+        elastic, here = Elastic(words, place, num_ranks, launching, run_dir), ThisMachine(num_ranks, threads, run_dir)
         restarts = Restarts(launching.restarts, run_dir, regroup=partial(elastic.team, here))
-    run_on_ranks(num_ranks, threads, words=words, graceful=True, restarts=restarts)
+        raise typer.Exit(restarts.run(words, here.start(num_ranks)))
+    run_on_ranks(num_ranks, threads, graceful=True)
 
 
 def _with_checkpoints(settings: Settings) -> Settings:
