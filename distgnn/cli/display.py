@@ -10,8 +10,8 @@ from distgnn.fitting.progress import as_text
 
 def print_table(title: str, rows: list[tuple[str, str]]) -> None:
     """Names and values, one pair a line."""
-    shown = {"title": as_text(title), "title_style": "italic", "title_justify": "left"}
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0), **shown)
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0), title=as_text(title), title_justify="left")
+    table.title_style = "italic"
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in rows:
@@ -26,8 +26,8 @@ def print_columns(title: str, columns: list[str], rows: list[list[str]], words: 
     """
     table = Table(box=None, padding=(0, 2, 0, 0))
     for column in columns:
-        no_wrap = not words or column != columns[-1]
-        table.add_column(as_text(column), justify="left" if words else "right", no_wrap=no_wrap)
+        folded = words and column == columns[-1]
+        table.add_column(as_text(column), justify="left" if words else "right", no_wrap=not folded)
     for row in rows:
         table.add_row(*(as_text(cell) for cell in row))
     console = Console(width=None if sys.stdout.isatty() else 160)

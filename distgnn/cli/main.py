@@ -73,8 +73,8 @@ def make_app(words: Sequence[str] = ()) -> typer.Typer:
     app.callback()(options)
     for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
         module = importlib.import_module(f"distgnn.cli.commands.{COMMANDS[name]}")
-        settings = {"context_settings": getattr(module, "CONTEXT", None), "epilog": getattr(module, "EPILOG", None)}
-        app.command(name, **settings)(getattr(module, name.replace("-", "_")))
+        context, epilog = getattr(module, "CONTEXT", None), getattr(module, "EPILOG", None)
+        app.command(name, context_settings=context, epilog=epilog)(getattr(module, name.replace("-", "_")))
     return app
 
 

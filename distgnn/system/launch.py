@@ -21,9 +21,8 @@ from distgnn.errors import InputError, RunError
 from distgnn.system.cores import available_cores, threads_per_rank
 from distgnn.system.hosts import BATCH_VARIABLES, check_tasks, host_options, on_this_machine
 from distgnn.system.jobs import local_mpiexec
-from distgnn.system.jobs.own_rank import under_mpi
+from distgnn.system.jobs.own_rank import start_mpi, under_mpi
 from distgnn.system.jobs.supervise import Watch, ended_with_parent, supervise
-from distgnn.system.mpi_start import start_mpi
 from distgnn.system.shared_memory import check_room, check_room_here
 
 THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")

@@ -1,4 +1,4 @@
-"""Whether this process is a rank, and how a rank ends.
+"""Whether this process is a rank, how a rank starts MPI, and how it ends.
 
 A rank has variables of its starter in its environment (`RANK_VARIABLES`). What it starts inherits them: a
 `subprocess`, workers of `multiprocessing`, a fork. Such a process is a plain one. The first import of distgnn in it
@@ -21,8 +21,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from distgnn.errors import RunError, on_all_ranks
 from distgnn.system.jobs.death_watch import start_death_watch
-from distgnn.system.jobs.local_mpiexec import NOTE_BYTES, NOTE_VARIABLE
+from distgnn.system.jobs.local_mpiexec import NOTE_BYTES, NOTE_VARIABLE, SPOKEN
+from distgnn.system.jobs.rank_log import note
 
 # One variable per way of starting a rank. SLURM_PROCID is not among them: sbatch sets it for plain scripts too.
 RANK_VARIABLES = (
@@ -94,6 +96,78 @@ def _is_child() -> bool:
 def _rank() -> str:
     """What only one rank of one job has."""
     return " ".join(f"{name}={os.environ.get(name)}" for name in (*RANK_VARIABLES, "PMI_FD", "PMI_SIZE"))
+
+
+# How ranks start MPI, so that a network that cannot be used is an error of ours: MPI_Init of MPICH ends the process where
+# UCX or OFI finds no transport, with a stack of MPICH's own. A session returns an error instead. It opens the
+# transports, and MPI_Init, which comes next, finds them open (2 ms more).
+
+# What chooses a transport, and a value that every machine can use.
+CHOICES = {"UCX": ("UCX_TLS", "tcp,sm,self"), "OFI": ("FI_PROVIDER", "tcp")}
+NETMOD = "MPIR_CVAR_CH4_NETMOD"
+
+
+def start_mpi() -> Any:
+    """Return `mpi4py.MPI`, initialised with threads; one that is imported already is left as it is.
+
+    Collective: yes, as `MPI_Init` is.
+
+    Raises: RunError where MPICH finds no transport; names the variable that chooses one, and what to set.
+    """
+    if "mpi4py.MPI" in sys.modules:
+        return sys.modules["mpi4py.MPI"]
+    import mpi4py
+
+    ours = bool(mpi4py.rc.initialize)  # a user's own choice stays
+    mpi4py.rc.initialize = False
+    from mpi4py import MPI
+
+    if not ours or MPI.Is_initialized():
+        return MPI
+    session = _session(MPI)
+    MPI.Init_thread(MPI.THREAD_MULTIPLE)
+    if session is not None:
+        session.Finalize()
+    if not under_mpi():  # to the end of a rank `_end` sees
+        pid = os.getpid()
+        atexit.register(lambda: os.getpid() != pid or MPI.Is_finalized() or MPI.Finalize())
+    return MPI
+
+
+def _session(mpi: Any) -> Any:
+    """A session of MPICH; None of other libraries, and of releases without sessions."""
+    library = mpi.Get_library_version()
+    if mpi.get_vendor()[0] != "MPICH" or mpi.Get_version() < (4, 0) or not hasattr(mpi, "Session"):
+        return None
+    netmod = os.environ.get(NETMOD, "")
+    devices = next((line for line in library.splitlines() if "Device" in line), netmod)
+    if netmod not in devices:  # MPICH would end by SIGSEGV
+        raise _of_this_host(f"MPI has no network module {netmod!r} ({NETMOD}): unset it ({' '.join(devices.split())})")
+    info = mpi.Info.Create()
+    info.Set("thread_level", "MPI_THREAD_MULTIPLE")
+    try:
+        return mpi.Session.Init(info, mpi.ERRORS_RETURN)
+    except mpi.Exception as error:
+        raise _of_this_host(no_transport(str(error))) from error
+    finally:
+        info.Free()
+
+
+def no_transport(said: str) -> str:
+    """The line on an error of MPI's start: why, and which variable to set, or unset where it is set."""
+    reason = said.strip().splitlines()[-1].partition(":")[2].strip() or said
+    name, works = CHOICES["OFI" if "OFI" in said else "UCX"]
+    what = f"unset {name}={os.environ[name]}, or set" if name in os.environ else "set"
+    return f"MPI found no network that it can use ({reason}): {what} {name}={works}"
+
+
+def _of_this_host(text: str) -> RunError:
+    """An error that the first rank of each host says."""
+    note.set(doing=f"{SPOKEN} before MPI")
+    error = RunError(text)
+    if os.environ.get("MPI_LOCALRANKID", "0") != "0":
+        on_all_ranks(error)
+    return error
 
 
 # How ranks end

@@ -18,10 +18,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from distgnn.system.hosts import host_options
+from distgnn.system.jobs.job_cleanup import stop_tree
 from distgnn.system.jobs.parent_death import die_with_parent
 from distgnn.system.jobs.watchdog import HUNG, patience, phase_seconds
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
-from distgnn.system.processes import stop_tree
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -23,10 +23,10 @@ from typing import Any, Protocol
 
 from distgnn.errors import RunError
 from distgnn.system.jobs import job_cleanup, parent_death
+from distgnn.system.jobs.job_cleanup import children, descendants, mapped_segments, stop_tree
 from distgnn.system.jobs.local_mpiexec import HOST, memory_kills, say, why_killed
 from distgnn.system.jobs.parent_death import die_with_parent
 from distgnn.system.output import Relay
-from distgnn.system.processes import children, descendants, shared_memory, stop_tree
 
 LOOK_SECONDS = 1.0
 NOTE_LOOKS = 10  # between two notes of the ranks' shared memory, after the first three
@@ -180,7 +180,11 @@ class _Job:
                     self.process.send_signal(signal.SIGUSR1)
                     self.resend_at = time.monotonic() + RESEND_SECONDS
                 if self.looks <= 3 or self.looks % NOTE_LOOKS == 0:  # of dead ranks nothing tells whose memory it was
-                    mapped = {segment for pid in descendants(self.process.pid) for segment in shared_memory(pid)}
+                    mapped = {
+                        segment
+                        for pid in descendants(self.process.pid)
+                        for segment in mapped_segments(Path(f"/proc/{pid}/maps"))
+                    }
                     self._tell("".join(f"{segment}\n" for segment in mapped - self.segments))
                     self.segments |= mapped
                 text, code = (self._lost() if self.proxies else None), LOST
