@@ -83,7 +83,9 @@ def new_folder(out: str | Path, kind: FolderKind | OurFiles | None, overwrite: b
     made: list[Path] = []
     lock = None
     try:
-        made = _make_parents(target.parent)
+        made = [folder for folder in target.parents if not folder.exists()]  # innermost first
+        for folder in reversed(made):
+            folder.mkdir(exist_ok=True)
         temporary = _make_temporary(target)
         lock = lock_file(temporary)
         yield temporary
@@ -213,17 +215,6 @@ def _why_foreign(folder: Path, our_files: OurFiles) -> str | None:
             if path.is_symlink() or found not in (ours if name in files else folders):
                 return f"{found} in it is not one of ours"
     return None
-
-
-def _make_parents(parent: Path) -> list[Path]:
-    """Make missing folders; return them, innermost first."""
-    missing = []
-    while not parent.exists():
-        missing.append(parent)
-        parent = parent.parent
-    for folder in reversed(missing):
-        folder.mkdir(exist_ok=True)
-    return missing
 
 
 def _move_new(temporary: Path, target: Path) -> bool:

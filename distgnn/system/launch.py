@@ -129,9 +129,8 @@ def rank_environment(num_ranks: int, threads: int, flavor: str) -> dict[str, str
     """Return the environment variables that every rank needs on top of the launcher's own.
 
     Notes: MPI libraries wait by spinning. With more threads than cores a waiting rank takes its share of a core from
-    the one that everybody waits for, so it is told to sleep instead. Measured with 4 (8) MPICH ranks on 2 cores, one of
-    them with 4 times the others' work: 20 to 12 ms (41 to 22 ms) per step; a message then takes 120 instead of 10
-    microseconds, for which reason this is not done where there are cores enough.
+        the one that everybody waits for, so it is told to sleep: 4 MPICH ranks on 2 cores, one with 4 times the others'
+        work, take 12 ms for a step and not 20. A message then takes 120 microseconds and not 10.
     """
     variables = dict.fromkeys(THREAD_VARIABLES, str(threads))
     variables["DISTGNN_RANKS"] = str(num_ranks)

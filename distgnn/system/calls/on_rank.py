@@ -69,6 +69,7 @@ def run(folder: Path) -> None:
 
 def _end(folder: Path, comm: Any, error: BaseException) -> None:
     """Write the failure, and end: alone where all ranks raise the same, else with all others."""
+    import cloudpickle
     from mpi4py import MPI
 
     from distgnn.errors import DistGNNError, RunError, exit_code
@@ -82,26 +83,20 @@ def _end(folder: Path, comm: Any, error: BaseException) -> None:
     shortage = no_memory(error, rank)
     shown = error if shortage is None else RunError(shortage)
     agreed = isinstance(error, DistGNNError) and error.agreed
-    write_whole(folder / ERROR.format(rank=rank), _failure(rank, error, shown, agreed, follows))
+    trace = error.__traceback__.tb_next if error.__traceback__ is not None else None  # without `run` itself
+    text = "".join(traceback.format_exception(type(error), error, trace))
+    try:
+        packed = cloudpickle.dumps(shown.with_traceback(None))
+    except Exception:
+        packed = b""
+    failure = Failure(rank, f"{type(shown).__name__}: {shown}", text, packed, agreed, follows)
+    write_whole(folder / ERROR.format(rank=rank), cloudpickle.dumps(failure))
     if agreed or size == 1:
         sys.exit(exit_code(error))
     time.sleep(SPEAK_SECONDS * min(rank, 10))  # where all ranks fail alike, the lowest speaks
     sys.stderr.flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # MPI says that it was aborted; the caller says why
     abort_job(exit_code(shown))
-
-
-def _failure(rank: int, error: BaseException, shown: BaseException, agreed: bool, follows: bool) -> bytes:
-    import cloudpickle
-
-    trace = error.__traceback__.tb_next if error.__traceback__ is not None else None  # without `run` itself
-    text = "".join(traceback.format_exception(type(error), error, trace))
-    words = f"{type(shown).__name__}: {shown}"
-    try:
-        packed = cloudpickle.dumps(shown.with_traceback(None))
-    except Exception:
-        packed = b""
-    return cloudpickle.dumps(Failure(rank, words, text, packed, agreed, follows))
 
 
 def write_whole(path: Path, content: bytes) -> None:

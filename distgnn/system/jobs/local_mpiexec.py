@@ -2,8 +2,11 @@
 
     python -I -S local_mpiexec.py -n RANKS PROGRAM ARGUMENTS …
 
-MPICH's own `mpiexec` listens on all interfaces, whoever connects, and its proxy may die while its ranks go on. Here
-ranks are children, and each has a pair of sockets for what MPICH asks of the program that started it (PMI version 1:
+Why not MPICH's own `mpiexec`, bound to loopback: its proxy may die while its ranks go on, a port listens for whoever
+connects, and it names neither a rank that is killed nor one that leaves without MPI_Finalize, or before MPI_Init. It
+starts ranks of several machines, and of an MPI that is not the one beside this Python.
+
+Here ranks are children. Each has a pair of sockets for what MPICH asks of the program that started it (PMI version 1:
 lines of `cmd=NAME key=value …`, which bring ranks together once, in MPI_Init), and a page of memory for what it does
 (`distgnn/system/jobs/rank_log.py`).
 

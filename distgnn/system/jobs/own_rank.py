@@ -59,9 +59,8 @@ def forget_parent() -> None:
             os.environ.pop(name, None)
         return
     os.environ[OWNER] = f"{os.getpid()} {_rank()}"
-    if NOTE_VARIABLE not in os.environ and hasattr(
-        os, "memfd_create"
-    ):  # our launcher names a rank that is killed itself
+    # Where the launcher is not ours, a process beside this rank names it should it be killed.
+    if NOTE_VARIABLE not in os.environ and hasattr(os, "memfd_create"):
         note_file = os.memfd_create("distgnn-note")
         os.ftruncate(note_file, NOTE_BYTES)
         os.environ[NOTE_VARIABLE] = str(note_file)
@@ -98,8 +97,8 @@ def _rank() -> str:
     return " ".join(f"{name}={os.environ.get(name)}" for name in (*RANK_VARIABLES, "PMI_FD", "PMI_SIZE"))
 
 
-# How ranks start MPI, so that a network that cannot be used is an error of ours: MPI_Init of MPICH ends the process where
-# UCX or OFI finds no transport, with a stack of MPICH's own. A session returns an error instead. It opens the
+# How ranks start MPI, so that a network that cannot be used is an error of ours. MPI_Init of MPICH ends the process
+# where UCX or OFI finds no transport, with a stack of MPICH's own. A session returns an error instead. It opens the
 # transports, and MPI_Init, which comes next, finds them open (2 ms more).
 
 # What chooses a transport, and a value that every machine can use.
