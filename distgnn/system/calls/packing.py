@@ -49,7 +49,7 @@ def _culprit(value: Any, name: str, error: Exception) -> tuple[str, str]:
 
 
 def _contents(value: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """What a value holds, of a function the variables around it that it uses, with the name of each as one writes it."""
+    """What a value holds, with the name of each as one would write it; of a function the variables that it uses."""
     if isinstance(value, dict):
         yield from ((f"{name}[{key!r}]", one) for key, one in value.items())
     elif isinstance(value, list | tuple | set | frozenset):
