@@ -50,10 +50,7 @@ class RunConfig:
     )
 
     def check(self) -> tuple[Algorithm, str]:
-        """The parsed algorithm and who updates a vertex.
-
-        Raises: InputError for the first setting that no run can have.
-        """
+        """The parsed algorithm and who updates a vertex. Raises: InputError for a setting that no run can have."""
         algorithm = Algorithm.parse(self.algorithm)
         update = algorithm.check_update(self.update)
         check_values(self)

@@ -31,11 +31,7 @@ class Algorithm:
 
     @classmethod
     def parse(cls, name: str) -> "Algorithm":
-        """From "cd-0", "cd-R" or "0c".
-
-        Raises:
-            InputError: for anything else.
-        """
+        """From "cd-0", "cd-R" or "0c". Raises: InputError for anything else."""
         if name == "0c":
             return cls(name, None, no_exchange=True)
         match = re.fullmatch(r"cd-(\d{1,4})", name)
@@ -47,11 +43,7 @@ class Algorithm:
         return cls(name, delay or None)
 
     def check_update(self, update: str | None) -> str:
-        """Who updates a vertex, "owners" or "copies"; None picks what the algorithm needs.
-
-        Raises:
-            InputError: for 0c with update on owners, who would have no rows of other ranks' vertices at all.
-        """
+        """Who updates a vertex, "owners" or "copies"; None picks what the algorithm needs. Raises: InputError."""
         if update is None:
             return "copies" if self.no_exchange else "owners"
         check_choice("update", update, UPDATES)
@@ -97,11 +89,7 @@ class Schedule:
         return None
 
     def check(self, algorithm: Algorithm, update: str) -> None:
-        """Refuse what makes no sense together.
-
-        Raises:
-            InputError: for the first setting that no schedule can have, or that this algorithm or update would ignore.
-        """
+        """Raise InputError for a setting that no schedule can have, or that this algorithm or update would ignore."""
         check_values(self)
         if not 0 <= self.late_row_average < 1:
             weight = f"late_row_average is {self.late_row_average}"

@@ -171,11 +171,7 @@ def describe_graph(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_sections(file: str | Path) -> dict[str, dict[str, Any]]:
-    """The sections of a config.toml.
-
-    Raises:
-        RunError: when it cannot be read.
-    """
+    """The sections of a config.toml. Raises: RunError when it cannot be read."""
     try:
         return parse_sections(read_text(file))
     except (ValueError, RecursionError, OSError) as error:

@@ -8,8 +8,7 @@ from distgnn.errors import InputError
 def num_threads() -> int:
     """Threads of this process: DISTGNN_NUM_THREADS, else OMP_NUM_THREADS, else the cores it may run on.
 
-    Raises:
-        InputError: when the variable is not a positive number.
+    Raises: InputError where the variable is not a positive number.
     """
     for name in ("DISTGNN_NUM_THREADS", "OMP_NUM_THREADS"):
         text = os.environ.get(name)

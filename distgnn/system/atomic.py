@@ -270,10 +270,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Wait until a file is on the disk.
-
-    Raises: OSError where it cannot be, a full disk among others.
-    """
+    """Wait until a file is on the disk. Raises: OSError where it cannot be, a full disk among others."""
     with open(path, "rb+") as stream:
         os.fsync(stream.fileno())
 

@@ -37,10 +37,7 @@ LINE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)" + RANKS)
 
 
 def read_hosts(path: str) -> list[tuple[str, int]]:
-    """(host, ranks) of each line, in order.
-
-    Raises: InputError naming the line that is no host.
-    """
+    """(host, ranks) of each line, in order. Raises: InputError naming the line that is no host."""
     try:
         lines = read_text(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -144,10 +141,7 @@ def _numbers(ranges: str) -> list[str]:
 
 
 def check_tasks() -> None:
-    """Refuse to work in a process that was started several times, by what brings no MPI between them.
-
-    Raises: RunError on every one of them, with what to do.
-    """
+    """Raise RunError, with what to do, in each process that was started several times without MPI between them."""
     text = several_tasks()
     if text is not None:
         raise RunError(text)

@@ -168,7 +168,10 @@ class Watchdog:
         told = self._statuses.hear()
         if self._age() < self.patience or self._goes_on(told):
             return None
-        return f"nothing moved for {self._age():.3g} s ({self.option} {self.seconds:g}): {self._blame()}"
+        blame = f"rank {self.rank} is in {self._phase} (with a folder of the run all ranks would be named)"
+        if self.log.folder is not None:
+            blame = self._statuses.blame()
+        return f"nothing moved for {self._age():.3g} s ({self.option} {self.seconds:g}): {blame}"
 
     def _goes_on(self, told: list[str | None]) -> bool:
         """Whether every rank answers, and one has not used up its time yet: it was stopped, or compiled."""
@@ -180,11 +183,6 @@ class Watchdog:
         print(f"distgnn: error: {plain(text)}", file=sys.stderr, flush=True)
         threading.Timer(ABORT_SECONDS, os._exit, (HUNG,)).start()  # MPI itself may be what hangs
         abort_job(HUNG)
-
-    def _blame(self) -> str:
-        if self.log.folder is None:
-            return f"rank {self.rank} is in {self._phase} (with a folder of the run all ranks would be named)"
-        return self._statuses.blame()
 
 
 @contextmanager
