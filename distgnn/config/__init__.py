@@ -3,10 +3,9 @@
 from distgnn.config.cut import CutConfig
 from distgnn.config.model import EDGE_MODELS, JUMPS, MODELS, NORMS, ModelConfig, check_graph_has
 from distgnn.config.option import DTYPES, check_choice, did_you_mean
-from distgnn.config.run import LaunchConfig, RunConfig
+from distgnn.config.run import LaunchConfig, RunConfig, num_threads
 from distgnn.config.schedule import UPDATES, WIRES, Algorithm, ExchangeConfig, Schedule
 from distgnn.config.settings import Settings, check_types, parse_sections, read_sections, read_settings
-from distgnn.config.threads import num_threads
 from distgnn.config.together import ATTENTION_MODELS, DEEP_MODELS, UNWEIGHTED_MODELS
 from distgnn.config.train import TrainConfig
 

@@ -1,5 +1,6 @@
 """What a run is made of besides model, schedule and training: algorithm, dtype, seeds; and how ranks are started."""
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,3 +115,17 @@ def parse_feat_norm(text: str) -> tuple[str, ...]:
     if set(OF_COLUMNS) <= set(steps):
         raise InputError(f"feat_norm is {text}: standardize centers too, leave center out")
     return tuple(steps)
+
+
+def num_threads() -> int:
+    """Threads of this process: DISTGNN_NUM_THREADS, else OMP_NUM_THREADS, else the cores it may run on.
+
+    Raises: InputError where the variable is not a positive number.
+    """
+    for name in ("DISTGNN_NUM_THREADS", "OMP_NUM_THREADS"):
+        text = os.environ.get(name)
+        if text:
+            if not text.isdigit() or int(text) < 1:
+                raise InputError(f"{name}={text}: expected a positive number of threads")
+            return int(text)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

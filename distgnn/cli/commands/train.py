@@ -10,15 +10,16 @@ from typing import Annotated, Any
 import typer
 
 from distgnn.cli.options import RANKS, AsJson, Quiet, Threads, given_options, in_panel, with_options
-from distgnn.cli.train_report import closing_rows, memory_rows
 from distgnn.config import ExchangeConfig, LaunchConfig, ModelConfig, RunConfig, Schedule, Settings, TrainConfig
 from distgnn.config.option import option_name
 from distgnn.config.recipes import with_recipe
 from distgnn.config.run import CHECKPOINT_EVERY, preset_options
 from distgnn.config.settings import check_names, check_same_graph, describe_data, describe_graph, read_sections
+from distgnn.config.task import HELD_OUT, LOWER_IS_BETTER
 from distgnn.config.together import rules_about
 from distgnn.errors import InputError
 from distgnn.system.launch import import_mpi, under_mpi
+from distgnn.system.units import human_bytes, human_metric, human_seconds, human_share
 
 GROUPS = (ModelConfig, RunConfig, Schedule, ExchangeConfig, TrainConfig, LaunchConfig)
 TOGETHER = rules_about({option_name(field) for group in GROUPS for field in fields(group)})
@@ -100,7 +101,12 @@ def train(
 
         print_table("Trained", closing_rows(summary, manifest))
         if "memory" in summary:
-            print_table("Memory at the peak", memory_rows(summary["memory"]))
+            from distgnn.graph.memory.report import REST, MemoryReport
+
+            memory_of: dict[str, Any] = summary["memory"]
+            blocks = {name: values for name, values in memory_of["blocks"].items() if name != REST}
+            report = MemoryReport(memory_of["peak"], memory_of["anonymous"], blocks)
+            print_table("Memory at the peak", report.rows())
 
 
 def _checked(settings: Settings, launching: LaunchConfig, manifest: dict[str, Any]) -> Settings:
@@ -163,3 +169,36 @@ def _with_saved(settings: Settings, given: set[str], config: str | None, manifes
     check_names(saved, config)
     check_same_graph(saved, describe_graph(manifest), config)
     return settings.with_saved(saved, config, given)
+
+
+def closing_rows(summary: dict[str, Any], manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    """The closing table; epochs count from 1, as the progress does, where files count from 0."""
+
+    def metric(split: str) -> str:
+        text = human_metric(summary["metric"], summary[f"{split}_metric"])
+        std = summary.get(f"{split}_metric_std")
+        scale = 1 if summary["metric"] in LOWER_IS_BETTER else 100
+        return text if std is None else f"{text} ± {scale * std:.2f} over {len(summary['seeds'])} seeds"
+
+    smoothed, verified = [], []
+    if "smoothed" in summary:  # by Correct and Smooth
+        test, valid = (human_metric(summary["metric"], summary[f"smoothed_{split}_metric"]) for split in HELD_OUT[::-1])
+        counts = "better on validation: predict smooths" if summary["smoothed"] else "no better on validation: left out"
+        smoothed.append(("corrected and smoothed", f"test {test}, valid {valid} ({counts})"))
+    if "gradient_error" in summary:
+        errors = f"gradient {summary['gradient_error']:.2e}, logits {summary['logits_error']:.2e}"
+        verified.append(("off the exact step", f"{errors} (relative, last verified epoch)"))
+    memory = human_bytes(max(summary["peak_rss_bytes"]))
+    cut = f"{manifest['method']}, {manifest['num_parts']} parts"
+    return [
+        (f"test {summary['metric']}", f"{metric('test')} (at the best validation epoch, {summary['best_epoch'] + 1})"),
+        (f"valid {summary['metric']}", metric("valid")),
+        *smoothed,
+        ("epoch", f"{human_seconds(summary['epoch_seconds_median'])} (median of {summary['epochs']})"),
+        ("waiting", f"{human_share(summary['wait_share'])} of the time"),
+        ("exchanged", f"{human_bytes(summary['sent_bytes_per_epoch'])} per epoch, all ranks together"),
+        ("replication factor", f"{manifest['replication_factor']:.3f} ({cut})"),
+        *verified,
+        ("peak memory", f"{memory} on the largest of {summary['ranks']} ranks × {summary['threads']} threads"),
+        ("run folder", summary["run_dir"]),
+    ]
