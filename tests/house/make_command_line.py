@@ -66,7 +66,7 @@ def _command(name: str, command) -> Iterator[str]:
     if command.epilog:
         first, *others = command.epilog.split("\n\n")
         yield f"{first}\n"
-        yield from (f"- {_plain(line)}" for line in others)
+        yield from (f"- `{line}`" for line in others)
         yield ""
 
 

@@ -21,10 +21,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from distgnn.errors import RunError, on_all_ranks
 from distgnn.system.jobs.death_watch import start_death_watch
 from distgnn.system.jobs.local_mpiexec import NOTE_BYTES, NOTE_VARIABLE, SPOKEN
-from distgnn.system.jobs.rank_log import note
 
 # One variable per way of starting a rank. SLURM_PROCID is not among them: sbatch sets it for plain scripts too.
 RANK_VARIABLES = (
@@ -167,8 +165,11 @@ def no_transport(said: str) -> str:
     return f"MPI found no network that it can use ({reason}): {what} {name}={works}"
 
 
-def _of_this_host(text: str) -> RunError:
+def _of_this_host(text: str) -> Exception:
     """An error that the first rank of each host says."""
+    from distgnn.errors import RunError, on_all_ranks
+    from distgnn.system.jobs.rank_log import note
+
     note.set(doing=f"{SPOKEN} before MPI")
     error = RunError(text)
     local = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
