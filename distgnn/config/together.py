@@ -19,6 +19,7 @@ DEEP_MODELS = ("gcn2", "appnp")
 ONE_PASS_MODELS = ("sage", "gcn", "gat")  # a hidden layer is one function: see distgnn.ops
 NUM_STRATA = 64
 SUMS = "cluster batches run layers of distgnn.nn that add up rows of neighbours, {by_arc} does not: choose --batch full"
+WORKED_OUT = {"algorithm", "exact", "by_arc", "num_batches"}
 BFLOAT16 = ", ".join(ONE_PASS_MODELS)
 
 
@@ -159,6 +160,6 @@ def check_together(**known: Any) -> None:
 
 def rules_about(options: set[str]) -> list[str]:
     """The lines that settings of a command can be refused with; of a setting in a line its name, in capitals."""
-    known = options | {"algorithm", "exact", "by_arc", "num_batches"}
+    known = options | WORKED_OUT
     rules = (rule for rule in RULES if known.issuperset(inspect.signature(rule.broken).parameters))
     return [re.sub(r"\{(\w+)[^}]*\}", lambda found: found[1].upper(), rule.says) for rule in rules]
