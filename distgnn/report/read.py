@@ -49,10 +49,8 @@ class Run:
     @property
     def peak_bytes(self) -> list[float]:
         """Peak memory by rank; nothing where a rank's is missing."""
-        listed = (self.summary or {}).get("peak_rss_bytes")
-        found = [number(listed, rank) for rank in range(len(listed))] if isinstance(listed, list) else []
-        known = [value for value in found if value is not None]
-        return known if len(known) == len(found) else []
+        found = numbers((self.summary or {}).get("peak_rss_bytes"))
+        return [] if None in found else [value or 0 for value in found]
 
     @property
     def memory_blocks(self) -> dict[str, list[float]]:
@@ -62,20 +60,15 @@ class Run:
         if not isinstance(blocks, dict):
             return {}
         listed = {"peak": memory.get("peak"), "of it anonymous": memory.get("anonymous")} | blocks
-        numbers = {
-            str(name): [number(values, rank) for rank in range(len(values))] if isinstance(values, list) else []
-            for name, values in listed.items()
-        }
-        return {name: [value or 0 for value in values] for name, values in numbers.items()}
+        return {str(name): [value or 0 for value in numbers(values)] for name, values in listed.items()}
 
     @property
     def pair_bytes(self) -> list[list[int]]:
         """Bytes per epoch from each rank to each; nothing where they are not a square of numbers."""
         listed = (self.summary or {}).get("pair_bytes_per_epoch")
-        if not isinstance(listed, list) or not all(isinstance(row, list) and len(row) == len(listed) for row in listed):
-            return []
-        known = [[number(value) for value in row] for row in listed]
-        return [] if any(value is None for row in known for value in row) else [[int(v or 0) for v in r] for r in known]
+        rows = [numbers(row) for row in listed] if isinstance(listed, list) else []
+        square = all(len(row) == len(rows) and None not in row for row in rows)
+        return [[int(value or 0) for value in row] for row in rows] if square else []
 
     def curve(self, key: str) -> list[tuple[float, float]]:
         """(epoch, value) of every record that has the value."""
@@ -129,6 +122,11 @@ def number(source: Any, *keys: str | int) -> float | None:
         return value if math.isfinite(value) else None
     except OverflowError:
         return None
+
+
+def numbers(values: Any) -> list[float | None]:
+    """The numbers of a list, None for what is none; nothing where it is no list."""
+    return [number(value) for value in values] if isinstance(values, list) else []
 
 
 def text(source: Any, *keys: str | int) -> str | None:
