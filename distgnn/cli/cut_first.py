@@ -4,7 +4,6 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from typing import Any
 
 from distgnn.config import TrainConfig
@@ -21,7 +20,7 @@ def cut_first(context: Any, graph: str, ranks: int, columns: int, training: Trai
 
     Raises: InputError on a rank, or where the graph is a partition folder for other ranks.
     """
-    from distgnn.cli.elastic import argument_place, parsed
+    from distgnn.cli.elastic import argument_place
     from distgnn.fitting.source import cut_of, is_parts
     from distgnn.partition import read_manifest
 
@@ -30,7 +29,7 @@ def cut_first(context: Any, graph: str, ranks: int, columns: int, training: Trai
     if ranks < 1 or ranks % max(columns, 1):
         raise InputError(f"ranks is {ranks}: expected at least 1, and a multiple of --columns")
     words = without("--ranks", sys.argv[1:])
-    place = argument_place(words, graph, partial(parsed, context.command))
+    place = argument_place(context.command, words, graph)
     if is_parts(graph):
         needed = read_manifest(graph)["num_parts"] * columns
         if needed != ranks:

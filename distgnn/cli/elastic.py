@@ -155,11 +155,11 @@ def parsed(command: Any, words: list[str]) -> dict[str, Any]:
     return command.make_context(words[0], words[1:], resilient_parsing=True).params
 
 
-def argument_place(words: list[str], value: str, parse: Callable[[list[str]], dict[str, Any]]) -> int:
+def argument_place(command: Any, words: list[str], value: str) -> int:
     """Index of the argument PARTS among the words of `train`: an option's value may be the same text."""
     for place, word in enumerate(words):
         changed = [*words[:place], f"{value}?", *words[place + 1 :]]
-        if word == value and parse(changed).get("parts") == f"{value}?":
+        if word == value and parsed(command, changed).get("parts") == f"{value}?":
             return place
     raise InputError(f"cannot find the partition folder {value} among the arguments of train")
 

@@ -128,7 +128,7 @@ def _start_ranks(
     """On a rank return; elsewhere run this command on ranks, started again as often as asked, and exit as they did."""
     from functools import partial
 
-    from distgnn.cli.elastic import Elastic, ThisMachine, argument_place, parsed
+    from distgnn.cli.elastic import Elastic, ThisMachine, argument_place
     from distgnn.cli.ranks import run_on_ranks
     from distgnn.fitting.on_rank import default_run_dir
     from distgnn.system.jobs.restarts import Restarts, with_run_dir
@@ -138,7 +138,7 @@ def _start_ranks(
         if settings.train.run_dir is None:
             settings.train.run_dir = default_run_dir(parts, settings.model.name)
             words = with_run_dir(words, settings.train.run_dir)
-        run_dir, place = Path(settings.train.run_dir), argument_place(words, parts, partial(parsed, context.command))
+        run_dir, place = Path(settings.train.run_dir), argument_place(context.command, words, parts)
         elastic, here = Elastic(words, place, num_ranks, launching, run_dir), ThisMachine(num_ranks, threads, run_dir)
         restarts = Restarts(launching.restarts, run_dir, regroup=partial(elastic.team, here))
         raise typer.Exit(restarts.run(words, here.start(num_ranks)))
