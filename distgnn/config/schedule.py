@@ -117,6 +117,10 @@ class ExchangeConfig:
         "one rank a node (models of sums and means).",
     )
 
+    def check(self) -> None:
+        """Raise InputError for a value that no run can have."""
+        check_values(self)
+
 
 def check_columns(columns: int, update: str) -> None:
     """Raise InputError for a number of columns that is none, or that does not go with the update."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.config.model import ModelConfig, check_graph_has
-from distgnn.config.option import check_values, did_you_mean, option_name, options_of
+from distgnn.config.option import did_you_mean, option_name, options_of
 from distgnn.config.run import RunConfig
 from distgnn.config.schedule import Algorithm, ExchangeConfig, Schedule, check_columns
 from distgnn.config.task import check_graph_for, check_training_graph
@@ -54,7 +54,7 @@ class Settings:
         self.train.check()
         algorithm, update = self.run.check()
         self.schedule.check(algorithm, update)
-        check_values(self.exchange)
+        self.exchange.check()
         check_columns(self.exchange.columns, update)
         self.model.check()
         groups = self.train, self.model, self.run, self.schedule, self.exchange
