@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from distgnn.config.algorithm import UPDATES
 from distgnn.config.cut import EFFORTS, METHODS, ORDERS, CutConfig, check_names
+from distgnn.config.schedule import UPDATES
 from distgnn.config.task import SPLITS
 from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from distgnn.config import UPDATES, WIRES, Algorithm
-from distgnn.config.options.earlier import new_name
+from distgnn.config.option import new_name
 from distgnn.config.schedule import Schedule
 from distgnn.errors import InputError
 

@@ -4,11 +4,11 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from typing import Any
 
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError
+from distgnn.system.jobs.restarts import without
 from distgnn.system.launch import under_mpi
 
 
@@ -20,7 +20,7 @@ def cut_first(context: Any, graph: str, ranks: int, columns: int, training: Trai
 
     Raises: InputError on a rank, or where the graph is a partition folder for other ranks.
     """
-    from distgnn.cli.elastic import argument_place, parsed
+    from distgnn.cli.elastic import argument_place
     from distgnn.fitting.source import cut_of, is_parts
     from distgnn.partition import read_manifest
 
@@ -28,8 +28,8 @@ def cut_first(context: Any, graph: str, ranks: int, columns: int, training: Trai
         raise InputError("--ranks starts ranks: leave it out under mpiexec or srun, and give a partition folder")
     if ranks < 1 or ranks % max(columns, 1):
         raise InputError(f"ranks is {ranks}: expected at least 1, and a multiple of --columns")
-    words = _without_ranks(sys.argv[1:])
-    place = argument_place(words, graph, partial(parsed, context.command))
+    words = without("--ranks", sys.argv[1:])
+    place = argument_place(context.command, words, graph)
     if is_parts(graph):
         needed = read_manifest(graph)["num_parts"] * columns
         if needed != ranks:
@@ -53,14 +53,3 @@ def cut_first(context: Any, graph: str, ranks: int, columns: int, training: Trai
         say(f"this stands for\n  {first}\n  {second}")
         sys.argv[1:] = [*words[:place], cut.folder, *words[place + 1 :]]
         yield cut.folder
-
-
-def _without_ranks(words: list[str]) -> list[str]:
-    """The words of a command without --ranks and its value."""
-    kept: list[str] = []
-    skip = False
-    for word in words:
-        if not skip and word != "--ranks" and not word.startswith("--ranks="):
-            kept.append(word)
-        skip = word == "--ranks" and not skip
-    return kept

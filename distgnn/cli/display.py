@@ -10,14 +10,8 @@ from distgnn.fitting.progress import as_text
 
 def print_table(title: str, rows: list[tuple[str, str]]) -> None:
     """Names and values, one pair a line."""
-    table = Table(
-        title=as_text(title),
-        title_style="italic",
-        title_justify="left",
-        show_header=False,
-        box=None,
-        padding=(0, 2, 0, 0),
-    )
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0), title=as_text(title), title_justify="left")
+    table.title_style = "italic"
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in rows:
@@ -25,23 +19,15 @@ def print_table(title: str, rows: list[tuple[str, str]]) -> None:
     Console(width=None if sys.stdout.isatty() else 120).print(table, highlight=False)
 
 
-def print_columns(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    """A table with a head; numbers to the right. The title stands by itself: rich folds it to the table's width."""
+def print_columns(title: str, columns: list[str], rows: list[list[str]], words: bool = False) -> None:
+    """A table with a head, numbers to the right; of words the last column is folded.
+
+    Notes: the title stands by itself: rich folds it to the table's width.
+    """
     table = Table(box=None, padding=(0, 2, 0, 0))
     for column in columns:
-        table.add_column(as_text(column), justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*(as_text(cell) for cell in row))
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    console.print(as_text(title), style="italic")
-    console.print(table, highlight=False)
-
-
-def print_texts(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    """A table of words; the last column is folded."""
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in columns:
-        table.add_column(as_text(column), no_wrap=column != columns[-1])
+        folded = words and column == columns[-1]
+        table.add_column(as_text(column), justify="left" if words else "right", no_wrap=not folded)
     for row in rows:
         table.add_row(*(as_text(cell) for cell in row))
     console = Console(width=None if sys.stdout.isatty() else 160)

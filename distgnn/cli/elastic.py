@@ -14,44 +14,40 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from distgnn.config import LaunchConfig
-from distgnn.config.launch import RANKS
+from distgnn.config.run import RANKS
 from distgnn.errors import DistGNNError, InputError
 from distgnn.system.hosts import read_hosts
-from distgnn.system.jobs.answering_hosts import Hosts, answering, first_ranks, ranks_on
+from distgnn.system.jobs.parent_death import die_with_parent
 from distgnn.system.jobs.restarts import Team, say
-from distgnn.system.jobs.run_watch import RunWatch, no_answer
+from distgnn.system.jobs.run_watch import Hosts, RunWatch, answering, first_ranks, no_answer, ranks_on
 from distgnn.system.jobs.supervise import LOST
 from distgnn.system.launch import run_on_hosts, run_under_mpi
-from distgnn.system.processes import die_with_parent
 
 TRIES = 2  # with the same ranks, from the same checkpoint
 Start = Callable[[list[str]], int]
 
 
 class Places(Protocol):
-    """Where ranks can run."""
+    """Where ranks can run: for how many there is a machine now, and what runs so many there."""
 
-    def room(self) -> int:
-        """For how many ranks there is a machine now."""
+    def room(self) -> int: ...
 
-    def start(self, num_ranks: int) -> Start:
-        """What runs so many ranks there."""
+    def start(self, num_ranks: int) -> Start: ...
 
 
+@dataclass
 class ThisMachine:
     """Ranks of this machine: there is room for one per part at any time."""
 
     num_parts: int
     threads: int | None
     run_dir: Path
-
-    def __init__(self, num_parts: int, threads: int | None, run_dir: Path):
-        self.num_parts, self.threads, self.run_dir = num_parts, threads, run_dir
 
     def room(self) -> int:
         return self.num_parts
@@ -61,17 +57,16 @@ class ThisMachine:
         return partial(run_under_mpi, num_ranks=num_ranks, threads=self.threads, graceful=True, watch=watch)
 
 
+@dataclass
 class Machines:
     """The machines of a file of hosts; those beyond what is needed are spare."""
 
     file: str
     threads: int | None
     run_dir: Path
-    hosts: list[tuple[str, int]]
 
-    def __init__(self, file: str, threads: int | None, run_dir: Path):
-        self.file, self.threads, self.run_dir = file, threads, run_dir
-        self.hosts = read_hosts(file)
+    def __post_init__(self) -> None:
+        self.hosts: Hosts = read_hosts(self.file)
         self.used: Hosts = []
 
     def room(self) -> int:
@@ -92,6 +87,7 @@ class Machines:
         return partial(run_on_hosts, hosts=self.used, threads=self.threads, graceful=True, watch=watch)
 
 
+@dataclass
 class Elastic:
     """Chooses ranks and folder of each restart.
 
@@ -103,18 +99,14 @@ class Elastic:
     words: list[str]
     place: int
     num_ranks: int
-    ranks: int
-    changed: int
+    launching: LaunchConfig
+    run_dir: Path
+    changed: int = 0
 
-    def __init__(self, words: list[str], place: int, num_ranks: int, launching: LaunchConfig, run_dir: Path):
-        self.words, self.place, self.num_ranks = words, place, num_ranks
-        self.pattern: str = launching.parts_for or str(run_dir / "merged" / f"parts-{RANKS}")
-        self.fewest: int = min(launching.min_ranks or num_ranks, num_ranks)
-        self.ranks, self.changed = num_ranks, 0
-
-    def first(self, places: Places) -> Team:
-        """Who is started first: the command as it stands, on as many ranks as it needs."""
-        return Team(self.words, places.start(self.num_ranks))
+    def __post_init__(self) -> None:
+        self.pattern = self.launching.parts_for or str(self.run_dir / "merged" / f"parts-{RANKS}")
+        self.fewest = min(self.launching.min_ranks or self.num_ranks, self.num_ranks)
+        self.ranks = self.num_ranks
 
     def team(self, places: Places, fruitless: int) -> Team:
         """Who is started next, after so many failures in a row without a new checkpoint."""
@@ -123,35 +115,30 @@ class Elastic:
         else:
             most = self.ranks - (fruitless - self.changed >= TRIES)
         room = places.room()
-        ranks = self._ranks(min(room, max(most, self.fewest)))
+        most = min(room, max(most, self.fewest))
+        more = (ranks for ranks in range(most, self.num_ranks, -1) if self._prepared(ranks))
+        ranks = next(more, min(most, self.num_ranks))  # the most that there is a folder for, or can be made one
+        nobody = Team(self.words, partial(_nobody, room=room, fewest=self.fewest))
         if ranks < self.fewest:
-            return Team(self.words, partial(_nobody, room=room, fewest=self.fewest))
+            return nobody
         try:
             words = [*self.words[: self.place], self._folder(ranks), *self.words[self.place + 1 :]]
         except DistGNNError as error:
             say(f"cannot go on with {ranks} ranks: {error}")
-            return Team(self.words, partial(_nobody, room=room, fewest=self.fewest))
+            return nobody
         if ranks != self.ranks:
             say(f"going on with {ranks} ranks in place of {self.ranks}, on {words[self.place]}")
             self.ranks, self.changed = ranks, fruitless
         return Team(words, places.start(ranks))
 
-    def _ranks(self, room: int) -> int:
-        """The most ranks, of at most `room`, that there is a folder for, or can be made one."""
-        prepared = (ranks for ranks in range(room, self.num_ranks, -1) if self._prepared(ranks))
-        return next(prepared, min(room, self.num_ranks))
-
-    def _path(self, ranks: int) -> Path:
-        return Path(self.pattern.replace(RANKS, str(ranks)))
-
     def _prepared(self, ranks: int) -> bool:
-        return (self._path(ranks) / "partition.json").is_file()
+        return (Path(self.pattern.replace(RANKS, str(ranks))) / "partition.json").is_file()
 
     def _folder(self, ranks: int) -> str:
         """The partition folder of so many parts, made by merging where there is none yet."""
         if ranks == self.num_ranks:
             return self.words[self.place]
-        path = str(self._path(ranks))
+        path = self.pattern.replace(RANKS, str(ranks))
         if not self._prepared(ranks):
             # A process of its own: its memory is free again when ranks start.
             options = ("--parts", str(ranks), "--out", path, "--merge", "--quiet")
@@ -160,7 +147,7 @@ class Elastic:
             done = subprocess.run(command, env=os.environ | safe, preexec_fn=die_with_parent(), check=False)
             if done.returncode:
                 raise InputError(f"merging parts ended with exit code {done.returncode}")
-        return path
+        return str(Path(path))
 
 
 def parsed(command: Any, words: list[str]) -> dict[str, Any]:
@@ -168,11 +155,11 @@ def parsed(command: Any, words: list[str]) -> dict[str, Any]:
     return command.make_context(words[0], words[1:], resilient_parsing=True).params
 
 
-def argument_place(words: list[str], value: str, parse: Callable[[list[str]], dict[str, Any]]) -> int:
+def argument_place(command: Any, words: list[str], value: str) -> int:
     """Index of the argument PARTS among the words of `train`: an option's value may be the same text."""
     for place, word in enumerate(words):
         changed = [*words[:place], f"{value}?", *words[place + 1 :]]
-        if word == value and parse(changed).get("parts") == f"{value}?":
+        if word == value and parsed(command, changed).get("parts") == f"{value}?":
             return place
     raise InputError(f"cannot find the partition folder {value} among the arguments of train")
 

@@ -16,11 +16,10 @@ from typing import Any
 import typer
 
 from distgnn import __version__
-from distgnn.config.options.earlier import new_name
+from distgnn.config.option import new_name
 from distgnn.errors import DistGNNError, RunStopped
 from distgnn.system.free_memory import no_memory
-from distgnn.system.jobs.job_abort import DEATH_SECONDS, SPEAK_SECONDS, abort_job
-from distgnn.system.jobs.own_rank import RANK_VARIABLES, under_mpi
+from distgnn.system.jobs.own_rank import DEATH_SECONDS, RANK_VARIABLES, SPEAK_SECONDS, abort_job, under_mpi
 from distgnn.system.launch import torch_environment
 from distgnn.system.output import lenient_output, plain
 
@@ -74,7 +73,8 @@ def make_app(words: Sequence[str] = ()) -> typer.Typer:
     app.callback()(options)
     for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
         module = importlib.import_module(f"distgnn.cli.commands.{COMMANDS[name]}")
-        app.command(name, context_settings=getattr(module, "CONTEXT", None))(getattr(module, name.replace("-", "_")))
+        context, epilog = getattr(module, "CONTEXT", None), getattr(module, "EPILOG", None)
+        app.command(name, context_settings=context, epilog=epilog)(getattr(module, name.replace("-", "_")))
     return app
 
 
@@ -106,17 +106,12 @@ def _main() -> int:
         if shortage is not None:
             time.sleep(SPEAK_SECONDS * min(_rank(), 10))
             return _fail(shortage, 2)
-        _wait_for_the_first(error)
+        mpi = sys.modules.get("mpi4py.MPI")
+        if mpi is not None and isinstance(error, mpi.Exception):
+            time.sleep(DEATH_SECONDS)  # another rank may have died: who started the ranks ends them all
         traceback.print_exc()
         phase = f" in {error.phase}" if hasattr(error, "phase") else ""
         return _fail(f"internal error on rank {_rank()}{phase}: {type(error).__name__}: {error}", 1)
-
-
-def _wait_for_the_first(error: Exception) -> None:
-    """Where MPI itself fails, another rank may have died: leave some time to who started the ranks to end them all."""
-    mpi = sys.modules.get("mpi4py.MPI")
-    if mpi is not None and isinstance(error, mpi.Exception):
-        time.sleep(DEATH_SECONDS)
 
 
 def _with_advice(error: Any) -> str:

@@ -16,13 +16,18 @@ from typing import Annotated, Any
 
 import typer
 
-from distgnn.config.options.option import help_of, option_name
+from distgnn.config.option import help_of, option_name
 
-Threads = Annotated[
-    int | None, typer.Option(help="Threads per rank (default: cores / ranks).", rich_help_panel="Ranks and memory")
-]
+PLAIN = (str, int, float, bool, str | None, int | None, float | None)  # what the command line reads as it is
+RANKS = "Ranks and memory"
+Threads = Annotated[int | None, typer.Option(help="Threads per rank (default: cores / ranks).", rich_help_panel=RANKS)]
 Quiet = Annotated[bool, typer.Option(help="No progress and no table.", rich_help_panel="Output")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.", rich_help_panel="Output")]
+
+
+def in_panel(panel: str, default: Any, help: str) -> Any:
+    """An option that a command has besides those of dataclasses, under one of their headings."""
+    return typer.Option(default, help=help, rich_help_panel=panel)
 
 
 class Only:
@@ -53,7 +58,11 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         made = {}
         for name, (kind, options) in groups.items():
             given = {option.name: values.pop(option.name) for option in options}
-            fields = {field.name: given[option_name(field)] for field in _fields(kind) if option_name(field) in given}
+            fields = {
+                field.name: given[option_name(field)]
+                for field in dataclasses.fields(kind)
+                if option_name(field) in given
+            }
             made[name] = kind(**fields)
         command(**values, **made)
 
@@ -68,10 +77,6 @@ def given_options(context: typer.Context) -> set[str]:
     return {name for name, source in sources if source is not None and source.name == "COMMANDLINE"}
 
 
-def _fields(kind: type) -> tuple[dataclasses.Field, ...]:
-    return dataclasses.fields(kind)
-
-
 def _dataclass_of(annotation: Any) -> tuple[type | None, Only | None]:
     kind, *extras = typing.get_args(annotation) if typing.get_origin(annotation) is Annotated else (annotation,)
     if not dataclasses.is_dataclass(kind):
@@ -79,15 +84,9 @@ def _dataclass_of(annotation: Any) -> tuple[type | None, Only | None]:
     return typing.cast(type, kind), next((extra for extra in extras if isinstance(extra, Only)), None)
 
 
-def _option_type(kind: Any) -> Any:
-    """What the command line reads: text where the field is something that is written as text, such as a list."""
-    plain = (str, int, float, bool, str | None, int | None, float | None)
-    return kind if kind in plain else str | None
-
-
 def _options_of(kind: type, only: Only | None) -> list[inspect.Parameter]:
     types, options = typing.get_type_hints(kind), []
-    for field in _fields(kind):
+    for field in dataclasses.fields(kind):
         default = field.default
         if only is not None:
             if field.name not in only.defaults:
@@ -96,7 +95,8 @@ def _options_of(kind: type, only: Only | None) -> list[inspect.Parameter]:
         completed = _starting(field.metadata["choices"]) if field.metadata["choices"] else None
         shown = typer.Option(help=help_of(field), rich_help_panel=field.metadata["panel"], autocompletion=completed)
         # Not `Annotated[…]`, which type checkers read as a type; its `__class_getitem__` is gone in Python 3.13.
-        annotation: Any = operator.getitem(Annotated, (_option_type(types[field.name]), shown))
+        read = types[field.name] if types[field.name] in PLAIN else str | None  # a list is written as text, too
+        annotation: Any = operator.getitem(Annotated, (read, shown))
         name = option_name(field)
         options.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
     return options

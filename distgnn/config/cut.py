@@ -9,9 +9,9 @@ from functools import partial
 from numbers import Integral
 from typing import Any
 
-from distgnn.config.algorithm import UPDATES
-from distgnn.config.options.earlier import RENAMED
-from distgnn.config.options.option import check_choices, option
+from distgnn.config.option import RENAMED, check_values, documented, option, options_of
+from distgnn.config.schedule import UPDATES
+from distgnn.config.together import check_together, uses_effort
 from distgnn.errors import InputError
 
 METHODS = ("cmr", "cmr-stream", "libra", "hdrf", "metis", "kahypar", "dbh", "random")
@@ -26,33 +26,15 @@ MOST_PARTS = 2**15 - 1  # a part id is an int16
 _setting = partial(option, panel="Cut")
 
 
+@documented
 @dataclass(frozen=True)
 class CutConfig:
     """Which edges a graph's partition is made of, and how they are cut. `check` refuses what no cut can be.
 
-    Args:
-        method: a name in `METHODS`.
-        refine: move single edges, and on graphs that are not large borders, while that makes copies fewer (`cmr` always
-            does, `cmr-stream` moves single edges).
-        seed: the same seed gives the same cut (`cmr` and `cmr-stream` have no use for it); also of generated graphs
-            and of a split of vertices or links.
-        direction, self_loops: see `GraphData.edge_list`.
-        order: "shuffled" or "stored": the order in which a streaming method reads the edges.
-        update: where training will update vertices, which decides what `cmr` and refinement count. "copies": copies.
-            "owners": exchanged rows; the two differ where edges are one-way: each role of a copy is charged alone.
-        capacities: relative speeds of the ranks; arcs, copies and owned vertices are shared out in proportion. None:
-            all equal.
-        normalize_feats: "none", or as `GraphData.normalize_feats` takes it.
-        memory: bytes, or text as "8GB", that the process may have resident; where `cmr` needs more, `cmr-stream` works
-            on disk instead. None: no limit.
-        split: "train,valid,test", see `GraphData.split_nodes` (its seed is `seed`). None: the split the graph has.
-        renumber: the ids of a file of edges are names, see `load_graph`.
-        link_split: "valid,test", see `GraphData.split_links` (its seed is `seed`). None: the splits the graph has.
-        clusters: also keep an order of the vertices by clusters, for cluster batches in training.
-        groups: cut between so many groups of consecutive parts first (the machines), then inside each.
-        effort: how long moves and borders go on (`cmr`, and with `refine`): "fast" in 0.3 to 0.8 times the seconds of
-            "normal" for up to 11 % more copies beyond the first, "best" in 1.6 to 5 times its seconds for up to 6 %
-            fewer (on five real graphs; on larger ones with clusters "fast" up to half more); none on disk (`memory`).
+    Notes:
+        "fast" takes 0.3 to 0.8 times the seconds of "normal" for up to 11 % more copies beyond the first, "best" 1.6 to
+        5 times its seconds for up to 6 % fewer (on five real graphs; on larger ones with clusters "fast" up to half
+        more). `memory` is bytes, or text as "8GB"; `effort` makes no difference on disk.
 
     Example:
         >>> manifest = dg.partition_graph(data, 2, "two", dg.CutConfig("libra", seed=1))
@@ -103,7 +85,7 @@ class CutConfig:
     @property
     def uses_effort(self) -> bool:
         """Whether `effort` makes a difference."""
-        return self.method == "cmr" or (bool(self.refine) and self.method != "cmr-stream")
+        return uses_effort(self.method, self.refine)
 
     def check(self) -> CutConfig:
         """Return self.
@@ -111,20 +93,10 @@ class CutConfig:
         Raises: InputError for the first setting that is none. Whether groups and capacities fit the number of parts is
             for `check_parts` and `part_shares`.
         """
-        check_choices(self)
+        check_values(self)
         if not _is_whole(self.seed) or not 0 <= self.seed < 2**63:
             raise InputError(f"the seed must be a whole number from 0 to 2**63 - 1, not {self.seed!r}")
-        if self.link_split is not None and self.memory is not None:
-            raise InputError(
-                "a link split is made in memory, without a limit: split the graph first "
-                "(GraphData.split_links(…).save(folder)) and cut that folder with memory"
-            )
-        if self.effort != "normal" and not self.uses_effort:
-            raise InputError(
-                f"{self.method} has no use for effort {self.effort}: choose cmr, or refine another method's cut"
-            )
-        if self.clusters and self.memory is not None:
-            raise InputError("clusters of vertices are found in memory, without a limit: leave memory out")
+        check_together(**options_of(self))
         return self
 
     def check_parts(self, num_parts: int) -> CutConfig:

@@ -2,20 +2,17 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
-from distgnn.config.options.option import check_choices, documented, option
+from distgnn.config.option import check_values, documented, option, options_of
 from distgnn.config.task import DECODERS
+from distgnn.config.together import ATTENTION_MODELS, DEEP_MODELS, ONE_PASS_MODELS, check_together
 from distgnn.errors import InputError
 
 MODELS = ("sage", "gcn", "gin", "gat", "gatv2", "gcn2", "appnp", "gine", "edgegat", "rgcn")
-ATTENTION_MODELS = ("gat", "gatv2", "edgegat")
 EDGE_MODELS = ("gine", "edgegat")
-UNWEIGHTED_MODELS = {"gatv2": "gat", "gine": "gin", "edgegat": "gat", "rgcn": "gcn"}  # and what takes weights
-DEEP_MODELS = ("gcn2", "appnp")
-ONE_PASS_MODELS = ("sage", "gcn", "gat")  # a hidden layer is one function: see distgnn.ops
 NORMS = ("layer", "batch", "graph", "pair", "none")
 JUMPS = ("none", "cat", "max")
-
 
 _option = partial(option, panel="Model")
 
@@ -38,24 +35,23 @@ class ModelConfig:
         choices=MODELS,
         name="model",
     )
-    hidden_feats: int = _option(256, "Width of hidden layers.")
-    num_layers: int = _option(3, "Number of convolutions (appnp: of linear layers).")
+    hidden_feats: int = _option(256, "Width of hidden layers.", least=1)
+    num_layers: int = _option(3, "Number of convolutions (appnp: of linear layers).", least=1)
     dropout: float = _option(0.5, "Dropout after each hidden layer; masks belong to vertices, not to ranks.")
     norm: str = _option("layer", "Normalisation after each hidden layer.", choices=NORMS)
     weighted: bool = _option(
         False, "Multiply messages by the graph's edge weights (not gatv2, gine, edgegat and rgcn)."
     )
-    num_heads: int = _option(4, "Heads of gat, gatv2 and edgegat; they share the hidden width.")
+    num_heads: int = _option(4, "Heads of gat, gatv2 and edgegat; they share the hidden width.", least=1)
     residual: bool = _option(False, "Add a hidden layer's input to its output (not gcn2 and appnp).")
     jump: str = _option("none", "How to read all hidden layers (jumping knowledge; not gcn2 and appnp).", choices=JUMPS)
-    num_bases: int = _option(0, "Of rgcn: number of matrices that relations share (0: each has its own).")
+    num_bases: int = _option(0, "Of rgcn: number of matrices that relations share (0: each has its own).", least=0)
     label_reuse: float = _option(
         0.0, "Share of training labels that are input in each epoch; the loss is on the others (0: none)."
     )
     remat: bool = _option(
         False, "Keep only the input of each hidden layer and compute the layer again backward (not gcn2 and appnp)."
     )
-
     decoder: str | None = _option(
         None,
         "What makes a number of the rows of two vertices (tasks on pairs): their product's sum, an MLP of the product, "
@@ -66,19 +62,16 @@ class ModelConfig:
 
     def check(self) -> None:
         """Raise InputError for the first setting that no model can have."""
-        check_choices(self)
-        self._check_numbers()
-        if self.remat and (self.name in DEEP_MODELS or self.norm == "batch"):
-            raise InputError("remat is for stacks of equal layers without batch norm: not gcn2, appnp or norm batch")
-        if self.name in DEEP_MODELS and (self.residual or self.jump != "none"):
-            raise InputError(f"{self.name} has a connection to its first rows already: leave residual and jump out")
-        if self.name in UNWEIGHTED_MODELS and self.weighted:
-            other = UNWEIGHTED_MODELS[self.name]
-            raise InputError(f"{self.name} takes no edge weights: choose {other}, or leave weighted out")
-        if self.num_bases and self.name != "rgcn":
-            raise InputError(f"{self.name} has no relations to share weights between: num_bases is for rgcn")
-        if self.name in ATTENTION_MODELS and self.hidden_feats % self.num_heads:
-            raise InputError(f"hidden_feats is {self.hidden_feats}: expected a multiple of num_heads, {self.num_heads}")
+        check_values(self)
+        if not 0 <= self.label_reuse < 1:
+            raise InputError(f"label_reuse is {self.label_reuse}: expected a share from 0 up to, but not including, 1")
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"dropout is {self.dropout}: expected a probability from 0 up to, but not including, 1")
+        self.check_beside()
+
+    def check_beside(self, **known: Any) -> None:
+        """Raise InputError for a model that does not go with these settings, given by the names of their options."""
+        check_together(**options_of(self), by_arc=self.by_arc, **known)
 
     @property
     def takes_sparse_feats(self) -> bool:
@@ -87,44 +80,10 @@ class ModelConfig:
 
     @property
     def by_arc(self) -> str:
-        """Which model makes messages arc by arc, at owners, in words; empty for models of sums and means."""
+        """The model, in words, that makes messages arc by arc, at owners; empty for models of sums and means."""
         weighted = self.weighted and self.name in DEEP_MODELS  # normalized by the weights of all in-arcs
-        if not weighted and self.name not in (*ATTENTION_MODELS, "gine", "rgcn"):
-            return ""
-        return f"{self.name}{' with --weighted' * self.weighted} works arc by arc"
-
-    def check_copies(self) -> None:
-        """Raise InputError for a model that does not go with update on copies."""
-        if self.by_arc:
-            raise InputError(
-                f"{self.by_arc}, which update on copies (also of 0c and preset distgnn) does not: choose update "
-                "owners, or model sage, gcn or gin"
-            )
-
-    def check_task(self, task: str) -> None:
-        """Raise InputError for a model that does not predict what this task does."""
-        if task != "node" and self.label_reuse:
-            raise InputError(f"label_reuse needs classes of vertices: leave it out of task {task}")
-
-    def check_dtype(self, dtype: str) -> None:
-        """Raise InputError for a model that does not take rows of this dtype."""
-        one_pass = self.name in ONE_PASS_MODELS and self.norm in ("layer", "none") and self.jump == "none"
-        if dtype == "bfloat16" and (not one_pass or self.label_reuse or (self.name == "gat" and self.weighted)):
-            raise InputError(
-                f"bfloat16 is for {', '.join(ONE_PASS_MODELS)} with norm layer or none, without jump and label reuse "
-                "(and gat without weights): choose float32"
-            )
-
-    def _check_numbers(self) -> None:
-        for name in ("hidden_feats", "num_layers", "num_heads"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}: expected at least 1")
-        if self.num_bases < 0:
-            raise InputError(f"num_bases is {self.num_bases}: expected at least 0")
-        if not 0 <= self.label_reuse < 1:
-            raise InputError(f"label_reuse is {self.label_reuse}: expected a share from 0 up to, but not including, 1")
-        if not 0 <= self.dropout < 1:
-            raise InputError(f"dropout is {self.dropout}: expected a probability from 0 up to, but not including, 1")
+        by_arc = weighted or self.name in (*ATTENTION_MODELS, "gine", "rgcn")
+        return f"{self.name}{' with --weighted' * self.weighted}" * by_arc
 
 
 def check_graph_has(model: str, num_edge_feats: int, num_relations: int) -> None:
@@ -133,3 +92,12 @@ def check_graph_has(model: str, num_edge_feats: int, num_relations: int) -> None
         raise InputError(f"{model} needs edge features: this graph has none (edge_feats.npy); choose another model")
     if model == "rgcn" and num_relations < 1:
         raise InputError("rgcn needs edge types: this graph has none (edge_types.npy); choose another model")
+
+
+def decoder_for(task: str, decoder: str | None) -> str | None:
+    """The decoder of a task: the one asked for, or its own; None for tasks on vertices.
+
+    Raises: InputError for a decoder that the task does not take.
+    """
+    check_together(task=task, decoder=decoder)
+    return decoder or {"link": "dot", "edge": "concat", "edge-regression": "concat"}.get(task)

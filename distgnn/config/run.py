@@ -1,14 +1,18 @@
-"""What a run is made of besides its model, its exchange schedule and its training: algorithm, dtype, number of runs."""
+"""What a run is made of besides model, schedule and training: algorithm, dtype, seeds; and how ranks are started."""
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
-from distgnn.config.algorithm import UPDATES, Algorithm
-from distgnn.config.options.choices import DTYPES, check_choice
-from distgnn.config.options.option import check_choices, documented, option
-from distgnn.config.steps.feat_norm import FEAT_NORMS, parse_feat_norm
+from distgnn.config.option import DTYPES, check_choice, check_values, documented, option, options_of
+from distgnn.config.schedule import UPDATES, Algorithm
+from distgnn.config.together import check_together
 from distgnn.errors import InputError
 
+FEAT_NORMS = ("none", "center", "standardize", "row-l2")
+OF_COLUMNS = ("center", "standardize")  # from statistics over vertices
+CHECKPOINT_EVERY = 10  # epochs, where ranks may be started again and nothing else is said
+RANKS = "{ranks}"  # in `parts_for`
 EXCHANGE, COMPUTATION = "Algorithm and exchange", "Computation"
 PRESETS: dict[str, dict[str, Any]] = {"distgnn": {"update": "copies", "cache_first": False, "transform_first": False}}
 
@@ -43,20 +47,15 @@ class RunConfig:
         panel=COMPUTATION,
     )
     runs: int = option(
-        1, "Number of seeds to train with; the report has mean and standard deviation.", panel="Training"
+        1, "Number of seeds to train with; the report has mean and standard deviation.", panel="Training", least=1
     )
 
     def check(self) -> tuple[Algorithm, str]:
-        """The parsed algorithm and who updates a vertex.
-
-        Raises: InputError for the first setting that no run can have.
-        """
+        """The parsed algorithm and who updates a vertex. Raises: InputError for a setting that no run can have."""
         algorithm = Algorithm.parse(self.algorithm)
         update = algorithm.check_update(self.update)
-        check_choices(self)
+        check_values(self)
         parse_feat_norm(self.feat_norm)
-        if self.runs < 1:
-            raise InputError(f"runs is {self.runs}: expected at least 1")
         return algorithm, update
 
 
@@ -64,3 +63,69 @@ def preset_options(preset: str) -> dict[str, Any]:
     """The fields of RunConfig that `--preset` fixes, by name. Raises: InputError for an unknown preset."""
     check_choice("preset", preset, tuple(PRESETS))
     return PRESETS[preset]
+
+
+@documented
+@dataclass(frozen=True)
+class LaunchConfig:
+    """How ranks are started, and started again."""
+
+    restarts: int = option(
+        0,
+        "How often ranks are started again, from the newest checkpoint, after a rank or a machine has died or hung. "
+        f"A checkpoint is then written every {CHECKPOINT_EVERY} epochs unless --checkpoint-every says otherwise.",
+        panel="Ranks and memory",
+        least=0,
+    )
+    min_ranks: int | None = option(
+        None,
+        "With --restarts: go on with fewer ranks, down to so many, while a machine stays away or ranks die twice "
+        "without a new checkpoint; parts are merged.",
+        panel="Ranks and memory",
+        default_text="as many as there are parts",
+        least=1,
+    )
+    parts_for: str | None = option(
+        None,
+        f"With --restarts: where the partition folder for another number of ranks is, or is written, as parts-{RANKS}.",
+        panel="Ranks and memory",
+        default_text=f"merged/parts-{RANKS} in the run folder",
+    )
+
+    def check(self, columns: int = 1) -> None:
+        """Raise InputError for a setting that makes no sense, alone or beside several ranks a part."""
+        check_values(self)
+        if self.parts_for is not None and RANKS not in self.parts_for:
+            raise InputError(f"parts_for is {self.parts_for!r}: expected a path with {RANKS}, such as parts-{RANKS}")
+        check_together(**options_of(self), columns=columns)
+
+
+def parse_feat_norm(text: str) -> tuple[str, ...]:
+    """The steps in a text such as "row-l2,center" or "row-l2+center", in their order; none for "none".
+
+    Raises: InputError for an unknown step, one that is there twice, and two that work on columns.
+    """
+    steps = [name.strip() for name in text.replace("+", ",").split(",")]
+    for name in steps:
+        check_choice("feat_norm", name, FEAT_NORMS)
+    if steps == ["none"]:
+        return ()
+    if "none" in steps or len(set(steps)) < len(steps):
+        raise InputError(f"feat_norm is {text}: expected none, or different steps")
+    if set(OF_COLUMNS) <= set(steps):
+        raise InputError(f"feat_norm is {text}: standardize centers too, leave center out")
+    return tuple(steps)
+
+
+def num_threads() -> int:
+    """Threads of this process: DISTGNN_NUM_THREADS, else OMP_NUM_THREADS, else the cores it may run on.
+
+    Raises: InputError where the variable is not a positive number.
+    """
+    for name in ("DISTGNN_NUM_THREADS", "OMP_NUM_THREADS"):
+        text = os.environ.get(name)
+        if text:
+            if not text.isdigit() or int(text) < 1:
+                raise InputError(f"{name}={text}: expected a positive number of threads")
+            return int(text)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

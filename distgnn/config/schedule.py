@@ -1,20 +1,54 @@
-"""The settings of a schedule: what late rows count, when they are sent, and which settings go together.
+"""When rows travel, which way and how wide: algorithm, schedule and exchange. Needs neither torch nor MPI."""
 
-`Algorithm` (algorithm.py) says when rows travel; a `Schedule` adds what is done with them. Needs neither torch nor MPI.
-"""
-
+import re
 from dataclasses import dataclass
 from functools import partial
 
-from distgnn.config.algorithm import Algorithm
-from distgnn.config.options.option import check_choices, documented, option
+from distgnn.config.option import check_choice, check_values, documented, option, options_of
+from distgnn.config.together import check_together
 from distgnn.errors import InputError
 
+UPDATES = ("owners", "copies")
 WIRES = ("float32", "bfloat16", "int8", "int4")
 REMOTE_RULES = ("held", "paper")
-
+EXCHANGES = ("auto", "flat", "node")
 
 _option = partial(option, panel="Algorithm and exchange")
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A schedule of exchanges: cd-0 (exact), cd-r (`delay` r), or 0c (`no_exchange` in training)."""
+
+    name: str
+    delay: int | None
+    no_exchange: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Is every exchange synchronous?"""
+        return self.delay is None and not self.no_exchange
+
+    @classmethod
+    def parse(cls, name: str) -> "Algorithm":
+        """From "cd-0", "cd-R" or "0c". Raises: InputError for anything else."""
+        if name == "0c":
+            return cls(name, None, no_exchange=True)
+        match = re.fullmatch(r"cd-(\d{1,4})", name)
+        if match is None:
+            raise InputError(
+                f"unknown algorithm {name!r}: choose cd-0 (exact), cd-R (R epochs late) or 0c (no exchange)"
+            )
+        delay = int(match[1])
+        return cls(name, delay or None)
+
+    def check_update(self, update: str | None) -> str:
+        """Who updates a vertex, "owners" or "copies"; None picks what the algorithm needs. Raises: InputError."""
+        if update is None:
+            return "copies" if self.no_exchange else "owners"
+        check_choice("update", update, UPDATES)
+        check_together(algorithm=self, update=update)
+        return update
 
 
 @documented
@@ -22,7 +56,7 @@ _option = partial(option, panel="Algorithm and exchange")
 class Schedule:
     """How rows of training steps travel."""
 
-    warmup_epochs: int = _option(1, "Exact, synchronous epochs at the start of cd-R; they fill all held rows.")
+    warmup_epochs: int = _option(1, "Exact, synchronous epochs at the start of cd-R; they fill all held rows.", least=1)
     wire: str = _option("float32", "Width of rows in training messages.", choices=WIRES)
     wire_backward: str | None = _option(
         None, "Width of gradients in messages.", choices=WIRES, default_text="as --wire"
@@ -55,44 +89,41 @@ class Schedule:
         return None
 
     def check(self, algorithm: Algorithm, update: str) -> None:
-        """Refuse what makes no sense together.
+        """Raise InputError for a setting that no schedule can have, or that this algorithm or update would ignore."""
+        check_values(self)
+        if not 0 <= self.late_row_average < 1:
+            weight = f"late_row_average is {self.late_row_average}"
+            raise InputError(f"{weight}: expected a weight from 0 up to, but not including, 1")
+        check_together(**options_of(self), algorithm=algorithm, update=update)
 
-        Raises:
-            InputError: for the first setting that no schedule can have, or that this algorithm or update would ignore.
-        """
-        self._check_values()
-        delayed = algorithm.delay is not None
-        if algorithm.no_exchange:
-            self._check_no_exchange()
-        if self.late_row_average and not delayed:
-            name = algorithm.name
-            raise InputError(f"--late-row-average averages rows that are late: {name} has none; choose cd-R, R >= 1")
-        if self.remote_rule == "paper":
-            self._check_paper(algorithm, update, delayed)
 
-    def _check_values(self) -> None:
-        check_choices(self)
-        if self.warmup_epochs < 1:
-            raise InputError(f"warmup_epochs is {self.warmup_epochs}: expected at least 1")
-        weight = self.late_row_average
-        if not 0 <= weight < 1:
-            raise InputError(f"late_row_average is {weight}: expected a weight from 0 up to, but not including, 1")
+@documented
+@dataclass(frozen=True)
+class ExchangeConfig:
+    """Which way rows take."""
 
-    def _check_no_exchange(self) -> None:
-        ignored = {
-            "--wire": self.wires != ("float32", "float32"),
-            "--warmup-epochs": self.warmup_epochs != 1,
-        }
-        for name, given in ignored.items():
-            if given:
-                raise InputError(f"0c sends nothing in training: leave {name} out, or choose cd-R")
+    exchange: str = _option(
+        "auto",
+        "flat: each pair of ranks sends messages. node: a row crosses the network once per node, and ranks of a node "
+        "share memory. auto: node on two or more nodes of two or more ranks each.",
+        choices=EXCHANGES,
+    )
+    ranks_per_node: int | None = _option(
+        None, "Take so many consecutive ranks for a node.", default_text="the ranks that share memory", least=1
+    )
+    columns: int = _option(
+        1,
+        "So many ranks share a part, split its rows, and aggregate its columns: fewer rows travel on dense graphs with "
+        "one rank a node (models of sums and means).",
+    )
 
-    def _check_paper(self, algorithm: Algorithm, update: str, delayed: bool) -> None:
-        if not delayed:
-            raise InputError(f"--remote-rule paper is about late rows: {algorithm.name} has none; choose cd-R, R >= 1")
-        if update != "copies":
-            raise InputError("--remote-rule paper is a rule of update on copies: add --update copies")
-        if self.late_row_average:
-            raise InputError("--late-row-average is about held rows: --remote-rule paper holds none")
-        if self.wire_backward not in (None, self.wire):
-            raise InputError("--remote-rule paper exchanges no gradients: leave --wire-backward out")
+    def check(self) -> None:
+        """Raise InputError for a value that no run can have."""
+        check_values(self)
+
+
+def check_columns(columns: int, update: str) -> None:
+    """Raise InputError for a number of columns that is none, or that does not go with the update."""
+    if isinstance(columns, bool) or not isinstance(columns, int) or columns < 1:
+        raise InputError(f"columns is {columns!r}: expected a whole number of ranks that share a part, at least 1")
+    check_together(columns=columns, update=update)

@@ -8,24 +8,29 @@
 | [data] | none: facts about the graph and the partition, which are compared |
 """
 
+import sys
 from collections.abc import Set
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from distgnn.config.algorithm import Algorithm
-from distgnn.config.exchange import ExchangeConfig, check_beside_columns, check_columns
-from distgnn.config.model import DEEP_MODELS, ModelConfig, check_graph_has
-from distgnn.config.options.choices import did_you_mean
-from distgnn.config.options.file import SECTIONS, check_types, read_sections
-from distgnn.config.options.option import option_name
+from distgnn.config.model import ModelConfig, check_graph_has
+from distgnn.config.option import did_you_mean, option_name, options_of
 from distgnn.config.run import RunConfig
-from distgnn.config.schedule import Schedule
-from distgnn.config.steps.batch import check_batches_beside
-from distgnn.config.task import check_graph_for, check_training_graph, decoder_for
-from distgnn.config.train import TrainConfig, check_optimizer_beside
-from distgnn.errors import InputError
+from distgnn.config.schedule import Algorithm, ExchangeConfig, Schedule, check_columns
+from distgnn.config.task import check_graph_for, check_training_graph
+from distgnn.config.together import DEEP_MODELS, check_together
+from distgnn.config.train import TrainConfig
+from distgnn.errors import InputError, RunError
+from distgnn.system.regular_file import read_text
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SECTIONS = ("train", "model", "data", "run")
+LARGEST_INT = 2**63 - 1
 SECTION_OF = {"train": "train", "model": "model", "run": "run", "schedule": "run", "exchange": "run"}
 OF_GRAPH = ("update", "dtype", "cache_first", "transform_first", "feat_norm")  # of RunConfig, beside the algorithm
 OF_ONE_RUN = ("run_dir", "overwrite", "resume", "offload")  # never taken from another run
@@ -52,22 +57,10 @@ class Settings:
         self.exchange.check()
         check_columns(self.exchange.columns, update)
         self.model.check()
-        self.model.check_dtype(self.run.dtype)
-        if self.model.remat and not (algorithm.exact and self.schedule.exact):
-            raise InputError("--remat repeats exchanges: it needs algorithm cd-0 and float32 on the wire")
-        if self.run.dtype == "float64" and not self.schedule.exact:
-            raise InputError("--wire and --wire-backward narrow float32 rows: leave them out, or choose dtype float32")
-        self.model.check_task(self.train.task)
-        decoder_for(self.train.task, self.model.decoder)
-        if update == "copies":
-            self.model.check_copies()
-            check_optimizer_beside(self.train.optimizer, update)
-            if self.train.correct_and_smooth:
-                raise InputError("correct_and_smooth needs update on owners: leave it or update copies out")
-        if self.exchange.columns > 1:
-            check_beside_columns(self.model, self.train)
-        if self.train.num_batches:
-            check_batches_beside(self.model, algorithm.exact and self.schedule.exact, update)
+        groups = self.train, self.model, self.run, self.schedule, self.exchange
+        known: dict[str, Any] = {name: value for group in groups for name, value in options_of(group).items()}
+        known |= {"algorithm": algorithm, "update": update, "exact": algorithm.exact and self.schedule.exact}
+        check_together(**known | {"by_arc": self.model.by_arc, "num_batches": self.train.num_batches})
         schedule = replace(self.schedule, wire_backward=self.schedule.wires[1])
         return replace(self, run=replace(self.run, update=update), schedule=schedule)
 
@@ -175,3 +168,38 @@ def describe_data(parts: str, manifest: dict[str, Any]) -> dict[str, Any]:
 def describe_graph(manifest: dict[str, Any]) -> dict[str, Any]:
     names = ("name", "direction", "self_loops", "normalize_feats")
     return {name: manifest[name] for name in names if name in manifest} | manifest["graph"]
+
+
+def read_sections(file: str | Path) -> dict[str, dict[str, Any]]:
+    """The sections of a config.toml. Raises: RunError when it cannot be read."""
+    try:
+        return parse_sections(read_text(file))
+    except (ValueError, RecursionError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
+        raise RunError(f"{file} cannot be read, or is damaged: {reason}") from error
+
+
+def parse_sections(text: str) -> dict[str, dict[str, Any]]:
+    """The sections of a config.toml from its text. Raises: ValueError, RecursionError where it has another form."""
+    content = tomllib.loads(text)
+    for name in SECTIONS:
+        if not isinstance(content.get(name, {}), dict):
+            raise ValueError(f"{name} is no section")
+    return content
+
+
+def check_types(file: str | Path, section: str, values: dict[str, Any], defaults: dict[str, Any]) -> None:
+    """Raise RunError for a setting whose value is not of the kind of its default; a setting without one is text."""
+    for name, value in values.items():
+        if name in defaults and not _same_kind(value, defaults[name]):
+            raise RunError(f"{file} is damaged: [{section}] {name} is {str(value)[:40]!r}")
+
+
+def _same_kind(value: Any, default: Any) -> bool:
+    if isinstance(value, bool) or isinstance(default, bool):
+        return isinstance(value, bool) and isinstance(default, bool)
+    if isinstance(value, int) and abs(value) > LARGEST_INT:
+        return False
+    if isinstance(default, float):
+        return isinstance(value, int | float)
+    return isinstance(value, str if default is None else type(default))

@@ -41,25 +41,6 @@ ONE_LABEL_EACH = "label_smoothing is for one label each, and this graph is multi
 LOWER_IS_BETTER = VALUE_METRICS
 
 
-def check_task(config: Any) -> None:
-    """Raise InputError for settings of a TrainConfig that its task does not take."""
-    task, values = config.task, config.task.endswith("regression")
-    if config.metric is not None and config.metric not in METRICS_OF[task]:
-        raise InputError(f"metric {config.metric} is not for task {task}: choose from {', '.join(METRICS_OF[task])}")
-    if config.loss is not None and not values:
-        raise InputError(f"loss {config.loss} is for values: task {task} has cross entropy")
-    if config.num_negatives < 1:
-        raise InputError(f"num_negatives is {config.num_negatives}: expected at least 1")
-    if task != "link" and (config.num_negatives != 1 or config.negatives != "uniform"):
-        raise InputError(f"negatives are drawn for task link, not for task {task}")
-    if task != "node" and config.correct_and_smooth:
-        raise InputError(f"correct_and_smooth spreads classes of vertices: leave it out of task {task}")
-    if task not in CLASS_TASKS and config.label_smoothing:
-        raise InputError(f"label_smoothing is for classes: leave it out of task {task}")
-    if task in PAIR_TASKS and config.inductive:
-        raise InputError(f"inductive is for vertices: task {task} holds edges out by their split")
-
-
 def check_training_graph(config: Any, graph: dict[str, Any]) -> None:
     """Raise InputError where the graph (of a partition's manifest) has not what this TrainConfig trains on."""
     task, classes = config.task, graph["num_classes"]
@@ -81,20 +62,6 @@ def check_training_graph(config: Any, graph: dict[str, Any]) -> None:
         raise InputError(ONE_LABEL_EACH)
     if config.num_batches and not graph.get("clusters"):
         raise InputError("this partition has no vertex clusters for batches: make it with distgnn partition --clusters")
-
-
-def decoder_for(task: str, decoder: str | None) -> str | None:
-    """The decoder of a task: the one asked for, or its own; None for tasks on vertices.
-
-    Raises: InputError for a decoder that the task does not take.
-    """
-    if task not in PAIR_TASKS:
-        if decoder is not None:
-            raise InputError(f"decoder {decoder} is for pairs of vertices: task {task} has none")
-        return None
-    if decoder == "dot" and task == "edge":
-        raise InputError("decoder dot gives one number: task edge needs one for each class, choose mlp or concat")
-    return decoder or ("dot" if task == "link" else "concat")
 
 
 def check_graph_for(task: str, graph: dict[str, Any]) -> None:

@@ -6,32 +6,22 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from distgnn.config.options.choices import check_choice
-from distgnn.config.options.option import check_choices, documented, option
-from distgnn.config.steps.batch import BatchConfig
-from distgnn.config.task import LOSSES, METRICS, NEGATIVES, TASKS, check_task
+from distgnn.config.batch import BatchConfig
+from distgnn.config.option import check_choice, check_values, documented, option, options_of
+from distgnn.config.task import LOSSES, METRICS, NEGATIVES, TASKS
+from distgnn.config.together import check_together
 from distgnn.errors import InputError
 
 RATES = {"adam": 0.003, "adamw": 0.003, "sgd": 0.01, "kfac": 0.01}  # where none is given; see docs/LOG.md
 OPTIMIZERS = tuple(RATES)
 LR_SCHEDULES = ("constant", "cosine", "one-cycle", "wsd", "plateau")
 OVER_ALL_EPOCHS = ("cosine", "one-cycle", "wsd")  # schedules whose rates depend on the number of epochs
-
-
 PATIENT_EPOCHS, LEAST_PATIENCE = 50, 3  # of `dg.fit` and recipes: epochs, and evaluations whatever these are apart
 LOGGERS = ("console", "csv", "tensorboard")
-
 
 _training, _run_folder, _system, _output = (
     partial(option, panel=name) for name in ("Training", "Run folder", "Ranks and memory", "Output")
 )
-
-
-def check_optimizer_beside(optimizer: str, update: str) -> None:
-    """Raise InputError for an optimizer whose steps would depend on the number of ranks."""
-    # Every copy of a vertex has a share of its gradient: sums of their squares are another matrix on more ranks.
-    if optimizer == "kfac" and update == "copies":
-        raise InputError("optimizer kfac is for update on owners: leave update copies out, or choose another optimizer")
 
 
 @documented
@@ -50,7 +40,7 @@ class TrainConfig(BatchConfig):
     task: str = _training(
         "node", "What is predicted: classes or values, of vertices or of edges, or links.", choices=TASKS
     )
-    epochs: int = _training(200, "Passes over the whole graph, one step of the optimiser each.")
+    epochs: int = _training(200, "Passes over the whole graph, one step of the optimiser each.", least=1)
     optimizer: str = _training(
         "adam",
         "What makes a step of a gradient; adamw: Adam with decoupled weight decay; sgd: with momentum 0.9; kfac: "
@@ -62,9 +52,9 @@ class TrainConfig(BatchConfig):
         "Learning rate of the optimiser; kfac moves matrices with three times this.",
         default_text="0.003 of adam and adamw, 0.01 of sgd and kfac",
     )
-    weight_decay: float = _training(0.0, "L2 penalty of the weights (of adamw their decay).")
-    kfac_every: int = _training(10, "Steps between new factors of kfac; the first ones come closer together.")
-    kfac_damping: float = _training(0.003, "Least damping of kfac's factors; a rising loss raises it.")
+    weight_decay: float = _training(0.0, "L2 penalty of the weights (of adamw their decay).", least=0.0)
+    kfac_every: int = _training(10, "Steps between new factors of kfac; the first ones come closer together.", least=1)
+    kfac_damping: float = _training(0.003, "Least damping of kfac's factors; a rising loss raises it.", least=1e-12)
     lr_schedule: str = _training(
         "constant",
         "Learning rate over epochs; cosine: to zero at the last epoch; one-cycle: up in 30 % of the epochs, then down "
@@ -72,11 +62,12 @@ class TrainConfig(BatchConfig):
         "has not fallen for 10 epochs.",
         choices=LR_SCHEDULES,
     )
-    eval_every: int = _training(5, "Epochs between evaluations; the last epoch is always evaluated.")
+    eval_every: int = _training(5, "Epochs between evaluations; the last epoch is always evaluated.", least=1)
     patience: int = _training(
         0,
         "Stop after this many evaluations without a better validation metric, as a mean of three (0: never); of recipe "
         "fast and dg.fit as many as 50 epochs have.",
+        least=0,
     )
     metric: str | None = _training(
         None,
@@ -93,30 +84,35 @@ class TrainConfig(BatchConfig):
         "Negative edges of task link: both ends at random, or the source of an edge with another target.",
         choices=NEGATIVES,
     )
-    num_negatives: int = _training(1, "Negative edges for each training edge and step.")
+    num_negatives: int = _training(1, "Negative edges for each training edge and step.", least=1)
     correct_and_smooth: bool = _training(
         False, "Correct and Smooth at each evaluation too; where it is better on validation, it is what counts."
     )
-    seed: int = _training(0, "Seed of weights and dropout masks.")
+    seed: int = _training(0, "Seed of weights and dropout masks.", least=0)
     run_dir: str | None = _run_folder(
         None, "Run folder to write.", default_text="on the command line runs/PARTS-MODEL-TIME, in Python none"
     )
     overwrite: bool = _run_folder(False, "Replace an existing run folder.")
     trace: bool = _run_folder(False, "Write a timeline of all ranks (Chrome, Perfetto) into the run folder.")
     checkpoint_every: int = _run_folder(
-        0, "Epochs between checkpoints; a run folder always gets one at the end and on signals."
+        0, "Epochs between checkpoints; a run folder always gets one at the end and on signals.", least=0
     )
     resume: bool = _run_folder(False, "Go on from the newest checkpoint of the run folder, if there is one.")
-    timeout: float = _system(600.0, "Seconds after which a job in which nothing moves has been ended (0: no limit).")
+    timeout: float = _system(
+        600.0, "Seconds after which a job in which nothing moves has been ended (0: no limit).", least=0.0
+    )
     offload: str | None = _system(
         None, "Folder on a disk with room: rows that wait for the backward pass, and features, live in files there."
     )
     memory_report: bool = _system(False, "Say what each rank's memory was at its peak, by name.")
-    verify_every: int = _training(0, "Epochs between comparisons of a training step with the exact one (0: never).")
+    verify_every: int = _training(
+        0, "Epochs between comparisons of a training step with the exact one (0: never).", least=0
+    )
     inductive: bool = _training(False, "Train on the subgraph of training vertices; evaluate on the whole graph.")
-
     clip_grad: float = _training(
-        0.0, "Largest Euclidean norm of all gradients together; larger ones are scaled down to it (0: no limit)."
+        0.0,
+        "Largest Euclidean norm of all gradients together; larger ones are scaled down to it (0: no limit).",
+        least=0.0,
     )
     log: str | None = _output(
         "console",
@@ -143,19 +139,13 @@ class TrainConfig(BatchConfig):
 
     def check(self) -> None:
         """Raise InputError for the first setting that makes no sense."""
-        least_values = {"epochs": 1, "eval_every": 1, "patience": 0, "seed": 0, "weight_decay": 0.0}
-        least_values |= {"checkpoint_every": 0, "timeout": 0.0, "verify_every": 0, "clip_grad": 0.0}
-        least_values |= {"kfac_every": 1, "kfac_damping": 1e-12}
-        for name, least in least_values.items():
-            if not getattr(self, name) >= least:
-                raise InputError(f"{name} is {getattr(self, name)}: expected at least {least}")
+        check_values(self)
         if not 0 < self.lr <= 1e30:  # beyond it a step is no float32
             raise InputError(f"lr is {self.lr}: expected a positive number, at most 1e30")
         if not 0 <= self.label_smoothing <= 1:
             raise InputError(f"label_smoothing is {self.label_smoothing}: expected a number from 0 to 1")
-        check_choices(self)
-        check_task(self)
-        self.check_batch()
+        self.stage_list(1)
+        check_together(**options_of(self), num_batches=self.num_batches)
         for name in self.loggers:
             check_choice("log", name, LOGGERS)
         if "tensorboard" in self.loggers and find_spec("tensorboard") is None:

@@ -21,8 +21,8 @@ from typing import Any
 from torch import nn
 
 from distgnn.config import CutConfig, ModelConfig, Settings, read_sections
+from distgnn.config.recipes import with_patience, with_recipe
 from distgnn.config.settings import describe_data
-from distgnn.config.steps.recipes import with_patience, with_recipe
 from distgnn.errors import InputError, RunError
 from distgnn.fitting.cut_cache import cache_root, give_up
 from distgnn.fitting.keywords import Keywords, read_keywords

@@ -23,8 +23,7 @@ from distgnn.comm import Exchange, Transport
 from distgnn.comm.nodes import choose_nodes
 from distgnn.comm.row_requests import VertexOwners
 from distgnn.config import Algorithm, check_choice
-from distgnn.config.exchange import ExchangeConfig
-from distgnn.config.schedule import Schedule
+from distgnn.config.schedule import ExchangeConfig, Schedule
 from distgnn.graph.degrees import Degrees
 from distgnn.graph.features.feat_norm import FeatNorm
 from distgnn.graph.features.statistics import fitted

@@ -20,9 +20,8 @@ from distgnn.comm.ending.leaving import end_quickly, watched
 from distgnn.comm.ending.loop_watch import watch_to_the_end
 from distgnn.config import Algorithm
 from distgnn.config.cut import check_names
-from distgnn.config.exchange import check_columns
-from distgnn.config.options.choices import check_choice
-from distgnn.config.schedule import Schedule
+from distgnn.config.option import check_choice
+from distgnn.config.schedule import Schedule, check_columns
 from distgnn.errors import RunError
 from distgnn.graph.columns import ColumnGraph, row_share
 from distgnn.graph.copy_graph import CopyGraph

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from distgnn.report.charts import BYTES, SECONDS, SHARES, Axis, Phases, Series, lines, stacked
@@ -48,30 +49,26 @@ def label_of(row: Row, rows: list[Row]) -> str:
     return f"{row['name']}, {ranks:.0f} rank{'s' * (ranks != 1)}" if several and ranks is not None else row["name"]
 
 
-def _times(value: float) -> str:
-    return f"{value:.2f}"
-
-
-def _table(rows: list[Row]) -> str:
-    head = ["", "epoch, median", "± iqr", "× exact", "× paper", "wait, least / mean / most (ms)", "sent per epoch"]
-    head += ["most sent by a rank", "exchange buffers", "final metric"]
-    return table(head, [_cells(row, rows) for row in rows])
-
-
-def _cells(row: Row, rows: list[Row]) -> list[str | None]:
+def _waits(row: Row) -> str | None:
     waits = [number(row, key) for key in ("wait_seconds_min", "wait_seconds", "wait_seconds_max")]
-    return [
-        label_of(row, rows),
-        shown(number(row, "epoch_seconds_median"), human_seconds),
-        shown(number(row, "epoch_seconds_iqr"), human_seconds),
-        shown(number(row, "speedup_vs_exact"), _times),
-        shown(number(row, "speedup_vs_paper"), _times),
-        " / ".join(f"{1000 * seconds:.3g}" for seconds in waits if seconds is not None) or None,
-        shown(number(row, "sent_bytes_per_epoch"), human_bytes),
-        shown(number(row, "max_rank_sent_bytes"), human_bytes),
-        shown(number(row, "exchange_bytes"), human_bytes),
-        shown(number(row, "final_metric"), human_share),
-    ]
+    return " / ".join(f"{1000 * seconds:.3g}" for seconds in waits if seconds is not None) or None
+
+
+def _cell(key: str, how: Callable[[float], str]) -> Callable[[Row], str | None]:
+    return lambda row: shown(number(row, key), how)
+
+
+COLUMNS: dict[str, Callable[[Row], str | None]] = {
+    "epoch, median": _cell("epoch_seconds_median", human_seconds),
+    "± iqr": _cell("epoch_seconds_iqr", human_seconds),
+    "× exact": _cell("speedup_vs_exact", "{:.2f}".format),
+    "× paper": _cell("speedup_vs_paper", "{:.2f}".format),
+    "wait, least / mean / most (ms)": _waits,
+    "sent per epoch": _cell("sent_bytes_per_epoch", human_bytes),
+    "most sent by a rank": _cell("max_rank_sent_bytes", human_bytes),
+    "exchange buffers": _cell("exchange_bytes", human_bytes),
+    "final metric": _cell("final_metric", human_share),
+}
 
 
 def _training(rows: list[Row]) -> str:
@@ -87,12 +84,13 @@ def _training(rows: list[Row]) -> str:
         "× exact and × paper: how many times as fast as cd-0 and as the paper's form (above 1 is faster); ± iqr: the "
         "range of the middle half of all epochs; buffers are those of the rank with the largest."
     )
+    drawn = zip(CURVES, curves(rows), strict=True)
     return part(
         "Against the exact run and the paper's form",
-        _table(rows),
+        table(["", *COLUMNS], [[label_of(row, rows), *(cell(row) for cell in COLUMNS.values())] for row in rows]),
         f"<p>{comparison}</p>",
         time,
-        _curves(rows),
+        side_by_side(*(figure(title, lines(*one), sentence) for (title, sentence), one in drawn)),
         _scaling(rows),
     )
 
@@ -107,19 +105,18 @@ def phases_of_rows(rows: list[Row]) -> list[tuple[str, Phases]]:
     return found
 
 
-def _points(row: Row, x: str, y: str) -> list[tuple[float, float]]:
-    curve = row.get("curve")
-    found = [(number(point, x), number(point, y)) for point in curve] if isinstance(curve, list) else []
-    return [(a, b) for a, b in found if a is not None and b is not None]
-
-
 def curves(rows: list[Row]) -> list[Lines]:
     """Metric against epochs, metric against seconds, loss against epochs."""
     epochs = Axis("epochs trained", whole=True, from_zero=True)
     seconds, scores = Axis("seconds of training", from_zero=True), Axis("test metric", SHARES)
 
     def series(x: str, y: str) -> list[Series]:
-        return [Series(label_of(row, rows), _points(row, x, y)) for row in rows]
+        found = []
+        for row in rows:
+            curve = row["curve"] if isinstance(row.get("curve"), list) else []
+            pairs = [(number(point, x), number(point, y)) for point in curve]
+            found.append(Series(label_of(row, rows), [(a, b) for a, b in pairs if a is not None and b is not None]))
+        return found
 
     return [
         (series("epoch", "test_metric"), epochs, scores),
@@ -136,11 +133,6 @@ CURVES = (
     ),
     ("Training loss against epochs", "Loss of the last step before each evaluation."),
 )
-
-
-def _curves(rows: list[Row]) -> str:
-    drawn = zip(CURVES, curves(rows), strict=True)
-    return side_by_side(*(figure(title, lines(*one), sentence) for (title, sentence), one in drawn))
 
 
 def scaling(rows: list[Row]) -> list[Lines]:

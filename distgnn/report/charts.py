@@ -226,7 +226,12 @@ def columns(epochs: Sequence[tuple[int, Phases]], axis: Axis) -> str:
         return ""
     axes = _axes(WIDTH, 240)
     titles: list[str] = []
-    groups = _groups(epochs)
+    size = -(-max(len(epochs) - 1, 1) // (MOST_COLUMNS - 1))
+    chunks = [epochs[:1], *(epochs[start : start + size] for start in range(1, len(epochs), size))]  # the first alone
+    groups = [
+        (chunk[0][0], chunk[-1][0], {name: sum(one[name] for _, one in chunk) / len(chunk) for name in chunk[0][1]})
+        for chunk in chunks
+    ]
     ends = [0.0] * len(groups)
     for phase in dict.fromkeys(phase for _, _, phases in groups for phase in phases):
         values = [phases.get(phase, 0.0) for _, _, phases in groups]
@@ -258,6 +263,7 @@ def matrix(values: Sequence[Sequence[int]], row_name: str, column_name: str, uni
     cells = [
         [sum(sum(values[i][b : e + 1]) for i in range(a, c + 1)) for b, e in ranks] for a, c in ranks
     ]  # the sum over neighbouring ranks where there are many
+    spans = [str(first) if first == last else f"{first} to {last}" for first, last in ranks]
     most = max((cell for line in cells for cell in line), default=0) or 1
     side = max(12, min(56, 380 // len(ranks)))
     axes = _axes(LEFT + side * len(ranks) + RIGHT, TOP + side * len(ranks) + BOTTOM)
@@ -266,11 +272,13 @@ def matrix(values: Sequence[Sequence[int]], row_name: str, column_name: str, uni
         for x, cell in enumerate(line):
             box = Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, color=LIGHT["cell"], alpha=0.04 + 0.86 * cell / most)
             box.set(linewidth=0)
-            _title(box, titles, f"{row_name} {_span(ranks[y])} {column_name} {_span(ranks[x])}: {cell:,} {unit}")
+            _title(box, titles, f"{row_name} {spans[y]} {column_name} {spans[x]}: {cell:,} {unit}")
             axes.add_patch(box)
             if side >= 34:
-                colour = LIGHT["on" if cell > most / 2 else "ink"]
-                axes.text(x, y, _fit(cell), ha="center", va="center", color=colour)
+                short = (
+                    f"{cell / 1e6:.3g}M" if cell >= 1e6 else f"{cell / 1e3:.0f}k" if cell >= 100_000 else f"{cell:,}"
+                )
+                axes.text(x, y, short, ha="center", va="center", color=LIGHT["on" if cell > most / 2 else "ink"])
     axes.set(xlim=(-0.5, len(ranks) - 0.5), ylim=(len(ranks) - 0.5, -0.5))
     for axis, name in ((axes.xaxis, column_name), (axes.yaxis, row_name)):
         label_axis(axis, Axis(f"{name} rank", whole=True))
@@ -345,24 +353,3 @@ def _short(name: str, most: int = 28) -> str:
     if name.startswith("_"):  # matplotlib has no line of the legend for such a name
         name = f" {name}"
     return name if len(name) <= most else f"{name[: most - 9]}…{name[-8:]}"
-
-
-def _groups(epochs: Sequence[tuple[int, Phases]]) -> list[tuple[int, int, Phases]]:
-    """(first epoch, last epoch, mean of each phase); the first epoch stands by itself."""
-    size = -(-max(len(epochs) - 1, 1) // (MOST_COLUMNS - 1))
-    chunks = [epochs[:1], *(epochs[start : start + size] for start in range(1, len(epochs), size))]
-    return [
-        (chunk[0][0], chunk[-1][0], {name: sum(one[name] for _, one in chunk) / len(chunk) for name in chunk[0][1]})
-        for chunk in chunks
-    ]
-
-
-def _span(ranks: tuple[int, int]) -> str:
-    return str(ranks[0]) if ranks[0] == ranks[1] else f"{ranks[0]} to {ranks[1]}"
-
-
-def _fit(count: int) -> str:
-    """A count that fits into a cell."""
-    if count < 100_000:
-        return f"{count:,}"
-    return f"{count / 1e6:.3g}M" if count >= 1e6 else f"{count / 1e3:.0f}k"

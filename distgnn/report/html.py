@@ -31,16 +31,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str | None]], kind: str =
     """
     first, *others = head
     columns = f"<th>{plain(first)}</th>" + "".join(f'<th class="n">{plain(name)}</th>' for name in others)
-    body = "".join(_row(row) for row in rows)
+    body = ""
+    for name, *cells in rows:
+        values = "".join(f'<td class="n">{NOTHING if cell is None else plain(cell)}</td>' for cell in cells)
+        body += f'<tr><th scope="row">{plain(name)}</th>{values}</tr>'
     return (
         f'<div class="wide"><table class="{kind}"><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>'
     )
-
-
-def _row(cells: Sequence[str | None]) -> str:
-    first, *others = cells
-    values = "".join(f'<td class="n">{NOTHING if cell is None else plain(cell)}</td>' for cell in others)
-    return f'<tr><th scope="row">{plain(first)}</th>{values}</tr>'
 
 
 def facts(rows: Iterable[tuple[str, str | None]]) -> str:
@@ -55,12 +52,7 @@ def figure(title: str, drawing: str, sentence: str) -> str:
     """A drawing with its title and one sentence that explains it; nothing where there is no drawing."""
     if not drawing:
         return ""
-    return f"<figure><h4>{plain(title)}</h4>{drawing}<figcaption>{plain_long(sentence)}</figcaption></figure>"
-
-
-def plain_long(sentence: str) -> str:
-    """Our own sentence: escaped, of any length."""
-    return escape(sentence)
+    return f"<figure><h4>{plain(title)}</h4>{drawing}<figcaption>{escape(sentence)}</figcaption></figure>"
 
 
 def side_by_side(*figures: str) -> str:
@@ -74,7 +66,7 @@ def section(anchor: str, title: str, sentence: str, *content: str) -> str:
     inside = "".join(content)
     if not inside:
         return ""
-    return f'<section id="{anchor}"><h2>{plain(title)}</h2><p>{plain_long(sentence)}</p>{inside}</section>'
+    return f'<section id="{anchor}"><h2>{plain(title)}</h2><p>{escape(sentence)}</p>{inside}</section>'
 
 
 def part(title: str, *content: str) -> str:

@@ -19,7 +19,8 @@ def make_page(inputs: Inputs) -> str:
     runs = runs_section(inputs)
     benches = [bench_section(bench, place) for place, bench in enumerate(inputs.benches)]
     partitions = [partition_section(parts, place) for place, parts in enumerate(inputs.parts)]
-    title = f"DistGNN report: {', '.join(_names(inputs))}"
+    found = [*inputs.runs, *inputs.benches, *inputs.parts]
+    title = f"DistGNN report: {', '.join(one.name for one in found)}"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1"><link rel="icon" href="data:,">'
@@ -30,11 +31,6 @@ def make_page(inputs: Inputs) -> str:
         "Full-batch training: each epoch is one step over the whole graph, whose parts lie on the ranks (processes). "
         "</footer></body></html>\n"
     )
-
-
-def _names(inputs: Inputs) -> list[str]:
-    runs, benches, parts = inputs.runs, inputs.benches, inputs.parts
-    return [*(run.name for run in runs), *(bench.name for bench in benches), *(one.name for one in parts)]
 
 
 def _contents(inputs: Inputs) -> str:

@@ -27,23 +27,10 @@ SENTENCE = (
 def partition_section(parts: Parts, place: int) -> str:
     """One partition folder."""
     found = parts.facts
-    title = f"Partition: {parts.name}"
-    return section(
-        f"parts-{place}",
-        title,
-        SENTENCE,
-        facts(_about(found)),
-        part("Exchange", side_by_side(_pairs(found), _sums(found))) if found["num_parts"] > 1 else "",
-        part("Balance", _balance(found)) if found["num_parts"] > 1 else "",
-        part("Parts", _parts(found)),
-    )
-
-
-def _about(found: dict[str, Any]) -> list[tuple[str, str | None]]:
     graph = found["graph"]
     splits = " / ".join(f"{graph[split]:,}" for split in ("train", "valid", "test"))
     rows = f"{found['exchange_rows']:,} ({found['exchange_rows_per_node']:.3f} per vertex)"
-    return [
+    about = [
         ("graph", f"{found['name']}: {found['num_nodes']:,} vertices, {found['num_arcs']:,} arcs"),
         ("features, classes", f"{graph['num_feats']:,}, {graph['num_classes']:,}"),
         ("labelled train / valid / test", splits),
@@ -54,6 +41,15 @@ def _about(found: dict[str, Any]) -> list[tuple[str, str | None]]:
         ("of them between machines", f"{found['rows_between_groups']:,}" if "rows_between_groups" in found else None),
         ("time and memory of the cut", f"{human_seconds(found['seconds'])}, {human_bytes(found['peak_rss_bytes'])}"),
     ]
+    return section(
+        f"parts-{place}",
+        f"Partition: {parts.name}",
+        SENTENCE,
+        facts(about),
+        part("Exchange", side_by_side(_pairs(found), _sums(found))) if found["num_parts"] > 1 else "",
+        part("Balance", _balance(found)) if found["num_parts"] > 1 else "",
+        part("Parts", _parts(found)),
+    )
 
 
 def _pairs(found: dict[str, Any]) -> str:
@@ -84,43 +80,36 @@ def _balance(found: dict[str, Any]) -> str:
         "1 is a perfect balance; 1.1 means that the fullest part has a tenth more than the mean (or than its share, "
         "where ranks have different speeds).",
     )
-    parts = [one | {"exchanged": one["sent_rows"] + one["received_rows"]} for one in found["parts"]]
-    series = []
-    for key, name in LOADS.items():
-        mean = sum(one[key] for one in parts) / len(parts)
-        if mean:
-            series.append(Series(name, [(one["part_id"], one[key] / mean) for one in parts]))
     loads = figure(
         "Load of each part",
-        lines(series, RANK, Axis("times the mean"), limit=1.0),
+        lines(loads_of(found), RANK, Axis("times the mean"), limit=1.0),
         "What each part has of arcs, vertices, copies and rows, over the mean of all parts (the thin line: 1).",
     )
     return side_by_side(largest, loads)
 
 
+def loads_of(found: dict[str, Any]) -> list[Series]:
+    """What each part has, over the mean of all parts."""
+    parts = [one | {"exchanged": one["sent_rows"] + one["received_rows"]} for one in found["parts"]]
+    means = {name: sum(one[key] for one in parts) / len(parts) for key, name in LOADS.items()}
+    return [
+        Series(name, [(one["part_id"], one[key] / means[name]) for one in parts])
+        for key, name in LOADS.items()
+        if means[name]
+    ]
+
+
 def _parts(found: dict[str, Any]) -> str:
-    names = ("owned", "interior", "boundary", "source_halos", "target_halos", "arcs", "train", "sent_rows")
-    head = [
-        "part",
-        "owned",
-        "interior",
-        "boundary",
-        "source halos",
-        "target halos",
-        "arcs",
-        "train",
-        "sent rows",
-        "on disk",
-    ]
-    rows = [
-        [str(one["part_id"]), *(f"{one[name]:,}" for name in names), human_bytes(one["bytes"])]
-        for one in found["parts"]
-    ]
-    if len(rows) > MOST_LINES:
+    if len(found["parts"]) > MOST_LINES:
         sizes = [Series("on disk", [(one["part_id"], one["bytes"]) for one in found["parts"]])]
         return figure(
             "Size of each part on disk",
             lines(sizes, RANK, Axis("bytes", BYTES, from_zero=True)),
             "All arrays that a rank reads; it maps them, so that this much of memory is used at the start.",
         )
-    return table(head, rows)
+    names = ("owned", "interior", "boundary", "source_halos", "target_halos", "arcs", "train", "sent_rows")
+    rows = [
+        [str(one["part_id"]), *(f"{one[name]:,}" for name in names), human_bytes(one["bytes"])]
+        for one in found["parts"]
+    ]
+    return table(["part", *(name.replace("_", " ") for name in names), "on disk"], rows)

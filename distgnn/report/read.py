@@ -14,6 +14,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,10 +49,8 @@ class Run:
     @property
     def peak_bytes(self) -> list[float]:
         """Peak memory by rank; nothing where a rank's is missing."""
-        listed = (self.summary or {}).get("peak_rss_bytes")
-        found = [number(listed, rank) for rank in range(len(listed))] if isinstance(listed, list) else []
-        known = [value for value in found if value is not None]
-        return known if len(known) == len(found) else []
+        found = numbers((self.summary or {}).get("peak_rss_bytes"))
+        return [] if None in found else [value or 0 for value in found]
 
     @property
     def memory_blocks(self) -> dict[str, list[float]]:
@@ -61,20 +60,15 @@ class Run:
         if not isinstance(blocks, dict):
             return {}
         listed = {"peak": memory.get("peak"), "of it anonymous": memory.get("anonymous")} | blocks
-        numbers = {
-            str(name): [number(values, rank) for rank in range(len(values))] if isinstance(values, list) else []
-            for name, values in listed.items()
-        }
-        return {name: [value or 0 for value in values] for name, values in numbers.items()}
+        return {str(name): [value or 0 for value in numbers(values)] for name, values in listed.items()}
 
     @property
     def pair_bytes(self) -> list[list[int]]:
         """Bytes per epoch from each rank to each; nothing where they are not a square of numbers."""
         listed = (self.summary or {}).get("pair_bytes_per_epoch")
-        if not isinstance(listed, list) or not all(isinstance(row, list) and len(row) == len(listed) for row in listed):
-            return []
-        known = [[number(value) for value in row] for row in listed]
-        return [] if any(value is None for row in known for value in row) else [[int(v or 0) for v in r] for r in known]
+        rows = [numbers(row) for row in listed] if isinstance(listed, list) else []
+        square = all(len(row) == len(rows) and None not in row for row in rows)
+        return [[int(value or 0) for value in row] for row in rows] if square else []
 
     def curve(self, key: str) -> list[tuple[float, float]]:
         """(epoch, value) of every record that has the value."""
@@ -114,9 +108,7 @@ class Inputs:
     """Everything that one page shows."""
 
     runs: list[Run] = field(default_factory=list)
-    seeds: list[tuple[str, dict[str, Any]]] = field(
-        default_factory=list
-    )  # (folder, summary) of runs with several seeds
+    seeds: list[tuple[str, dict[str, Any]]] = field(default_factory=list)  # (folder, summary) of several seeds
     benches: list[Bench] = field(default_factory=list)
     parts: list[Parts] = field(default_factory=list)
 
@@ -130,6 +122,11 @@ def number(source: Any, *keys: str | int) -> float | None:
         return value if math.isfinite(value) else None
     except OverflowError:
         return None
+
+
+def numbers(values: Any) -> list[float | None]:
+    """The numbers of a list, None for what is none; nothing where it is no list."""
+    return [number(value) for value in values] if isinstance(values, list) else []
 
 
 def text(source: Any, *keys: str | int) -> str | None:
@@ -163,9 +160,12 @@ def read_inputs(paths: Iterable[str]) -> Inputs:
         if place.is_file():
             found.benches.append(_read_bench(path))
         elif (place / "partition.json").is_file():
-            found.parts.append(_read_parts(path))
+            from distgnn.partition import describe, read_manifest
+
+            found.parts.append(Parts(path, describe(path), read_manifest(path)["sha256"]))
         elif (place / "config.toml").is_file():
-            seeds = _seeds(Path(path))
+            seeds = [one for one in Path(path).glob("seed-*") if re.fullmatch(r"seed-\d+", one.name)]
+            seeds = sorted((one for one in seeds if (one / "config.toml").is_file()), key=lambda one: int(one.name[5:]))
             found.runs += [_read_run(folder) for folder in seeds or [Path(path)]]
             summary = _read_summary(place, []) if seeds else None
             if summary is not None:
@@ -175,12 +175,6 @@ def read_inputs(paths: Iterable[str]) -> Inputs:
     for same_kind in (found.runs, found.benches, found.parts):
         _give_names(same_kind)
     return found
-
-
-def _seeds(folder: Path) -> list[Path]:
-    """The run folders inside the folder of `train --runs`, by seed."""
-    found = [path for path in folder.glob("seed-*") if re.fullmatch(r"seed-\d+", path.name)]
-    return sorted((path for path in found if (path / "config.toml").is_file()), key=lambda path: int(path.name[5:]))
 
 
 def _give_names(inputs: list[Any]) -> None:
@@ -196,11 +190,17 @@ def _give_names(inputs: list[Any]) -> None:
 
 
 def _read_run(folder: Path) -> Run:
+    """A run, with the last 200 lines of each rank's log, by rank."""
     config = read_sections(folder / "config.toml")
     damage: list[str] = []
+    logs: dict[int, list[str]] = {}
     records = _read_metrics(folder / "metrics.jsonl", damage)
     summary = _read_summary(folder, damage)
-    return Run(str(folder), config, records, summary, damage, _read_logs(folder / "logs"))
+    for path in (folder / "logs").glob("rank-*.log"):
+        if rank := re.fullmatch(r"rank-(\d+)\.log", path.name):
+            with suppress(OSError):
+                logs[int(rank[1])] = read_text(path, "replace").splitlines()[-200:]
+    return Run(str(folder), config, records, summary, damage, [logs[rank] for rank in sorted(logs)])
 
 
 def _read_summary(folder: Path, damage: list[str]) -> dict[str, Any] | None:
@@ -250,18 +250,6 @@ def _read_metrics(file: Path, damage: list[str]) -> list[dict[str, Any]]:
     return [records[epoch] for epoch in sorted(records)]
 
 
-def _read_logs(folder: Path) -> list[list[str]]:
-    """The last 200 lines of each rank's log, by rank."""
-    found = {}
-    for path in folder.glob("rank-*.log"):
-        if rank := re.fullmatch(r"rank-(\d+)\.log", path.name):
-            try:
-                found[int(rank[1])] = read_text(path, "replace").splitlines()[-200:]
-            except OSError:
-                continue
-    return [found[rank] for rank in sorted(found)]
-
-
 def _read_bench(path: str) -> Bench:
     try:
         content = _json_object(read_text(path))
@@ -274,9 +262,3 @@ def _read_bench(path: str) -> Bench:
     if not rows or not good:
         raise InputError(f"{path} is no bench.json: expected rows with name and epoch_seconds_median")
     return Bench(path, content)
-
-
-def _read_parts(path: str) -> Parts:
-    from distgnn.partition import describe, read_manifest
-
-    return Parts(path, describe(path), read_manifest(path)["sha256"])

@@ -8,21 +8,8 @@ from itertools import accumulate
 from typing import Any
 
 from distgnn.config.task import LOWER_IS_BETTER
-from distgnn.report.charts import (
-    BYTES,
-    PLAIN,
-    REST,
-    SECONDS,
-    SHARES,
-    Axis,
-    Phases,
-    Series,
-    bars,
-    columns,
-    lines,
-    matrix,
-    stacked,
-)
+from distgnn.report import charts
+from distgnn.report.charts import BYTES, REST, SECONDS, SHARES, Axis, Phases, Series, bars, lines, matrix
 from distgnn.report.html import figure, folded, shown, side_by_side, table
 from distgnn.report.read import Run, number
 from distgnn.system.units import human_bytes, human_seconds
@@ -47,7 +34,7 @@ def learning(runs: list[Run]) -> str:
     )
     metric = " / ".join(dict.fromkeys(run.metric for run in runs))
     errors = any(run.metric in LOWER_IS_BETTER for run in runs)
-    axis = Axis(metric, PLAIN, from_zero=True) if errors else Axis(metric, SHARES)
+    axis = Axis(metric, from_zero=True) if errors else Axis(metric, SHARES)
     better = "; lower is better." if errors else "."
     scores = [
         figure(
@@ -92,26 +79,20 @@ def phases_of(record: dict[str, Any]) -> Phases | None:
     return {"aggregate": aggregate, REST: rest, "all-reduce": all_reduce, "wait": wait}
 
 
-def _middle_half(epochs: list[Phases]) -> list[Phases]:
-    """Without the shortest and the longest quarter: some epochs compile, and their mean would be that of compiling."""
-    ordered = sorted(epochs, key=lambda phases: sum(phases.values()))
-    quarter = len(ordered) // 4
-    return ordered[quarter : len(ordered) - quarter]
-
-
 def time(runs: list[Run]) -> str:
     """Where the time of an epoch goes: one bar per run, and columns over epochs."""
     by_run = {run.name: [(r["epoch"], found) for r in run.records if (found := phases_of(r))] for run in runs}
     means: list[tuple[str, Phases]] = []
     for name, epochs in by_run.items():
-        middle = _middle_half([phases for _, phases in epochs[1:] or epochs])
-        if middle:
+        ordered = sorted((phases for _, phases in epochs[1:] or epochs), key=lambda phases: sum(phases.values()))
+        quarter = len(ordered) // 4  # some epochs compile, and the mean of all would be that of compiling
+        if middle := ordered[quarter : len(ordered) - quarter]:
             means.append((name, {key: statistics.fmean(one[key] for one in middle) for key in middle[0]}))
     names = list(dict.fromkeys(phase for _, phases in means for phase in phases))
     cells = [[run, *(shown(phases.get(name), human_seconds) for name in names)] for run, phases in means]
     overall = figure(
         "Where the time of an epoch goes",
-        stacked(means, Axis("time per epoch", SECONDS), human_seconds)
+        charts.stacked(means, Axis("time per epoch", SECONDS), human_seconds)
         + (table(["run", *names], cells) if cells else ""),
         "Means over the middle half of the epochs by their time (some of the others compile): aggregation and waiting "
         "are means over ranks, the sum of gradients (all-reduce) is that of the slowest rank, and the rest is what is "
@@ -120,7 +101,7 @@ def time(runs: list[Run]) -> str:
     each = [
         figure(
             f"Time by phase: {name}",
-            columns(epochs, Axis("time", SECONDS)),
+            charts.columns(epochs, Axis("time", SECONDS)),
             "A column per epoch (many epochs: the mean of neighbours); one that is cut at the top, as the first often "
             "is because it compiles, is longer than shown.",
         )
@@ -134,7 +115,17 @@ def waiting(runs: list[Run]) -> str:
     several = any(value > 0 for run in runs for _, value in run.curve("wait_seconds"))
     if not several:
         return "<p>No rank waited for another one.</p>" if any(run.records for run in runs) else ""
-    series = [Series(run.name, run.curve("wait_seconds_mean")[1:], _extremes(run)[1:]) for run in runs]
+    series, shares_of = [], []
+    for run in runs:
+        waits = [[number(r, f"wait_seconds{end}") for end in ("_min", "", "_mean")] for r in run.records]
+        numbers = [(r["epoch"], *found) for r, found in zip(run.records, waits, strict=True)]
+        band = [(epoch, low, high) for epoch, low, high, _ in numbers if low is not None and high is not None]
+        series.append(Series(run.name, run.curve("wait_seconds_mean")[1:], band[1:]))
+        spent = [
+            (epoch, mean, number(r, "seconds")) for (epoch, _, _, mean), r in zip(numbers, run.records, strict=True)
+        ]
+        share = [(epoch, mean / seconds) for epoch, mean, seconds in spent[1:] if mean is not None and seconds]
+        shares_of.append(Series(run.name, share))
     over_epochs = figure(
         "Time that a rank waits in an epoch",
         lines(series, EPOCH, Axis("time", SECONDS, from_zero=True)),
@@ -143,7 +134,7 @@ def waiting(runs: list[Run]) -> str:
     )
     shares = figure(
         "Share of an epoch spent waiting",
-        lines([Series(run.name, _wait_shares(run)) for run in runs], EPOCH, Axis("share", SHARES, from_zero=True)),
+        lines(shares_of, EPOCH, Axis("share", SHARES, from_zero=True)),
         "The same over the time of that epoch: an exchange that computing hides completely (overlap) adds nothing, so "
         "that 0 % means full overlap or no exchange.",
     )
@@ -152,16 +143,6 @@ def waiting(runs: list[Run]) -> str:
     return side_by_side(over_epochs, shares) + (
         folded("Waiting for each exchange of an epoch, mean over epochs", table(head, rows)) if rows else ""
     )
-
-
-def _wait_shares(run: Run) -> list[tuple[float, float]]:
-    found = ((r["epoch"], number(r, "wait_seconds_mean"), number(r, "seconds")) for r in run.records[1:])
-    return [(epoch, wait / seconds) for epoch, wait, seconds in found if wait is not None and seconds]
-
-
-def _extremes(run: Run) -> list[tuple[float, float, float]]:
-    found = ((r["epoch"], number(r, "wait_seconds_min"), number(r, "wait_seconds")) for r in run.records)
-    return [(epoch, low, high) for epoch, low, high in found if low is not None and high is not None]
 
 
 def exchange_waits(run: Run) -> list[tuple[str, list[float]]]:
@@ -184,11 +165,7 @@ def bytes_and_memory(runs: list[Run]) -> str:
         lines(_curves(runs, "sent_bytes"), EPOCH, Axis("sent, all ranks", BYTES, from_zero=True)),
         "Feature rows and their gradients that all ranks together sent in training steps.",
     )
-    return side_by_side(sent, *_pairs(runs), *_memory(runs))
-
-
-def _pairs(runs: list[Run]) -> list[str]:
-    return [
+    pairs = [
         figure(
             f"Bytes per pair of ranks{f', {run.name}' if len(runs) > 1 else ''}",
             matrix(run.pair_bytes, "from", "to", "bytes"),
@@ -198,18 +175,13 @@ def _pairs(runs: list[Run]) -> list[str]:
         for run in runs
         if len(run.pair_bytes) > 1
     ]
-
-
-def _memory(runs: list[Run]) -> list[str]:
-    sentence = "The most memory that each rank's process held at any time of its life, as the system counts it."
     peaks = [(run, run.peak_bytes) for run in runs if run.peak_bytes]
     axis = Axis("peak memory", BYTES, from_zero=True)
     if sum(len(found) for _, found in peaks) > MOST_BARS:
-        series = [Series(run.name, list(enumerate(found))) for run, found in peaks]
-        return [figure("Peak memory of each rank", lines(series, RANK, axis), sentence)]
-    rows = [
-        (f"{run.name}, rank {rank}" if len(peaks) > 1 else f"rank {rank}", value)
-        for run, found in peaks
-        for rank, value in enumerate(found)
-    ]
-    return [figure("Peak memory of each rank", bars(rows, axis, human_bytes), sentence)] if rows else []
+        drawn = lines([Series(run.name, list(enumerate(found))) for run, found in peaks], RANK, axis)
+    else:
+        of_run = "{0}, rank {1}" if len(peaks) > 1 else "rank {1}"
+        rows = [(of_run.format(run.name, rank), value) for run, found in peaks for rank, value in enumerate(found)]
+        drawn = bars(rows, axis, human_bytes)
+    sentence = "The most memory that each rank's process held at any time of its life, as the system counts it."
+    return side_by_side(sent, *pairs, figure("Peak memory of each rank", drawn, sentence))

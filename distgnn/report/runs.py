@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from distgnn.report.html import facts, folded, part, plain, section, shown, table
-from distgnn.report.read import Inputs, Parts, Run, number, text
+from distgnn.report.read import Inputs, Run, number, text
 from distgnn.report.run_figures import bytes_and_memory, learning, time, waiting
 from distgnn.system.units import human_bytes, human_metric, human_seconds, human_share
 
@@ -25,12 +25,15 @@ def runs_section(inputs: Inputs) -> str:
     runs = inputs.runs
     if not runs:
         return ""
+    names = {one.checksum: one.name for one in inputs.parts}
+    found = [_overview(run, names) for run in runs]
+    lines = [[name, *(one[name] for one in found)] for name in found[0] if any(one[name] is not None for one in found)]
     return section(
         "runs",
         "Runs",
         SENTENCE,
         "".join(_notice(run) for run in runs),
-        table(["", *(run.name for run in runs)], _overview(runs, inputs.parts)),
+        table(["", *(run.name for run in runs)], lines),
         part("Over seeds", _over_seeds(inputs.seeds)),
         part("Settings that differ", _differences(runs)),
         part("Where it ran", _where(runs)),
@@ -39,7 +42,7 @@ def runs_section(inputs: Inputs) -> str:
         part("Waiting for other ranks", waiting(runs)),
         part("Bytes and memory", bytes_and_memory(runs)),
         part("Memory at the peak", _at_the_peak(runs)),
-        part("All settings", *(folded(run.name, _all_settings(run)) for run in runs)),
+        part("All settings", *(folded(run.name, facts(flat(run.config).items())) for run in runs)),
     )
 
 
@@ -57,35 +60,57 @@ def _notice(run: Run) -> str:
     return f'<div class="notice"><strong>{plain(run.name)}</strong><ul>{items}</ul></div>'
 
 
-def _count(value: float) -> str:
-    return f"{value:,.0f}"
+def _or(value: float | None, otherwise: Callable[[], float | None]) -> float | None:
+    """What the summary says; without one, what the records so far give."""
+    return otherwise() if value is None else value
 
 
-def _decimals(value: float) -> str:
-    return f"{value:.4f}"
+def _overview(run: Run, names: dict[str, str]) -> dict[str, str | None]:
+    """The lines of a run. Args: names: of the partitions on the page, by their checksums."""
 
+    def said(key: str) -> float | None:
+        return number(run.summary, key)
 
-def _overview(runs: list[Run], partitions: list[Parts]) -> list[list[str | None]]:
-    names = {one.checksum: one.name for one in partitions}
-    rows: dict[str, list[str | None]] = {
-        "state": ["finished" if run.summary is not None else "unfinished" for run in runs],
-        "graph": [text(run.config, "data", "graph", "name") for run in runs],
-        "model": [_model(run) for run in runs],
-        "algorithm": [_algorithm(run) for run in runs],
-        "ranks × threads": [_ranks(run) for run in runs],
-        "partition on this page": [names.get(text(run.config, "data", "checksum") or "") for run in runs],
-        "epochs": [_count(number(run.summary, "epochs") or len(run.records)) for run in runs],
-        "best epoch": [shown(number(run.summary, "best_epoch"), _count) for run in runs],
-        "test metric": [_metric(run, "test") for run in runs],
-        "validation metric": [_metric(run, "valid") for run in runs],
-        "final loss": [shown(_final_loss(run), _decimals) for run in runs],
-        "epoch, median": [shown(_epoch_seconds(run), human_seconds) for run in runs],
-        "waiting, share of the time": [shown(_wait_share(run), human_share) for run in runs],
-        "sent per epoch, all ranks": [shown(_sent_bytes(run), human_bytes) for run in runs],
-        "peak memory, largest rank": [human_bytes(max(run.peak_bytes)) if run.peak_bytes else None for run in runs],
-        "gradient off the exact step": [shown(number(run.summary, "gradient_error"), "{:.2e}".format) for run in runs],
+    def words(*keys: str) -> str | None:
+        return ", ".join(word for key in keys if (word := text(run.config, "run", key))) or None
+
+    def middle(key: str) -> float | None:
+        return statistics.median(found) if (found := run.later(key)) else None
+
+    def waited() -> float | None:
+        seconds = sum(run.later("seconds"))
+        return sum(run.later("wait_seconds_mean")) / seconds if seconds > 0 else None
+
+    model = text(run.config, "model", "name")
+    sizes = number(run.config, "model", "num_layers"), number(run.config, "model", "hidden_feats")
+    if model is not None and None not in sizes:
+        model = f"{model} {sizes[0]:.0f} × {sizes[1]:.0f}"
+    ranks = shown(said("ranks"), "{:.0f}".format)
+    if ranks is None:
+        ranks = f"{len(run.logs)} ranks" if run.logs else None
+    elif (threads := said("threads")) is not None:
+        ranks = f"{ranks} × {threads:.0f}"
+    loss = _or(said("final_loss"), lambda: number(run.records[-1], "loss") if run.records else None)
+    return {
+        "state": "finished" if run.summary is not None else "unfinished",
+        "graph": text(run.config, "data", "graph", "name"),
+        "model": model,
+        "algorithm": words("algorithm", "update", "wire"),
+        "ranks × threads": ranks,
+        "partition on this page": names.get(text(run.config, "data", "checksum") or ""),
+        "epochs": f"{said('epochs') or len(run.records):,.0f}",
+        "best epoch": shown(said("best_epoch"), "{:,.0f}".format),
+        "test metric": _metric(run, "test"),
+        "validation metric": _metric(run, "valid"),
+        "final loss": shown(loss, "{:.4f}".format),
+        "epoch, median": shown(_or(said("epoch_seconds_median"), lambda: middle("seconds")), human_seconds),
+        "waiting, share of the time": shown(_or(said("wait_share"), waited), human_share),
+        "sent per epoch, all ranks": shown(
+            _or(said("sent_bytes_per_epoch"), lambda: middle("sent_bytes")), human_bytes
+        ),
+        "peak memory, largest rank": human_bytes(max(run.peak_bytes)) if run.peak_bytes else None,
+        "gradient off the exact step": shown(said("gradient_error"), "{:.2e}".format),
     }
-    return [[name, *cells] for name, cells in rows.items() if any(cell is not None for cell in cells)]
 
 
 def _over_seeds(seeds: list[tuple[str, dict[str, Any]]]) -> str:
@@ -103,7 +128,7 @@ def _over_seeds(seeds: list[tuple[str, dict[str, Any]]]) -> str:
             cell(summary, "test_metric", partial(human_metric, text(summary, "metric") or "")),
             cell(summary, "valid_metric", partial(human_metric, text(summary, "metric") or "")),
             cell(summary, "epoch_seconds_median", human_seconds),
-            cell(summary, "final_loss", _decimals),
+            cell(summary, "final_loss", "{:.4f}".format),
         ]
         for name, summary in seeds
     ]
@@ -124,26 +149,6 @@ def _at_the_peak(runs: list[Run]) -> str:
     return table(["block, most of a rank", *found], [row for row in rows if any(row[1:])]) if found else ""
 
 
-def _model(run: Run) -> str | None:
-    name = text(run.config, "model", "name")
-    if name is None:
-        return None
-    sizes = number(run.config, "model", "num_layers"), number(run.config, "model", "hidden_feats")
-    return name if None in sizes else f"{name} {sizes[0]:.0f} × {sizes[1]:.0f}"
-
-
-def _algorithm(run: Run) -> str | None:
-    words = [text(run.config, "run", key) for key in ("algorithm", "update", "wire")]
-    return ", ".join(word for word in words if word) or None
-
-
-def _ranks(run: Run) -> str | None:
-    ranks, threads = number(run.summary, "ranks"), number(run.summary, "threads")
-    if ranks is None:
-        return f"{len(run.logs)} ranks" if run.logs else None
-    return f"{ranks:.0f}" if threads is None else f"{ranks:.0f} × {threads:.0f}"
-
-
 def _metric(run: Run, split: str) -> str | None:
     key = f"{split}_metric"
     value = number(run.summary, key)
@@ -151,27 +156,6 @@ def _metric(run: Run, split: str) -> str | None:
         curve = run.curve(key)
         return f"{human_metric(run.metric, curve[-1][1])} (epoch {curve[-1][0]:.0f})" if curve else None
     return f"{human_metric(run.metric, value)} {run.metric}"
-
-
-def _final_loss(run: Run) -> float | None:
-    value = number(run.summary, "final_loss")
-    return value if value is not None else number(run.records[-1], "loss") if run.records else None
-
-
-def _epoch_seconds(run: Run) -> float | None:
-    value, seconds = number(run.summary, "epoch_seconds_median"), run.later("seconds")
-    return value if value is not None else statistics.median(seconds) if seconds else None
-
-
-def _wait_share(run: Run) -> float | None:
-    value = number(run.summary, "wait_share")
-    seconds = sum(run.later("seconds"))
-    return value if value is not None else sum(run.later("wait_seconds_mean")) / seconds if seconds > 0 else None
-
-
-def _sent_bytes(run: Run) -> float | None:
-    value, sent = number(run.summary, "sent_bytes_per_epoch"), run.later("sent_bytes")
-    return value if value is not None else statistics.median(sent) if sent else None
 
 
 def flat(settings: Any, name: str = "") -> dict[str, str]:
@@ -204,24 +188,16 @@ def _differences(runs: list[Run]) -> str:
 
 def _where(runs: list[Run]) -> str:
     """Hosts, cores and threads of each rank, and versions."""
-    placed = [(run, _places(run)) for run in runs]
-    rows = [[run.name, rank, place] for run, places in placed for rank, place in places]
+    rows = []
+    for run in runs:
+        placed: dict[str, list[int]] = {}  # ranks at the same place share a line
+        for rank, log in enumerate(run.logs):
+            started = [line.split("started: ", 1)[1] for line in log if "started: " in line]
+            if started:
+                placed.setdefault(re.sub(r"process \d+, ", "", started[-1]), []).append(rank)
+        rows += [[run.name, ", ".join(map(str, ranks)), place] for place, ranks in placed.items()]
     versions = [flat((run.summary or {}).get("versions", {})) for run in runs]
     names = dict.fromkeys(name for one in versions for name in one)
     ranks = table(["run", "ranks", "host, cores, threads"], rows, "words") if rows else ""
     libraries = [[name, *(one.get(name) for one in versions)] for name in names]
     return ranks + (table(["version", *(run.name for run in runs)], libraries, "words") if libraries else "")
-
-
-def _places(run: Run) -> list[tuple[str, str]]:
-    """(ranks, where they run) from the logs; ranks at the same place share a line."""
-    ranks: dict[str, list[int]] = {}
-    for rank, log in enumerate(run.logs):
-        started = [line.split("started: ", 1)[1] for line in log if "started: " in line]
-        if started:
-            ranks.setdefault(re.sub(r"process \d+, ", "", started[-1]), []).append(rank)
-    return [(", ".join(map(str, found)), place) for place, found in ranks.items()]
-
-
-def _all_settings(run: Run) -> str:
-    return facts(flat(run.config).items())

@@ -16,7 +16,6 @@ import ctypes
 import errno
 import fcntl
 import glob
-import json
 import os
 import re
 import shutil
@@ -65,16 +64,6 @@ class FolderKind:
         return None
 
 
-def json_with(*keys: str) -> Callable[[str], bool]:
-    """Is a text a JSON object with these keys?"""
-
-    def found(text: str) -> bool:
-        content = json.loads(text)
-        return isinstance(content, dict) and all(key in content for key in keys)
-
-    return found
-
-
 @contextlib.contextmanager
 def new_folder(out: str | Path, kind: FolderKind | OurFiles | None, overwrite: bool = False) -> Iterator[Path]:
     """Yield an empty temporary folder beside `out`; move it there at the end, remove it after any error.
@@ -94,11 +83,16 @@ def new_folder(out: str | Path, kind: FolderKind | OurFiles | None, overwrite: b
     made: list[Path] = []
     lock = None
     try:
-        made = _make_parents(target.parent)
+        made = [folder for folder in target.parents if not folder.exists()]  # innermost first
+        for folder in reversed(made):
+            folder.mkdir(exist_ok=True)
         temporary = _make_temporary(target)
         lock = lock_file(temporary)
         yield temporary
-        _sync_tree(temporary)
+        for path in temporary.iterdir():
+            if path.is_dir():
+                sync_folder(path)
+        sync_folder(temporary)
         if not _move_new(temporary, target):
             if not overwrite:
                 raise InputError(f"{out} was written by another process meanwhile: choose another place")
@@ -163,7 +157,7 @@ def remove_stale(target: Path) -> None:
         prefix = f".{target.name}.{kind}-{socket.gethostname()}-"
         for path in target.parent.glob(glob.escape(prefix) + "*"):
             number = path.name.removeprefix(prefix).partition("-")[0]
-            if not number.isdigit() or _is_alive(int(number)) or _is_locked(path):
+            if not number.isdigit() or _in_use(path, int(number)):
                 continue
             if kind == "old" and not os.path.lexists(target):
                 with contextlib.suppress(OSError):
@@ -172,24 +166,19 @@ def remove_stale(target: Path) -> None:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _is_alive(process: int) -> bool:
+def _in_use(path: Path, process: int) -> bool:
+    """Does its process live, or one hold it whose number says nothing here (in another container)?"""
     try:
         os.kill(process, 0)
+        return True
     except ProcessLookupError:
-        return False
+        pass
     except (OSError, OverflowError):
         return True
-    return True
-
-
-def _is_locked(path: Path) -> bool:
-    """Does a process hold it whose number says nothing here (in another container)?"""
     try:
         os.close(lock_file(path))
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, BlockingIOError)
     return False
 
 
@@ -213,34 +202,19 @@ def check_target(out: str | Path, kind: FolderKind | OurFiles | None, overwrite:
 
 
 def _why_foreign(folder: Path, our_files: OurFiles) -> str | None:
+    """Why a folder is not ours: its marker, or its first entry that is no file of ours and has none below it."""
     try:
-        found = _first_foreign(folder, our_files(folder))
+        ours = our_files(folder)
     except DistGNNError as error:
         return str(error)
-    return None if found is None else f"{found.relative_to(folder)} in it is not one of ours"
-
-
-def _first_foreign(folder: Path, ours: set[str]) -> Path | None:
-    """The first entry below `folder` that is neither one of these files nor a folder that holds one."""
     folders = {parent.as_posix() for name in ours for parent in Path(name).parents}
     for place, subfolders, files in os.walk(folder):
         for name in sorted([*files, *subfolders]):
             path = Path(place) / name
-            known = ours if name in files else folders
-            if path.is_symlink() or path.relative_to(folder).as_posix() not in known:
-                return path
+            found = path.relative_to(folder).as_posix()
+            if path.is_symlink() or found not in (ours if name in files else folders):
+                return f"{found} in it is not one of ours"
     return None
-
-
-def _make_parents(parent: Path) -> list[Path]:
-    """Make missing folders; return them, innermost first."""
-    missing = []
-    while not parent.exists():
-        missing.append(parent)
-        parent = parent.parent
-    for folder in reversed(missing):
-        folder.mkdir(exist_ok=True)
-    return missing
 
 
 def _move_new(temporary: Path, target: Path) -> bool:
@@ -281,13 +255,6 @@ def _rename(one: Path, other: Path, how: int) -> bool | None:
     return False if ctypes.get_errno() == errno.EEXIST else None
 
 
-def _sync_tree(folder: Path) -> None:
-    for path in sorted(folder.iterdir()):
-        if path.is_dir():
-            sync_folder(path)
-    sync_folder(folder)
-
-
 def replace_file(path: Path, content: bytes) -> None:
     """Write `content` beside `path`, sync it, and rename it into place."""
     partial = path.with_name(path.name + ".partial")
@@ -303,10 +270,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Wait until a file is on the disk.
-
-    Raises: OSError where it cannot be, a full disk among others.
-    """
+    """Wait until a file is on the disk. Raises: OSError where it cannot be, a full disk among others."""
     with open(path, "rb+") as stream:
         os.fsync(stream.fileno())
 

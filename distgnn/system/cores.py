@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+from distgnn.system.jobs.local_mpiexec import GROUPS, PROC_GROUPS, control_groups
+
 
 def available_cores() -> int:
     """Return the cores this process may use: its affinity mask, cut by the control group's quota where there is one."""
@@ -27,27 +29,9 @@ def threads_per_rank(num_ranks: int) -> int:
     return max(1, available_cores() // num_ranks)
 
 
-def core_quota(proc: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") -> float:
-    """Return the smallest CPU quota, in cores, of the control groups (versions 1 and 2) around this process.
-
-    Args: proc: the process's groups; root: where groups are mounted. A container may see its own group as the root.
-    """
-    try:
-        lines = [line.split(":", 2) for line in Path(proc).read_text().splitlines()]
-    except OSError:
-        return float(sys.maxsize)
-    quotas = []
-    for _, controllers, path in (line for line in lines if len(line) == 3):
-        if not controllers or "cpu" in controllers.split(","):
-            backwards = ",".join(reversed(controllers.split(",")))
-            mounts = (controllers, backwards, "cpu") if controllers else ("", "unified")
-            for mount in dict.fromkeys(mounts):
-                folder = Path(root) / mount
-                quotas += [_quota(folder)]
-                for name in Path(path.lstrip("/")).parts:
-                    folder = folder / name
-                    quotas += [_quota(folder)]
-    return min(quotas, default=float(sys.maxsize))
+def core_quota(proc: str = PROC_GROUPS, mounts: str = GROUPS) -> float:
+    """Return the smallest CPU quota, in cores, of the control groups around this process. Args: as `control_groups`."""
+    return min(map(_quota, control_groups("cpu", proc, mounts)), default=float(sys.maxsize))
 
 
 def _quota(group: Path) -> float:

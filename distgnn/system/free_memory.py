@@ -4,9 +4,10 @@ import errno
 import os
 import platform
 import re
-from collections.abc import Iterator
+import resource
 from pathlib import Path
 
+from distgnn.system.jobs.local_mpiexec import LESS_MEMORY, control_groups
 from distgnn.system.jobs.rank_log import note
 from distgnn.system.units import human_bytes
 
@@ -16,7 +17,6 @@ NO_MEMORY = re.compile(
     r"|can't start new thread|unable to allocate|insufficient memory|MPI_ERR_NO_MEM",
     re.IGNORECASE,
 )
-LESS_MEMORY = "take more parts, --dtype bfloat16, --remat or fewer --hidden-feats"
 
 
 def available_bytes() -> int:
@@ -28,21 +28,7 @@ def available_bytes() -> int:
     except (OSError, StopIteration, ValueError):
         if hasattr(os, "sysconf"):
             free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        groups = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
-    except OSError:
-        return max(free, 0)
-    for _, controllers, path in (group for group in groups if len(group) == 3):
-        if controllers in ("", "memory"):
-            root = Path("/sys/fs/cgroup") / controllers
-            places = [root, *(root / below for below in _below(path))]
-            free = min([free, *(_free_in_group(folder) for folder in places)])
-    return max(free, 0)
-
-
-def _below(path: str) -> list[str]:
-    names = [name for name in path.split("/") if name]
-    return ["/".join(names[: count + 1]) for count in range(len(names))]
+    return max(min([free, *map(_free_in_group, control_groups())]), 0)
 
 
 def _free_in_group(folder: Path) -> int:
@@ -63,7 +49,12 @@ def no_memory(error: BaseException, rank: int) -> str | None:
 
     Notes: `error.phase` is what the rank was doing; else its phase now.
     """
-    said = [str(one) for one in _chain(error) if _is_shortage(one)]
+    chain: list[BaseException] = []  # the error, and those that it was raised from or after, the first last
+    cause: BaseException | None = error
+    while cause is not None and cause not in chain:
+        chain.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    said = [str(one) for one in chain if _is_shortage(one)]
     if not said:
         return None
     phase = getattr(error, "phase", note.phase)
@@ -77,21 +68,8 @@ def no_memory(error: BaseException, rank: int) -> str | None:
 
 def address_limit() -> int | None:
     """Bytes of addresses that this process may have (`ulimit -v`); None where there is no limit."""
-    try:
-        import resource
-    except ImportError:
-        return None
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     return None if limit == resource.RLIM_INFINITY else limit
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, and those that it was raised from or after, the first last."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _is_shortage(error: BaseException) -> bool:

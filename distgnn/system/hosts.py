@@ -37,10 +37,7 @@ LINE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)" + RANKS)
 
 
 def read_hosts(path: str) -> list[tuple[str, int]]:
-    """(host, ranks) of each line, in order.
-
-    Raises: InputError naming the line that is no host.
-    """
+    """(host, ranks) of each line, in order. Raises: InputError naming the line that is no host."""
     try:
         lines = read_text(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -87,10 +84,11 @@ def on_this_machine() -> bool:
     if variable is None:
         return not any(os.environ.get(name) for name in OWN_STARTERS)
     hosts, starter = allocated_hosts(variable), ALLOCATIONS[variable]
-    if hosts and all(map(_is_here, hosts)):
+    here = {socket.gethostname(), os.environ.get("SLURMD_NODENAME", ""), "localhost", "127.0.0.1"}
+    short = {one.split(".")[0] for one in here}
+    if hosts and all(name in here or name.split(".")[0] in short for name in hosts):
         return True
-    reachable = shutil.which(starter) is not None or any(os.environ.get(name) for name in OWN_STARTERS)
-    if reachable:
+    if shutil.which(starter) is not None or any(os.environ.get(name) for name in OWN_STARTERS):
         return False
     nodes = os.environ.get("SLURM_JOB_NUM_NODES") or os.environ.get("SLURM_NNODES") or str(len(hosts) or 1)
     if starter == "srun" and nodes == "1":
@@ -142,16 +140,8 @@ def _numbers(ranges: str) -> list[str]:
     return found
 
 
-def _is_here(name: str) -> bool:
-    here = {socket.gethostname(), os.environ.get("SLURMD_NODENAME", ""), "localhost", "127.0.0.1"}
-    return name in here or name.split(".")[0] in {one.split(".")[0] for one in here}
-
-
 def check_tasks() -> None:
-    """Refuse to work in a process that was started several times, by what brings no MPI between them.
-
-    Raises: RunError on every one of them, with what to do.
-    """
+    """Raise RunError, with what to do, in each process that was started several times without MPI between them."""
     text = several_tasks()
     if text is not None:
         raise RunError(text)
@@ -159,22 +149,20 @@ def check_tasks() -> None:
 
 def several_tasks() -> str | None:
     """What to say where this process is one of several that know nothing of each other; None where it is alone."""
-    tasks = os.environ.get("SLURM_STEP_NUM_TASKS", "")
-    if _more_than_one(tasks):
+    srun, torchrun, flux = (
+        os.environ.get(name, "") for name in ("SLURM_STEP_NUM_TASKS", "WORLD_SIZE", "FLUX_JOB_SIZE")
+    )
+    if _more_than_one(srun):
         return (
-            f"srun started {tasks} tasks without MPI between them: give it --mpi=pmi2 or --mpi=pmix, or, for runs that "
+            f"srun started {srun} tasks without MPI between them: give it --mpi=pmi2 or --mpi=pmix, or, for runs that "
             "have nothing to do with each other, unset SLURM_STEP_NUM_TASKS in each"
         )
-    count = os.environ.get("WORLD_SIZE", "")
-    if (
-        _more_than_one(count)
-        and "RANK" in os.environ
-        and ("TORCHELASTIC_RUN_ID" in os.environ or "MASTER_ADDR" in os.environ)
-    ):
-        return f"torchrun started {count} processes without MPI between them: use `distgnn run -n {count} SCRIPT.py`"
-    count = os.environ.get("FLUX_JOB_SIZE", "")
-    if _more_than_one(count) and "FLUX_TASK_RANK" in os.environ:
-        return f"flux run started {count} tasks without MPI between them: do not give it -o mpi=none or -o pmi=off"
+    by_torchrun = "RANK" in os.environ and ("TORCHELASTIC_RUN_ID" in os.environ or "MASTER_ADDR" in os.environ)
+    if _more_than_one(torchrun) and by_torchrun:
+        use = f"use `distgnn run -n {torchrun} SCRIPT.py`"
+        return f"torchrun started {torchrun} processes without MPI between them: {use}"
+    if _more_than_one(flux) and "FLUX_TASK_RANK" in os.environ:
+        return f"flux run started {flux} tasks without MPI between them: do not give it -o mpi=none or -o pmi=off"
     return None
 
 

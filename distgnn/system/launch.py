@@ -21,9 +21,8 @@ from distgnn.errors import InputError, RunError
 from distgnn.system.cores import available_cores, threads_per_rank
 from distgnn.system.hosts import BATCH_VARIABLES, check_tasks, host_options, on_this_machine
 from distgnn.system.jobs import local_mpiexec
-from distgnn.system.jobs.own_rank import under_mpi
+from distgnn.system.jobs.own_rank import start_mpi, under_mpi
 from distgnn.system.jobs.supervise import Watch, ended_with_parent, supervise
-from distgnn.system.mpi_start import start_mpi
 from distgnn.system.shared_memory import check_room, check_room_here
 
 THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -130,9 +129,8 @@ def rank_environment(num_ranks: int, threads: int, flavor: str) -> dict[str, str
     """Return the environment variables that every rank needs on top of the launcher's own.
 
     Notes: MPI libraries wait by spinning. With more threads than cores a waiting rank takes its share of a core from
-    the one that everybody waits for, so it is told to sleep instead. Measured with 4 (8) MPICH ranks on 2 cores, one of
-    them with 4 times the others' work: 20 to 12 ms (41 to 22 ms) per step; a message then takes 120 instead of 10
-    microseconds, for which reason this is not done where there are cores enough.
+        the one that everybody waits for, so it is told to sleep: 4 MPICH ranks on 2 cores, one with 4 times the others'
+        work, take 12 ms for a step and not 20. A message then takes 120 microseconds and not 10.
     """
     variables = dict.fromkeys(THREAD_VARIABLES, str(threads))
     variables["DISTGNN_RANKS"] = str(num_ranks)
@@ -181,10 +179,9 @@ def run_under_mpi(
     also when this process is killed, no rank stays behind. Where standard error is a terminal, the ranks find its
     size in DISTGNN_TERMINAL, as "120x40".
     """
-    command, flavor = _mpiexec_for(num_ranks, threads)
-    environment = _environment(num_ranks, threads, flavor)
-    watched = watch and watch()
-    return supervise([*command, *_program(argv)], environment, graceful, proxies=flavor != "openmpi", watch=watched)
+    # `python -m` would import a folder `datasets` of the working directory
+    ours = {} if sys.path[0] in ("", os.getcwd()) else {"PYTHONSAFEPATH": "1"}
+    return _run_here(_program(argv), num_ranks, threads, ours, graceful=graceful, watch=watch)
 
 
 def run_program(
@@ -204,19 +201,44 @@ def run_program(
         timeout: seconds after which ranks that exchange nothing are ended; None: as DISTGNN_TIMEOUT says.
         received: is filled with the signals that came; reason: a file that gets the line on a rank that was killed.
 
-    Raises: as `run_under_mpi`. Notes: signals stop the ranks, none stays behind. What a script computes of a graph is
-        the same on all ranks, so the first one prints it, unless DISTGNN_PRINT is "all".
+    Raises: as `run_under_mpi`. Notes: what a script computes of a graph is the same on all ranks, so the first one
+        prints it, unless DISTGNN_PRINT is "all".
     """
-    command, flavor = _mpiexec_for(num_ranks, threads)
-    variables = rank_environment(num_ranks, threads or threads_per_rank(num_ranks), flavor)
+    ours = {PRINT_VARIABLE: os.environ.get(PRINT_VARIABLE, "once")}
     if timeout is not None:
-        variables[TIMEOUT_VARIABLE] = str(check_timeout("timeout", timeout))
-    environment = (
-        {PRINT_VARIABLE: "once"} | _without_batch() | variables | loopback_variables(flavor) | _terminal_variables()
-    )
-    environment |= {} if reason is None else {local_mpiexec.REASON: str(reason)}
-    proxies = flavor != "openmpi"
-    return supervise([*command, *ended_with_parent(program)], environment, graceful, proxies=proxies, received=received)
+        ours[TIMEOUT_VARIABLE] = str(check_timeout("timeout", timeout))
+    if reason is not None:
+        ours[local_mpiexec.REASON] = str(reason)
+    return _run_here(ended_with_parent(program), num_ranks, threads, ours, graceful=graceful, received=received)
+
+
+def _run_here(
+    program: list[str],
+    num_ranks: int,
+    threads: int | None,
+    ours: dict[str, str],
+    *,
+    graceful: bool,
+    watch: Callable[[], Watch] | None = None,
+    received: list[int] | None = None,
+) -> int:
+    """Run a program on ranks of this machine, which find the variables `ours` besides those of all ranks."""
+    if num_ranks < 1 or (threads is not None and threads < 1):
+        raise InputError(f"ranks and threads must be at least 1, got {num_ranks} ranks and {threads} threads")
+    check_tasks()
+    mpiexec = find_mpiexec()
+    flavor, here = mpi_flavor(mpiexec), on_this_machine()
+    if flavor == "mpich" and here:
+        check_room(num_ranks)
+    command = mpiexec_command(mpiexec, flavor, num_ranks)
+    if starts_ranks_itself(mpiexec, flavor):
+        command = [sys.executable, "-I", "-S", local_mpiexec.__file__, "-n", str(num_ranks)]
+    left_out = ("DISTGNN_TERMINAL", *(BATCH_VARIABLES if here else ()))  # mpiexec would ask a batch system for hosts
+    environment = {name: value for name, value in os.environ.items() if name not in left_out}
+    environment |= rank_environment(num_ranks, threads or threads_per_rank(num_ranks), flavor)
+    environment |= loopback_variables(flavor) | _terminal_variables() | ours
+    how: dict[str, Any] = {"proxies": flavor != "openmpi", "watch": watch and watch(), "received": received}
+    return supervise([*command, *program], environment, graceful, **how)
 
 
 def check_timeout(name: str, value: float | str) -> float:
@@ -228,20 +250,6 @@ def check_timeout(name: str, value: float | str) -> float:
     if not 0 < seconds < float("inf"):
         raise InputError(f"{name} is {value}: expected seconds above 0")
     return seconds
-
-
-def _mpiexec_for(num_ranks: int, threads: int | None) -> tuple[list[str], str]:
-    """The command that starts so many ranks, and whose options it takes."""
-    if num_ranks < 1 or (threads is not None and threads < 1):
-        raise InputError(f"ranks and threads must be at least 1, got {num_ranks} ranks and {threads} threads")
-    check_tasks()
-    mpiexec = find_mpiexec()
-    flavor = mpi_flavor(mpiexec)
-    if flavor == "mpich" and on_this_machine():
-        check_room(num_ranks)
-    if starts_ranks_itself(mpiexec, flavor):
-        return [sys.executable, "-I", "-S", local_mpiexec.__file__, "-n", str(num_ranks)], flavor
-    return mpiexec_command(mpiexec, flavor, num_ranks), flavor
 
 
 def run_on_hosts(
@@ -273,17 +281,16 @@ def run_on_hosts(
         ours = {name: value for name, value in ours.items() if name not in WAIT_ASLEEP[flavor]}
     ours |= {name: os.environ[name] for name in ("PYTHONPATH", "DISTGNN_DATA") if name in os.environ}
     options = host_options(hosts, flavor, ours | {"DISTGNN_LAUNCHED": "1"})
-    command = [
-        *mpiexec_command(mpiexec, flavor, num_ranks),
-        *options,
-        *(_program(argv) if program is None else ended_with_parent(program)),
-    ]
+    program = _program(argv) if program is None else ended_with_parent(program)
+    command = [*mpiexec_command(mpiexec, flavor, num_ranks), *options, *program]
+    how: dict[str, Any] = {
+        "proxies": flavor != "openmpi",
+        "machines": len({name for name, _ in hosts}),
+        "received": received,
+    }
     try:
-        variables, machines = os.environ | ours | _terminal_variables(), len({name for name, _ in hosts})
-        proxies, watched = flavor != "openmpi", watch and watch()
-        return supervise(
-            command, variables, graceful, proxies=proxies, machines=machines, watch=watched, received=received
-        )
+        variables = os.environ | ours | _terminal_variables()
+        return supervise(command, variables, graceful, **how, watch=watch and watch())
     finally:
         if flavor != "openmpi":
             Path(options[1]).unlink(missing_ok=True)
@@ -291,22 +298,6 @@ def run_on_hosts(
 
 def _program(argv: list[str]) -> list[str]:
     return ended_with_parent([sys.executable, "-m", "distgnn.cli", *argv])
-
-
-def _environment(num_ranks: int, threads: int | None, flavor: str) -> dict[str, str]:
-    """What ranks of this machine find in their environment."""
-    environment = {name: value for name, value in _without_batch().items() if name != "DISTGNN_TERMINAL"}
-    environment |= rank_environment(num_ranks, threads or threads_per_rank(num_ranks), flavor)
-    environment |= loopback_variables(flavor) | _terminal_variables()
-    if sys.path[0] not in ("", os.getcwd()):
-        environment["PYTHONSAFEPATH"] = "1"  # `python -m` would import a folder `datasets` of the working directory
-    return environment
-
-
-def _without_batch() -> dict[str, str]:
-    """This environment, for ranks of this machine without what makes mpiexec ask a batch system for hosts."""
-    left_out = BATCH_VARIABLES if on_this_machine() else ()
-    return {name: value for name, value in os.environ.items() if name not in left_out}
 
 
 def _terminal_variables() -> dict[str, str]:

@@ -6,7 +6,7 @@ import sys
 import threading
 import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO, cast
 
 ESCAPED = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")  # control, format (text direction), surrogates, private use, separators
@@ -19,11 +19,11 @@ def plain(text: object) -> str:
     text = str(text)
     if text.isascii() and text.isprintable():
         return text
-    return "".join(letter if unicodedata.category(letter) not in ESCAPED else _escaped(letter) for letter in text)
-
-
-def _escaped(letter: str) -> str:
-    return letter.encode("unicode_escape", "backslashreplace").decode("ascii")
+    letters = ((letter, unicodedata.category(letter) in ESCAPED) for letter in text)
+    return "".join(
+        letter.encode("unicode_escape", "backslashreplace").decode("ascii") if escaped else letter
+        for letter, escaped in letters
+    )
 
 
 class LenientStream:
@@ -51,16 +51,10 @@ class LenientStream:
             work()
         except OSError as error:
             self.error = error
-            self._discard()
-
-    def _discard(self) -> None:
-        """Point the file descriptor to nowhere: what is still in buffers is written there when Python ends."""
-        try:
-            target = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(target, self._stream.fileno())
-            os.close(target)
-        except (OSError, ValueError):
-            pass
+            with suppress(OSError, ValueError):  # what is still in buffers is written to nowhere when Python ends
+                target = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(target, self._stream.fileno())
+                os.close(target)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -69,7 +63,14 @@ class LenientStream:
 @contextmanager
 def lenient_output() -> Iterator[None]:
     """Within, standard output and error may be closed or full: the work goes on, and one line says what was lost."""
-    _open_closed()
+    for number in (0, 1, 2):  # closed ones lead to nowhere: the next file that is opened would get their numbers
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))
     before = sys.stdout, sys.stderr
     out, err = LenientStream(sys.stdout), LenientStream(sys.stderr)
     sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, err)
@@ -91,10 +92,6 @@ class Relay(threading.Thread):
 
     Attributes: last: what follows these bytes, and they, are dropped too; empty: nothing.
     """
-
-    source: int
-    target: int
-    error: int
 
     def __init__(self, source: int, target: int):
         super().__init__(daemon=True)
@@ -132,15 +129,3 @@ class Relay(threading.Thread):
         self.join(seconds)
         if self.error not in (0, errno.EPIPE):
             print(LOST.format(os.strerror(self.error)), file=sys.stderr)
-
-
-def _open_closed() -> None:
-    """Give closed standard descriptors to /dev/null: the next file that is opened would get their numbers."""
-    for number in (0, 1, 2):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one
-    for name, number in (("stdout", 1), ("stderr", 2)):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))

@@ -1,5 +1,6 @@
-"""What a measured number depends on: the processor's name, with its generation where the name does not tell."""
+"""What measured numbers depend on: the machine, its processor, and its generation where the name does not tell."""
 
+import os
 import platform
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,11 @@ OTHERS: dict[int, tuple[Any, str]] = {
 ARM = {"0xd0c": "Neoverse N1", "0xd40": "Neoverse V1", "0xd49": "Neoverse N2", "0xd4f": "Neoverse V2"}
 
 
+def machine() -> dict[str, Any]:
+    """What a reader needs to judge measured numbers."""
+    return {"cpu": processor(), "cores": os.cpu_count(), "system": platform.platform()}
+
+
 def processor() -> str:
     """As "AMD EPYC (Zen 4)" or "Neoverse V1"; the system's name alone where nothing more is known."""
     try:
@@ -28,19 +34,12 @@ def describe(cpuinfo: str) -> str:
     """The first processor of Linux's /proc/cpuinfo; empty where it has no name."""
     lines = [line.split(":", 1) for line in cpuinfo.split("\n\n")[0].splitlines() if ":" in line]
     facts = {name.strip(): value.strip() for name, value in lines}
-    name = facts.get("model name") or _arm(facts)
-    generation = _generation(facts) if facts.get("vendor_id") == "AuthenticAMD" else None
-    return name if generation is None else f"{name} ({generation})"
-
-
-def _arm(facts: dict[str, str]) -> str:
-    maker, part = facts.get("CPU implementer"), facts.get("CPU part")
-    if maker is None or part is None:
-        return ""
-    return ARM[part] if maker == "0x41" and part in ARM else f"Arm, maker {maker}, part {part}"
-
-
-def _generation(facts: dict[str, str]) -> str | None:
-    family, model = (int(facts.get(name, "0")) for name in ("cpu family", "model"))
-    models, other = OTHERS.get(family, ((), None))
-    return other if model in models else GENERATIONS.get(family)
+    name, maker, part = (facts.get(key) for key in ("model name", "CPU implementer", "CPU part"))
+    if name is None and maker is not None and part is not None:
+        name = ARM[part] if maker == "0x41" and part in ARM else f"Arm, maker {maker}, part {part}"
+    generation = None
+    if facts.get("vendor_id") == "AuthenticAMD":
+        family, model = (int(facts.get(key, "0")) for key in ("cpu family", "model"))
+        models, other = OTHERS.get(family, ((), None))
+        generation = other if model in models else GENERATIONS.get(family)
+    return f"{name or ''} ({generation})" if generation is not None else name or ""

@@ -33,12 +33,9 @@ def check_room(num_ranks: int, free: int | None = None) -> None:
 
 
 def check_window_room(num_bytes: int, free: int | None = None) -> None:
-    """Refuse to share so many bytes between ranks of this machine where there is no room: writing them would end in a
-    bus error.
+    """Refuse to share so many bytes between ranks where there is no room: writing them would end in a bus error.
 
-    Args: free: bytes; None asks the file system.
-
-    Raises: RunError with both numbers and what to do.
+    Args, Raises: as of `check_room`.
     """
     free = _room("f_bavail") if free is None else free
     if not has_window_room(num_bytes, free):
@@ -49,20 +46,16 @@ def check_window_room(num_bytes: int, free: int | None = None) -> None:
 
 
 def has_window_room(num_bytes: int, free: int | None = None) -> bool:
-    """Can ranks of this machine share so many bytes? Yes, where nobody knows. Args: free: as in `check_window_room`."""
+    """Can ranks of this machine share so many bytes? Yes, where nobody knows. Args: free: as of `check_room`."""
     free = _room("f_bavail") if free is None else free
     return free is None or free >= num_bytes
 
 
 def check_room_here(alone: bool) -> None:
-    """The same on a rank, before MPI starts, where all ranks are here.
-
-    Args: alone: no launcher of ranks has started this process: it is the only one.
+    """The same on a rank, before MPI starts, where all ranks are here; `alone`: it is the only one.
 
     Notes: looks at the size of the file system, not at what is free: another rank may have taken its room already. A
         rank that ends before MPI_Init leaves those of other machines waiting: nothing is checked where there are any.
-
-    Raises: RunError on every rank.
     """
     if alone:
         check_room(1)

@@ -16,10 +16,7 @@ UNITS |= {f"{unit}i": 1024 ** (power + 1) for power, unit in enumerate("kmgt")}
 
 
 def parse_bytes(text: str | int) -> int:
-    """Bytes from "8GB", "512 MiB", "600M", or a plain number.
-
-    Raises: InputError.
-    """
+    """Bytes from "8GB", "512 MiB", "600M", or a plain number. Raises: InputError."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(text), re.ASCII | re.IGNORECASE)
     try:
         count = 0 if match is None else int(float(match[1]) * UNITS[match[2].lower()])

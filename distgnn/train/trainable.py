@@ -7,8 +7,8 @@ from typing import Any
 from torch import nn
 
 from distgnn.config import TrainConfig
-from distgnn.config.exchange import check_beside_columns
-from distgnn.config.train import check_optimizer_beside
+from distgnn.config.option import options_of
+from distgnn.config.together import check_together
 from distgnn.errors import InputError
 from distgnn.interop.pyg.api import works_per_rank
 from distgnn.train.tasks.vertices import Task
@@ -25,17 +25,16 @@ def check_trainable(model: nn.Module, graph: Any, config: TrainConfig, task: Tas
         )
     if graph.feats is None:
         raise InputError("the graph has no features: training needs at least one feature per vertex")
-    if graph.columns > 1:
-        check_beside_columns(None, config)
-    check_optimizer_beside(config.optimizer, graph.update)
+    beside = {"columns": graph.columns, "update": graph.update, "num_batches": config.num_batches}
+    check_together(**options_of(config) | beside)
     norm = graph.feat_norm
     if config.inductive and norm is not None and norm.mean is not None and not norm.inductive:
         raise InputError(
             f"inductive training, and the statistics of feat_norm {norm.name} are of all vertices: load the graph with "
             "inductive=True"
         )
-    if config.correct_and_smooth and (graph.multilabel or graph.update == "copies"):
-        raise InputError("correct_and_smooth needs vertices with one label each, and update on owners: leave it out")
+    if config.correct_and_smooth and graph.multilabel:
+        raise InputError("correct_and_smooth needs vertices with one label each: leave it out")
     task.check(graph, config)
     check_forward(model)
     tables = [name for name, one in model.named_parameters() if getattr(one, "knows_rows", False)]

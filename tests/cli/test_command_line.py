@@ -12,7 +12,7 @@ import typer
 from distgnn.cli.main import make_app
 from distgnn.cli.options import with_options
 from distgnn.config import TrainConfig
-from distgnn.config.options.option import option
+from distgnn.config.option import option
 
 FROZEN = Path(__file__).with_name("frozen_options.txt")
 KINDS = {"text": "str", "integer": "int", "float": "float", "boolean": "bool"}  # names of typer < 0.20

@@ -7,7 +7,7 @@ import pytest
 
 from distgnn.cli import elastic
 from distgnn.cli.commands.launch import _train_command
-from distgnn.cli.elastic import Elastic, Machines, argument_place, parsed
+from distgnn.cli.elastic import Elastic, Machines, argument_place
 from distgnn.config import LaunchConfig
 from distgnn.errors import InputError
 from distgnn.system.jobs.supervise import LOST
@@ -99,7 +99,7 @@ def test_machines_that_do_not_answer_are_named(tmp_path, monkeypatch, capsys):
 
 def test_the_partition_folder_is_found_among_the_words():
     def place(*words):
-        return argument_place(["train", *words], "p", lambda words: parsed(command, words))
+        return argument_place(command, ["train", *words], "p")
 
     command = _train_command()
     assert place("p", "--epochs", "9") == 1

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from distgnn.config.model import MODELS, UNWEIGHTED_MODELS
+from distgnn.config import MODELS, UNWEIGHTED_MODELS
 from distgnn.config.task import TASKS
 from distgnn.datasets import GraphData
 from distgnn.partition import partition_graph

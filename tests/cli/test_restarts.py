@@ -16,7 +16,7 @@ import pytest
 from distgnn.cli.commands.train import _with_checkpoints
 from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig
 from distgnn.errors import InputError
-from distgnn.system.processes import descendants
+from distgnn.system.jobs.job_cleanup import descendants
 from distgnn.train.checkpoint import files as files
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from distgnn.config import CutConfig
 from distgnn.config.cut import CUT_OPTIONS, make_config
-from distgnn.config.options.option import help_of
+from distgnn.config.option import help_of
 from distgnn.errors import InputError
 
 

@@ -116,7 +116,7 @@ def _single_files(root: Path) -> list[Target]:
     from distgnn.graph import tuning
     from distgnn.planning.prices import EpochPrices, read_prices
     from distgnn.system.hosts import read_hosts
-    from distgnn.system.jobs.statuses import fault
+    from distgnn.system.jobs.watchdog import fault
 
     def read_tuning(folder: Path) -> None:
         path = folder / tuning.TUNING

@@ -26,8 +26,9 @@ import pytest
 from speed import slowness
 
 from distgnn.errors import DistGNNError
+from distgnn.system.jobs.job_cleanup import mapped_segments, stop_tree
+from distgnn.system.jobs.parent_death import die_with_parent
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment
-from distgnn.system.processes import die_with_parent, shared_memory, stop_tree
 
 POLL_SECONDS = 0.02
 START_SECONDS = 180.0  # imports and collection, on a busy machine
@@ -88,7 +89,7 @@ class RankFile:
             case "start":
                 if self.pid is None:
                     self.pid = event["pid"]
-                    self.segments = shared_memory(self.pid)
+                    self.segments = mapped_segments(Path(f"/proc/{self.pid}/maps"))
                 self.log_begin[event["id"]] = event["log_offset"]
             case "report":
                 self.reports[event["id"]].append(event["report"])

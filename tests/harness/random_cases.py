@@ -89,8 +89,8 @@ class Case:
         """Is this something that the program takes?"""
         try:
             self.config.check()
-            self.config.check_dtype(self.dtype)
-            self.config.check_task(self.training.task)
+            self.config.check_beside(dtype=self.dtype)
+            self.config.check_beside(task=self.training.task)
             self.training.check()
         except InputError:
             return False

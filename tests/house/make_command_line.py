@@ -63,6 +63,11 @@ def _command(name: str, command) -> Iterator[str]:
         yield f"| {panel} | | default | |\n|---|---|---|---|"
         yield from (_row(one, types) for one in parameters)
         yield ""
+    if command.epilog:
+        first, *others = command.epilog.split("\n\n")
+        yield f"{first}\n"
+        yield from (f"- `{line}`" for line in others)
+        yield ""
 
 
 def _argument(one) -> str:

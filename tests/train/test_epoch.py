@@ -85,7 +85,7 @@ def test_sparse_input_trains_as_dense(comm, name):
 )
 def test_models_without_bfloat16_are_refused(settings, dtype):
     with pytest.raises(ValueError, match="bfloat16 is for sage, gcn, gat"):
-        ModelConfig(**settings).check_dtype(dtype)
+        ModelConfig(**settings).check_beside(dtype=dtype)
 
 
 def test_models_without_rematerialisation_are_refused():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from cut_graphs import dist_graph, gather_rows, random_graph, whole_graph
+from cut_graphs import dist_graph, gather_rows, random_cut, random_graph, whole_graph
 from torch.nn import functional
 
 from distgnn.config import ModelConfig, TrainConfig

@@ -1,7 +1,6 @@
 """`distgnn calibrate`: how fast each rank is (`--capacities` of a cut in proportion), and what epochs cost."""
 
 import json
-import sys
 
 import typer
 
@@ -30,9 +29,7 @@ def calibrate(
         raise on_all_ranks(InputError(f"seconds is {seconds}: expected more than 0 and at most 600"))
     if prices is not None and (hidden_feats < 1 or num_layers < 2):
         raise on_all_ranks(InputError("prices are of models with at least 2 layers and a hidden width of 1 or more"))
-    code = run_on_ranks(sys.argv[1:], ranks, threads)
-    if code is not None:
-        raise typer.Exit(code)
+    run_on_ranks(ranks, threads)
     from distgnn.bench.speed import measure_speeds
     from distgnn.system.launch import import_mpi
 
@@ -57,23 +54,15 @@ def calibrate(
     if as_json:
         print(json.dumps({"capacities": capacities, "ranks": rows, "prices": measured}, indent=1))
         return
-    _tell(rows, capacities, measured, prices)
-
-
-def _tell(rows: list[dict], capacities: str, measured: dict | None, prices: str | None) -> None:
-    """Print the speeds of ranks, and of prices a line each."""
-    columns = ["rank", "host", "threads", "rounds/s", "speed"]
     cells = [
         [
-            str(row["rank"]),
-            row["host"],
-            str(row["threads"]),
+            *(str(row[key]) for key in ("rank", "host", "threads")),
             f"{row['rounds_per_second']:.1f}",
             f"{row['capacity']:.2f}",
         ]
         for row in rows
     ]
-    print_columns("Speed of ranks", columns, cells)
+    print_columns("Speed of ranks", ["rank", "host", "threads", "rounds/s", "speed"], cells)
     print(f"distgnn partition … --parts {len(rows)} --capacities {capacities}")
     if measured is not None:
         names = {"arc_value": "arc and feature", "dense_row": "dense row", "exchanged_row": "exchanged row"}

@@ -1,7 +1,6 @@
 """`distgnn correct-smooth`: post-process a run's predictions with the training labels and the graph."""
 
 import json
-import sys
 
 import typer
 
@@ -44,9 +43,7 @@ def correct_smooth(
             raise InputError(f"{run} is of task {task}: Correct and Smooth is for task node")
         if manifest["graph"]["multilabel"] or not manifest["graph"]["train"]:
             raise InputError(f"{parts}: Correct and Smooth needs training vertices with one label each; there are none")
-    code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads)
-    if code is not None:
-        raise typer.Exit(code)
+    run_on_ranks(manifest["num_parts"], threads)
     from distgnn.fitting.best_rows import best_rows
 
     with compiling(not quiet and not as_json):
@@ -61,9 +58,9 @@ def correct_smooth(
     if graph.rank == 0 and as_json:
         print(json.dumps(found, indent=1))
     elif graph.rank == 0 and not quiet:
-        rows = [(f"{split} accuracy", _change(found, split)) for split in ("valid", "test")]
+        before, after = found["before"], found["after"]
+        rows = [
+            (f"{split} accuracy", f"{human_share(before[split])} -> {human_share(after[split])}")
+            for split in SPLITS[1:]
+        ]
         print_table("Corrected and smoothed", rows + ([("classes" if classes else "scores", out)] if out else []))
-
-
-def _change(found: dict, split: str) -> str:
-    return f"{human_share(found['before'][split])} -> {human_share(found['after'][split])}"

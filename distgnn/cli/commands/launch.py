@@ -39,16 +39,15 @@ def launch(
     if command[0] != "train":
         raise InputError(f"--restarts is for train: {command[0]} has no checkpoints to go on from")
     words, run_dir = [command[0], "--restarts", str(launching.restarts), *command[1:]], run_dir_in(command)
-    parse = partial(parsed, _train_command())
-    said = parse(words)
+    command_of_train = _train_command()
+    said = parsed(command_of_train, words)
     parts, columns = said.get("parts") or "", said.get("columns") or 1
     launching.check(columns)
     num_ranks = read_manifest(parts)["num_parts"] * columns
-    elastic = Elastic(words, argument_place(words, parts, parse), num_ranks, launching, run_dir)
+    elastic = Elastic(words, argument_place(command_of_train, words, parts), num_ranks, launching, run_dir)
     machines = Machines(hosts, threads, run_dir)
-    first = elastic.first(machines)
     restarts = Restarts(launching.restarts, run_dir, regroup=partial(elastic.team, machines))
-    raise typer.Exit(restarts.run(first.words, first.start))
+    raise typer.Exit(restarts.run(words, machines.start(num_ranks)))
 
 
 def _train_command() -> Any:

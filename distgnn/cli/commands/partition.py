@@ -18,7 +18,6 @@ from distgnn.system.units import human_bytes, human_seconds
 
 BALANCES = {"arcs": "edge", "owned": "owned", "copies": "copies"}
 
-
 OPTIONS = Only(
     "method", "refine", "effort", "seed", "direction", "self_loops", "order", "update", "capacities", "normalize_feats",
     "memory", "split", "renumber", "link_split", "clusters",
@@ -46,15 +45,29 @@ def partition(
 ) -> None:
     """Cut a graph into parts with halo vertices and write a partition folder."""
     from distgnn import kernels
+    from distgnn.datasets.findings.check import find_all
     from distgnn.partition import partition_graph
 
-    graph = _with_columns(source, feats, labels, config.renumber)
+    columns = {name: file for name, file in (("x", feats), ("y", labels)) if file is not None}
+    if columns and config.renumber:
+        raise InputError("rows of --feats and --labels are in the order of ids from 0: leave --renumber out")
+    graph: Any = {"edge_index": source, "name": Path(source).name.partition(".")[0]} | columns if columns else source
     if validate:
-        _validate(graph, data_root, config, as_json)
-        return
+        findings = find_all(graph, data_root, config.direction, config.split is not None, config.renumber)
+        if as_json:
+            print(json.dumps([asdict(finding) for finding in findings], indent=1))
+        else:
+            print("\n".join(plain(line) for line in findings.table().splitlines()))
+        raise typer.Exit(2 if findings.wrong else 0)
     if parts is None or out is None:
         raise InputError(f"Missing option '{'--parts' if parts is None else '--out'}'.")
-    num_parts, groups = _parts_and_groups(parts)
+    machines, times, ranks = parts.partition("x")
+    try:
+        groups = int(machines) if times else 1
+        num_parts = groups * int(ranks if times else machines)
+    except ValueError:
+        said = f"{parts!r} is not a valid integer, nor two of them as in 8x4"
+        raise typer.BadParameter(said, param_hint="--parts") from None
     config = replace(config, groups=groups, capacities=split_speeds(config.capacities))
     kernels.set_num_threads(threads or num_threads())
     with phases(not quiet and not as_json) as advance:
@@ -71,29 +84,6 @@ def partition(
     show(manifest, out, quiet, as_json)
 
 
-def _with_columns(source: str, feats: str | None, labels: str | None, renumber: bool) -> Any:
-    """What is cut: the source, or a dict of files where columns lie beside its edges."""
-    columns = {name: file for name, file in (("x", feats), ("y", labels)) if file is not None}
-    if not columns:
-        return source
-    if renumber:
-        raise InputError("rows of --feats and --labels are in the order of ids from 0: leave --renumber out")
-    return {"edge_index": source, "name": Path(source).name.partition(".")[0]} | columns
-
-
-def _validate(source: Any, data_root: str | None, config: CutConfig, as_json: bool) -> None:
-    """Print every finding; the exit code is that of a wrong input where there is an error."""
-    from distgnn.datasets.findings.check import find_all
-
-    findings = find_all(source, data_root, config.direction, config.split is not None, config.renumber)
-    if as_json:
-        print(json.dumps([asdict(finding) for finding in findings], indent=1))
-    else:
-        print("\n".join(plain(line) for line in findings.table().splitlines()))
-    if findings.wrong:
-        raise typer.Exit(2)
-
-
 def split_speeds(text: Any) -> Any:
     """The numbers of "2,1,1", as text: `part_shares` reads them."""
     return None if text is None else text.split(",")
@@ -105,17 +95,6 @@ def show(manifest: dict[str, Any], out: str, quiet: bool, as_json: bool) -> None
         print(json.dumps({name: value for name, value in manifest.items() if name != "parts"}, indent=1))
     elif not quiet:
         print_table("Partitioned", rows_of_table(manifest, out))
-
-
-def _parts_and_groups(text: str) -> tuple[int, int]:
-    """Parts and groups of "32" or "8x4"."""
-    machines, times, ranks = text.partition("x")
-    try:
-        return (int(machines) * int(ranks), int(machines)) if times else (int(machines), 1)
-    except ValueError:
-        raise typer.BadParameter(
-            f"{text!r} is not a valid integer, nor two of them as in 8x4", param_hint="--parts"
-        ) from None
 
 
 def rows_of_table(manifest: dict[str, Any], out: str) -> list[tuple[str, str]]:

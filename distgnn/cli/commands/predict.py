@@ -1,6 +1,5 @@
 """`distgnn predict`: logits or classes of every vertex, or of the test edges, with a run's best weights."""
 
-import sys
 from typing import Any
 
 import typer
@@ -22,14 +21,21 @@ def predict(
     quiet: bool = typer.Option(False, help="Print nothing."),
 ) -> None:
     """Predict every vertex, or the edges of the test split, with the best weights of a run."""
-    from distgnn.cli.ranks import run_on_ranks
+    from distgnn.cli.ranks import checked_together, run_on_ranks
     from distgnn.config import TrainConfig
+    from distgnn.config.task import check_graph_for
+    from distgnn.errors import InputError
+    from distgnn.train.run.run_folder import run_task
 
     settings, manifest = check_request(run, parts, out, overwrite)
-    task = _check_task(settings, manifest, parts, classes)
-    code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads)
-    if code is not None:
-        raise typer.Exit(code)
+    task = run_task(settings)
+    with checked_together():
+        check_graph_for(task, manifest["graph"])
+        if classes and task not in ("node", "edge"):
+            raise InputError(f"--classes is for tasks node and edge: this run is of task {task}")
+        if task not in ON_VERTICES and "test_edges" not in manifest["graph"]["edge_splits"]:
+            raise InputError(f"{parts} has no test edges: there is nothing to predict")
+    run_on_ranks(manifest["num_parts"], threads)
     from distgnn.fitting.best_rows import best_rows
     from distgnn.train.predict import names_file, write_best
 
@@ -43,23 +49,6 @@ def predict(
         if graph.local.node_names is not None and task in ON_VERTICES:
             rows.append(("their names", str(names_file(out))))
         print_table("Predicted", rows)
-
-
-def _check_task(settings: dict, manifest: dict, parts: str, classes: bool) -> str:
-    """The run's task; raises what can be refused before ranks are started."""
-    from distgnn.cli.ranks import checked_together
-    from distgnn.config.task import check_graph_for
-    from distgnn.errors import InputError
-    from distgnn.train.run.run_folder import run_task
-
-    task = run_task(settings)
-    with checked_together():
-        check_graph_for(task, manifest["graph"])
-        if classes and task not in ("node", "edge"):
-            raise InputError(f"--classes is for tasks node and edge: this run is of task {task}")
-        if task not in ON_VERTICES and "test_edges" not in manifest["graph"]["edge_splits"]:
-            raise InputError(f"{parts} has no test edges: there is nothing to predict")
-    return task
 
 
 def check_request(run: str, parts: str, out: str | None, overwrite: bool) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -3,32 +3,27 @@
 import json
 import os
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from distgnn.cli.options import AsJson, Quiet, Threads, given_options, with_options
-from distgnn.cli.train_report import closing_rows, memory_rows
-from distgnn.config import (
-    CHECKPOINT_EVERY,
-    ExchangeConfig,
-    LaunchConfig,
-    ModelConfig,
-    RunConfig,
-    Schedule,
-    Settings,
-    TrainConfig,
-    check_names,
-    check_same_graph,
-    read_sections,
-)
-from distgnn.config.run import preset_options
-from distgnn.config.settings import describe_data, describe_graph
-from distgnn.config.steps.recipes import with_recipe
+from distgnn.cli.options import RANKS, AsJson, Quiet, Threads, given_options, in_panel, with_options
+from distgnn.config import ExchangeConfig, LaunchConfig, ModelConfig, RunConfig, Schedule, Settings, TrainConfig
+from distgnn.config.option import option_name
+from distgnn.config.recipes import with_recipe
+from distgnn.config.run import CHECKPOINT_EVERY, preset_options
+from distgnn.config.settings import check_names, check_same_graph, describe_data, describe_graph, read_sections
+from distgnn.config.task import HELD_OUT, LOWER_IS_BETTER
+from distgnn.config.together import rules_about
 from distgnn.errors import InputError
 from distgnn.system.launch import import_mpi, under_mpi
+from distgnn.system.units import human_bytes, human_metric, human_seconds, human_share
+
+GROUPS = (ModelConfig, RunConfig, Schedule, ExchangeConfig, TrainConfig, LaunchConfig)
+TOGETHER = rules_about({option_name(field) for group in GROUPS for field in fields(group)})
+EPILOG = "\n\n".join(["What does not go together is refused with one of these lines:", *TOGETHER])
 
 
 @with_options
@@ -41,46 +36,28 @@ def train(
     exchange: ExchangeConfig,
     training: TrainConfig,
     launching: LaunchConfig,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            help="distgnn: the paper's form (update on copies, nothing kept).", rich_help_panel="Algorithm and exchange"
-        ),
-    ] = None,
-    recipe: Annotated[
-        str | None,
-        typer.Option(
-            help="fast: feature norm, optimiser and learning rate for this graph, as far as they are not given.",
-            rich_help_panel="Training",
-        ),
-    ] = None,
-    config: Annotated[
-        str | None,
-        typer.Option(
-            help="Take the options that are not given from this file, the config.toml of another run.",
-            rich_help_panel="Run folder",
-        ),
-    ] = None,
-    memory: Annotated[
-        str | None,
-        typer.Option(
-            help="Memory of a rank, such as 8GB (default: what is free). auto or auto:8GB: keep within it, by keeping "
-            "all, else --remat, else --offload.",
-            rich_help_panel="Ranks and memory",
-        ),
-    ] = None,
-    ranks: Annotated[
-        int | None,
-        typer.Option(
-            help="Of a graph in place of a partition folder: cut it for so many ranks first; the cut is kept.",
-            rich_help_panel="Ranks and memory",
-        ),
-    ] = None,
+    preset: str | None = in_panel(
+        "Algorithm and exchange", None, "distgnn: the paper's form (update on copies, nothing kept)."
+    ),
+    recipe: str | None = in_panel(
+        "Training",
+        None,
+        "fast: feature norm, optimiser and learning rate for this graph, as far as they are not given.",
+    ),
+    config: str | None = in_panel(
+        "Run folder", None, "Take the options that are not given from this file, the config.toml of another run."
+    ),
+    memory: str | None = in_panel(
+        RANKS,
+        None,
+        "Memory of a rank, such as 8GB (default: what is free). auto or auto:8GB: keep within it, by keeping all, else "
+        "--remat, else --offload.",
+    ),
+    ranks: int | None = in_panel(
+        RANKS, None, "Of a graph in place of a partition folder: cut it for so many ranks first; the cut is kept."
+    ),
     threads: Threads = None,
-    debug: Annotated[
-        bool,
-        typer.Option(help="Ranks agree on each exchange before it starts.", rich_help_panel="Ranks and memory"),
-    ] = False,
+    debug: bool = in_panel(RANKS, False, "Ranks agree on each exchange before it starts."),
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -124,7 +101,12 @@ def train(
 
         print_table("Trained", closing_rows(summary, manifest))
         if "memory" in summary:
-            print_table("Memory at the peak", memory_rows(summary["memory"]))
+            from distgnn.graph.memory.report import REST, MemoryReport
+
+            memory_of: dict[str, Any] = summary["memory"]
+            blocks = {name: values for name, values in memory_of["blocks"].items() if name != REST}
+            report = MemoryReport(memory_of["peak"], memory_of["anonymous"], blocks)
+            print_table("Memory at the peak", report.rows())
 
 
 def _checked(settings: Settings, launching: LaunchConfig, manifest: dict[str, Any]) -> Settings:
@@ -146,23 +128,21 @@ def _start_ranks(
     """On a rank return; elsewhere run this command on ranks, started again as often as asked, and exit as they did."""
     from functools import partial
 
-    from distgnn.cli.elastic import Elastic, ThisMachine, argument_place, parsed
+    from distgnn.cli.elastic import Elastic, ThisMachine, argument_place
     from distgnn.cli.ranks import run_on_ranks
     from distgnn.fitting.on_rank import default_run_dir
     from distgnn.system.jobs.restarts import Restarts, with_run_dir
 
-    words, restarts = sys.argv[1:], None
     if launching.restarts and not under_mpi():
+        words = sys.argv[1:]
         if settings.train.run_dir is None:
             settings.train.run_dir = default_run_dir(parts, settings.model.name)
             words = with_run_dir(words, settings.train.run_dir)
-        run_dir, place = Path(settings.train.run_dir), argument_place(words, parts, partial(parsed, context.command))
-        elastic = Elastic(words, place, num_ranks, launching, run_dir)
-        here = ThisMachine(num_ranks, threads, run_dir)
+        run_dir, place = Path(settings.train.run_dir), argument_place(context.command, words, parts)
+        elastic, here = Elastic(words, place, num_ranks, launching, run_dir), ThisMachine(num_ranks, threads, run_dir)
         restarts = Restarts(launching.restarts, run_dir, regroup=partial(elastic.team, here))
-    code = run_on_ranks(words, num_ranks, threads, graceful=True, restarts=restarts)
-    if code is not None:
-        raise typer.Exit(code)
+        raise typer.Exit(restarts.run(words, here.start(num_ranks)))
+    run_on_ranks(num_ranks, threads, graceful=True)
 
 
 def _with_checkpoints(settings: Settings) -> Settings:
@@ -189,3 +169,36 @@ def _with_saved(settings: Settings, given: set[str], config: str | None, manifes
     check_names(saved, config)
     check_same_graph(saved, describe_graph(manifest), config)
     return settings.with_saved(saved, config, given)
+
+
+def closing_rows(summary: dict[str, Any], manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    """The closing table; epochs count from 1, as the progress does, where files count from 0."""
+
+    def metric(split: str) -> str:
+        text = human_metric(summary["metric"], summary[f"{split}_metric"])
+        std = summary.get(f"{split}_metric_std")
+        scale = 1 if summary["metric"] in LOWER_IS_BETTER else 100
+        return text if std is None else f"{text} ± {scale * std:.2f} over {len(summary['seeds'])} seeds"
+
+    smoothed, verified = [], []
+    if "smoothed" in summary:  # by Correct and Smooth
+        test, valid = (human_metric(summary["metric"], summary[f"smoothed_{split}_metric"]) for split in HELD_OUT[::-1])
+        counts = "better on validation: predict smooths" if summary["smoothed"] else "no better on validation: left out"
+        smoothed.append(("corrected and smoothed", f"test {test}, valid {valid} ({counts})"))
+    if "gradient_error" in summary:
+        errors = f"gradient {summary['gradient_error']:.2e}, logits {summary['logits_error']:.2e}"
+        verified.append(("off the exact step", f"{errors} (relative, last verified epoch)"))
+    memory = human_bytes(max(summary["peak_rss_bytes"]))
+    cut = f"{manifest['method']}, {manifest['num_parts']} parts"
+    return [
+        (f"test {summary['metric']}", f"{metric('test')} (at the best validation epoch, {summary['best_epoch'] + 1})"),
+        (f"valid {summary['metric']}", metric("valid")),
+        *smoothed,
+        ("epoch", f"{human_seconds(summary['epoch_seconds_median'])} (median of {summary['epochs']})"),
+        ("waiting", f"{human_share(summary['wait_share'])} of the time"),
+        ("exchanged", f"{human_bytes(summary['sent_bytes_per_epoch'])} per epoch, all ranks together"),
+        ("replication factor", f"{manifest['replication_factor']:.3f} ({cut})"),
+        *verified,
+        ("peak memory", f"{memory} on the largest of {summary['ranks']} ranks × {summary['threads']} threads"),
+        ("run folder", summary["run_dir"]),
+    ]

@@ -7,29 +7,28 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import typer
 
 from distgnn.cli.display import print_table
 from distgnn.cli.options import Quiet
-from distgnn.config import EDGE_MODELS, check_choice
-from distgnn.config.model import MODELS
-from distgnn.config.options.choices import DTYPES
+from distgnn.config import DTYPES, EDGE_MODELS, MODELS, check_choice
 from distgnn.errors import InputError, RunError
 from distgnn.fitting.progress import phases
 from distgnn.system.units import human_seconds
 
+MODEL: Any = typer.Option(["sage"], help="Model to compile for; may be repeated.")
+DTYPE: Any = typer.Option(["float32"], help=f"{', '.join(DTYPES)}; may be repeated.")
+
 
 def warmup(
-    model: Annotated[list[str], typer.Option(help="Model to compile for; may be repeated.")] = ["sage"],  # noqa: B006
-    dtype: Annotated[list[str], typer.Option(help=f"{', '.join(DTYPES)}; may be repeated.")] = ["float32"],  # noqa: B006
-    feats: Annotated[int, typer.Option(help="Width of features.")] = 128,
-    hidden_feats: Annotated[int, typer.Option(help="Width of hidden layers.")] = 256,
-    classes: Annotated[int, typer.Option(help="Number of classes.")] = 40,
-    cache: Annotated[
-        str | None, typer.Option(help="Folder for compiled kernels; later runs need it as NUMBA_CACHE_DIR.")
-    ] = None,
+    model: list[str] = MODEL,
+    dtype: list[str] = DTYPE,
+    feats: int = typer.Option(128, help="Width of features."),
+    hidden_feats: int = typer.Option(256, help="Width of hidden layers."),
+    classes: int = typer.Option(40, help="Number of classes."),
+    cache: str | None = typer.Option(None, help="Folder for compiled kernels; later runs need it as NUMBA_CACHE_DIR."),
     quiet: Quiet = False,
 ) -> None:
     """Compile what cutting and training need, before the first run; kernels depend on models, dtypes and widths."""

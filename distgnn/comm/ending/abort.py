@@ -13,8 +13,7 @@ from mpi4py import MPI
 
 from distgnn.errors import DistGNNError, exit_code
 from distgnn.system.free_memory import no_memory
-from distgnn.system.jobs.job_abort import DEATH_SECONDS, SPEAK_SECONDS, abort_job
-from distgnn.system.jobs.own_rank import is_child, may_end_alone
+from distgnn.system.jobs.own_rank import DEATH_SECONDS, SPEAK_SECONDS, abort_job, is_child, may_end_alone
 from distgnn.system.output import plain
 
 

@@ -28,8 +28,8 @@ from mpi4py import MPI
 from distgnn.comm.ending.in_step import Calls, check_kind, difference, is_users, line_of_rows
 from distgnn.errors import RunError
 from distgnn.system.jobs import own_rank
-from distgnn.system.jobs.job_abort import abort_job
 from distgnn.system.jobs.local_mpiexec import OWN_CODE, SPOKEN
+from distgnn.system.jobs.own_rank import abort_job
 from distgnn.system.jobs.rank_log import note
 from distgnn.system.jobs.watchdog import frames
 from distgnn.system.output import plain

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from distgnn.config.steps.feat_norm import OF_COLUMNS
+from distgnn.config.run import OF_COLUMNS
 
 ROUNDING = 1e-14  # of squares: a column or row whose remainder is smaller than this is constant but for rounding
 

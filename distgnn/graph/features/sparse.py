@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from distgnn.config.steps.feat_norm import OF_COLUMNS
+from distgnn.config.run import OF_COLUMNS
 from distgnn.graph.features.feat_norm import FeatNorm, inverse_norms
 from distgnn.ops.dense.sparse_rows import SparseRows
 

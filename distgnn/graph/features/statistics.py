@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from distgnn.comm import sum_over_ranks
-from distgnn.config.steps.feat_norm import OF_COLUMNS, parse_feat_norm
+from distgnn.config.run import OF_COLUMNS, parse_feat_norm
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.graph.features.feat_norm import ROUNDING, FeatNorm
 from distgnn.graph.features.sparse import normalized

@@ -3,7 +3,8 @@
 from torch import nn
 
 from distgnn.config import ATTENTION_MODELS, DEEP_MODELS, EDGE_MODELS, UNWEIGHTED_MODELS, ModelConfig, check_graph_has
-from distgnn.config.task import check_graph_for, decoder_for
+from distgnn.config.model import decoder_for
+from distgnn.config.task import check_graph_for
 from distgnn.errors import InputError
 from distgnn.nn.models.deep_stacks import APPNP, GCN2
 from distgnn.nn.models.described import Described
@@ -31,7 +32,7 @@ def model_for(config: ModelConfig, graph: DataGraph, task: str = "node") -> nn.M
         torch.Size([60, 4])
     """
     sizes = {name: getattr(graph, name) for name in ("num_edge_feats", "num_relations", "num_node_types")}
-    config.check_task(task)
+    config.check_beside(task=task)
     decoder = decoder_for(task, config.decoder)
     check_graph_for(task, graph.info)
     if decoder is None:

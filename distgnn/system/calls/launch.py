@@ -163,20 +163,17 @@ def _result(folder: Path, rank: int) -> Any:
 def _raise(failures: list[on_rank.Failure], num_ranks: int, received: list[int]) -> NoReturn:
     """The error of the lowest rank that has one of its own."""
     failure = min(failures, key=lambda one: (one.follows, one.rank))
-    error = _error_of(failure)
+    try:
+        error = unpack(failure.error) if failure.error else None
+    except Exception:  # its class takes other arguments than it was made with
+        error = None
+    if not isinstance(error, BaseException):
+        error = RunError(f"rank {failure.rank} raised {failure.text}")
     if isinstance(error, RunStopped) and received:  # ranks know the signal only that it was passed on by
         raise RunStopped(received[0], error.epochs_done, error.run_dir)
     if isinstance(error, DistGNNError) and failure.agreed:
         raise error
     raise error from OnRank(failure.rank, num_ranks, failure.trace)
-
-
-def _error_of(failure: on_rank.Failure) -> BaseException:
-    try:
-        error = unpack(failure.error) if failure.error else None
-    except Exception:  # its class takes other arguments than it was made with
-        error = None
-    return error if isinstance(error, BaseException) else RunError(f"rank {failure.rank} raised {failure.text}")
 
 
 def _raise_end(code: int, received: list[int], reason: Path) -> NoReturn:

@@ -51,34 +51,30 @@ def main() -> None:
 
 def run(folder: Path) -> None:
     """Call the function and write what it gives. Ends the process, or the whole job, where it raises."""
+    from distgnn.errors import InputError, on_all_ranks
     from distgnn.system.calls.packing import pack, unpack
     from distgnn.system.launch import import_mpi
 
     comm = import_mpi().COMM_WORLD
     try:
-        function, args = _read(folder, unpack)
+        try:
+            function, args = unpack((folder / "call.pickle").read_bytes())
+        except Exception as error:
+            text = f"ranks cannot read what was given: {type(error).__name__}: {error}"
+            raise on_all_ranks(InputError(text)) from error
         write_whole(folder / RESULT.format(rank=comm.rank), pack(function(*args), "the result"))
     except BaseException as error:
         _end(folder, comm, error)
 
 
-def _read(folder: Path, unpack: Any) -> tuple[Any, ...]:
-    from distgnn.errors import InputError, on_all_ranks
-
-    try:
-        return unpack((folder / "call.pickle").read_bytes())
-    except Exception as error:
-        text = f"ranks cannot read what was given: {type(error).__name__}: {error}"
-        raise on_all_ranks(InputError(text)) from error
-
-
 def _end(folder: Path, comm: Any, error: BaseException) -> None:
     """Write the failure, and end: alone where all ranks raise the same, else with all others."""
+    import cloudpickle
     from mpi4py import MPI
 
     from distgnn.errors import DistGNNError, RunError, exit_code
     from distgnn.system.free_memory import no_memory
-    from distgnn.system.jobs.job_abort import DEATH_SECONDS, SPEAK_SECONDS, abort_job
+    from distgnn.system.jobs.own_rank import DEATH_SECONDS, SPEAK_SECONDS, abort_job
 
     rank, size = comm.rank, comm.size
     follows = isinstance(error, MPI.Exception)  # another rank may have died: who started the ranks then says so
@@ -87,26 +83,20 @@ def _end(folder: Path, comm: Any, error: BaseException) -> None:
     shortage = no_memory(error, rank)
     shown = error if shortage is None else RunError(shortage)
     agreed = isinstance(error, DistGNNError) and error.agreed
-    write_whole(folder / ERROR.format(rank=rank), _failure(rank, error, shown, agreed, follows))
+    trace = error.__traceback__.tb_next if error.__traceback__ is not None else None  # without `run` itself
+    text = "".join(traceback.format_exception(type(error), error, trace))
+    try:
+        packed = cloudpickle.dumps(shown.with_traceback(None))
+    except Exception:
+        packed = b""
+    failure = Failure(rank, f"{type(shown).__name__}: {shown}", text, packed, agreed, follows)
+    write_whole(folder / ERROR.format(rank=rank), cloudpickle.dumps(failure))
     if agreed or size == 1:
         sys.exit(exit_code(error))
     time.sleep(SPEAK_SECONDS * min(rank, 10))  # where all ranks fail alike, the lowest speaks
     sys.stderr.flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # MPI says that it was aborted; the caller says why
     abort_job(exit_code(shown))
-
-
-def _failure(rank: int, error: BaseException, shown: BaseException, agreed: bool, follows: bool) -> bytes:
-    import cloudpickle
-
-    trace = error.__traceback__.tb_next if error.__traceback__ is not None else None  # without `run` itself
-    text = "".join(traceback.format_exception(type(error), error, trace))
-    words = f"{type(shown).__name__}: {shown}"
-    try:
-        packed = cloudpickle.dumps(shown.with_traceback(None))
-    except Exception:
-        packed = b""
-    return cloudpickle.dumps(Failure(rank, words, text, packed, agreed, follows))
 
 
 def write_whole(path: Path, content: bytes) -> None:

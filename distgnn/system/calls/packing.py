@@ -1,6 +1,7 @@
 """Objects as bytes that ranks can read, by cloudpickle: classes of a notebook, lambdas and closures travel too."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from distgnn.errors import InputError
@@ -48,27 +49,20 @@ def _culprit(value: Any, name: str, error: Exception) -> tuple[str, str]:
 
 
 def _contents(value: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """What a value holds, with the name of each as one would write it."""
+    """What a value holds, with the name of each as one would write it; of a function the variables that it uses."""
     if isinstance(value, dict):
         yield from ((f"{name}[{key!r}]", one) for key, one in value.items())
     elif isinstance(value, list | tuple | set | frozenset):
         yield from ((f"{name}[{place}]", one) for place, one in enumerate(value))
     elif callable(value) and hasattr(value, "__code__"):
-        yield from _of_function(value, name)
+        for variable, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
+            with suppress(ValueError):  # not assigned yet
+                yield f"variable {variable} of {name}", cell.cell_contents
+        known = value.__globals__
+        used = (variable for variable in value.__code__.co_names if variable in known)
+        yield from ((f"variable {variable} of {name}", known[variable]) for variable in used)
     for key, one in getattr(value, "__dict__", {}).items() if not isinstance(value, type) else ():
         if key in INSIDE_MODULE and isinstance(one, dict):
             yield from ((f"{name}.{inner}", child) for inner, child in one.items())
         else:
             yield f"{name}.{key}", one
-
-
-def _of_function(function: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Variables of a function's surroundings that it uses."""
-    code, cells = function.__code__, function.__closure__ or ()
-    for variable, cell in zip(code.co_freevars, cells, strict=True):
-        try:
-            yield f"variable {variable} of {name}", cell.cell_contents
-        except ValueError:  # not assigned yet
-            continue
-    known = function.__globals__
-    yield from ((f"variable {variable} of {name}", known[variable]) for variable in code.co_names if variable in known)

@@ -23,8 +23,10 @@ from pathlib import Path
 
 if not __package__:  # a program of its own: the package is not imported, what it needs stands beside it
     sys.path.append(os.path.dirname(__file__))
-    sys.modules["distgnn.system.jobs.local_mpiexec"] = importlib.import_module("local_mpiexec")
+    for name in ("job_cleanup", "local_mpiexec"):
+        sys.modules[f"distgnn.system.jobs.{name}"] = importlib.import_module(name)
 
+from distgnn.system.jobs.job_cleanup import children, runs
 from distgnn.system.jobs.local_mpiexec import HOST, death_line, memory_kills, say, words_of
 
 NEIGHBOUR_SECONDS = 0.5
@@ -49,19 +51,11 @@ def _stat(pid: int) -> list[str]:
     return ["X"]
 
 
-def _children(pid: int) -> set[int]:
-    found: set[int] = set()
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):
-            found |= set(map(int, children.read_text().split()))
-    return found
-
-
 def _one_dies(pids: set[int], seconds: float = NEIGHBOUR_SECONDS) -> bool:
     """Whether one of these processes is dead, or dies within some time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if any(_stat(pid)[0] in "ZX" for pid in pids):
+        if not all(map(runs, pids)):
             return True
         time.sleep(0.005)
     return False
@@ -70,7 +64,7 @@ def _one_dies(pids: set[int], seconds: float = NEIGHBOUR_SECONDS) -> bool:
 def _end_watchers(pids: set[int]) -> None:
     """End the processes of this kind beside these ranks, and wait until they hold nothing any more."""
     found = set()
-    for pid in set().union(*map(_children, pids)):
+    for pid in {child for rank in pids for child in children(rank) or ()}:
         with suppress(OSError):
             if __file__.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
                 os.kill(pid, signal.SIGKILL)
@@ -94,11 +88,11 @@ def main() -> None:
     _close_all_but(held | {note_file})
     pid, before = os.getppid(), memory_kills()
     parent = int(_stat(pid)[1])
-    watched, neighbours = os.pidfd_open(pid), _children(parent)
+    watched, neighbours = os.pidfd_open(pid), set(children(parent) or ())
     if os.getppid() != pid:
         return
     select.select([watched], [], [])
-    words, neighbours = _stat(pid), (neighbours | _children(parent)) - {pid}
+    words, neighbours = _stat(pid), neighbours.union(children(parent) or ()) - {pid}
     status = int(words[-1]) if words[0] == "Z" else 0  # else the starter was told first, and nobody knows any more
     number = status & 127
     alone = number == signal.SIGKILL and memory_kills() == before

@@ -28,7 +28,7 @@ FAULTS = (
     Fault("a machine reaches the disk only", "system/jobs/run_watch.py", "T / 4", "does not answer"),
     Fault("all ranks are stopped", "system/jobs/run_watch.py", "T", "no rank has told what it does"),
     Fault("a rank hangs", "system/jobs/watchdog.py", "0.9 T", "nothing moved for"),
-    Fault("a rank is stopped", "system/jobs/statuses.py", "0.9 T", "does not answer (stopped"),
+    Fault("a rank is stopped", "system/jobs/watchdog.py", "0.9 T", "does not answer (stopped"),
     Fault("a rank leaves while others wait", "comm/ending/leaving.py", "2 s", "the others wait in"),
     Fault("ranks make different calls", "comm/ending/in_step.py", "at once", "every rank must make the same calls"),
     Fault("a script fails on one rank", "comm/ending/abort.py", "at once", "failed:"),

@@ -10,6 +10,9 @@ environment, so it is found whoever its parent is by then. Shared memory that th
 by its age: made since this process began, and mapped by nobody any more. On other machines the proxies of mpiexec
 notice that it is gone, and ranks die with them (parent_death.py).
 
+`mpiexec` puts each rank into a session of its own, so a process group reaches none of them: a launcher that ends its
+job itself walks the tree through /proc. Where there is no /proc (macOS) only the process itself is ended.
+
 Nothing of ours is imported: a start takes some 20 ms.
 """
 
@@ -17,7 +20,13 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import subprocess
 
 VARIABLE = "DISTGNN_JOB"
 SECONDS = 10.0
@@ -50,38 +59,69 @@ def end_job(job: str, seconds: float = SECONDS) -> None:
     """End every process of a job, and those that they start meanwhile."""
     deadline = time.monotonic() + seconds
     while (left := processes_of(job)) and time.monotonic() < deadline:
-        for pid in left:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except OSError:
-                continue
+        _send(left, signal.SIGKILL)
         time.sleep(0.02)
+
+
+def _send(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        with suppress(OSError):
+            os.kill(pid, number)
+
+
+def children(pid: int) -> list[int] | None:
+    """Return the process ids whose parent is `pid`; None where the system does not say."""
+    try:
+        files = list(Path(f"/proc/{pid}/task").glob("*/children"))
+        return [int(word) for file in files for word in file.read_text().split()] if files else None
+    except OSError:
+        return None
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the process ids below `pid`, parents before children."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        children.setdefault(int(fields[1]), []).append(int(folder.name))
+    found = list(children.get(pid, []))
+    for child in found:  # grows while it is walked
+        found.extend(children.get(child, []))
+    return found
+
+
+def stop_tree(process: "subprocess.Popen[Any]", seconds: float) -> None:
+    """End `process` and all its descendants: politely, then after `seconds` for good; remove their shared memory."""
+    pids = descendants(process.pid) if process.poll() is None else []
+    segments = {segment for pid in pids for segment in mapped_segments(Path(f"/proc/{pid}/maps"))}
+    _send([process.pid] if process.poll() is None else [], signal.SIGTERM)
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and (process.poll() is None or any(map(runs, pids))):
+        time.sleep(0.02)
+    _send(filter(runs, pids), signal.SIGKILL)
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+    for segment in segments:
+        Path(segment).unlink(missing_ok=True)
 
 
 def remove_strays(since: float) -> None:
     """Remove segments of MPICH that this user has made since then, and that no process has mapped any more."""
-    found = _segments(since)
-    for look in range(LOOKS if found else 0):
-        time.sleep(LOOK_SECONDS if look else 0.0)
-        found -= _mapped()
-    for segment in found:
-        Path(segment).unlink(missing_ok=True)
-
-
-def _segments(since: float) -> set[str]:
     found = set()
     for path in Path(SEGMENTS).parent.glob(f"{Path(SEGMENTS).name}*"):
-        try:
+        with suppress(OSError):
             made = path.stat()
-        except OSError:
-            continue
-        if made.st_ctime >= since and made.st_uid == os.geteuid():
-            found.add(str(path))
-    return found
-
-
-def _mapped() -> set[str]:
-    return {path for maps in Path("/proc").glob("[0-9]*/maps") for path in mapped_segments(maps)}
+            if made.st_ctime >= since and made.st_uid == os.geteuid():
+                found.add(str(path))
+    for look in range(LOOKS if found else 0):
+        time.sleep(LOOK_SECONDS if look else 0.0)
+        found.difference_update(*map(mapped_segments, Path("/proc").glob("[0-9]*/maps")))
+    for segment in found:
+        Path(segment).unlink(missing_ok=True)
 
 
 def mapped_segments(maps: Path) -> set[str]:

@@ -2,8 +2,11 @@
 
     python -I -S local_mpiexec.py -n RANKS PROGRAM ARGUMENTS …
 
-MPICH's own `mpiexec` listens on all interfaces, whoever connects, and its proxy may die while its ranks go on. Here
-ranks are children, and each has a pair of sockets for what MPICH asks of the program that started it (PMI version 1:
+Why not MPICH's own `mpiexec`, bound to loopback: its proxy may die while its ranks go on, a port listens for whoever
+connects, and it names neither a rank that is killed nor one that leaves without MPI_Finalize, or before MPI_Init. It
+starts ranks of several machines, and of an MPI that is not the one beside this Python.
+
+Here ranks are children. Each has a pair of sockets for what MPICH asks of the program that started it (PMI version 1:
 lines of `cmd=NAME key=value …`, which bring ranks together once, in MPI_Init), and a page of memory for what it does
 (`distgnn/system/jobs/rank_log.py`).
 
@@ -35,8 +38,6 @@ SPOKEN = "left"  # how the note of a rank begins that has said itself that it le
 
 class Rank:
     """One rank: its process, its socket, and how far it is."""
-
-    received: bytes
 
     def __init__(self, number: int, size: int, program: list[str]):
         self.number = number
@@ -95,8 +96,6 @@ class Rank:
 class Job:
     """All ranks, and what they told each other."""
 
-    kill_at: float
-
     def __init__(self, size: int, program: list[str]):
         self.name: str = f"distgnn_{os.getpid()}_{os.urandom(8).hex()}"  # MPICH names the job's shared memory after it
         self.values: dict[str, str] = {"PMI_process_mapping": f"(vector,(0,1,{size}))"}
@@ -122,15 +121,11 @@ class Job:
                     self._answer(rank, asked)
             self._collect()
             if time.monotonic() >= self.kill_at:
-                self._say_early()
+                if self.early is not None and self.early.number >= 0:
+                    say(f"rank {self.early.number} left before it started MPI, the others wait for it in MPI_Init")
+                    self.early.number = -1  # once
                 self.send(signal.SIGKILL)
         return self.failed or 0
-
-    def _say_early(self) -> None:
-        """A rank has ended before MPI, and others wait for it in MPI_Init."""
-        if self.early is not None and self.early.number >= 0:
-            say(f"rank {self.early.number} left before it started MPI, the others wait for it in MPI_Init")
-            self.early.number = -1  # once
 
     def pass_on(self, number: int) -> None:
         """A signal that came from outside, to every rank."""
@@ -156,33 +151,25 @@ class Job:
             found = f"rc=0 msg=success value={value}" if value is not None else "rc=-1 msg=key_not_found value=unknown"
             rank.answer(f"cmd=get_result {found}")
         elif command == "barrier_in":
-            self._wait_for_others(rank, asked.get("group", "WORLD"))
+            group = asked.get("group", "WORLD")
+            numbered = group.replace(",", "").isdigit()  # WORLD and NODE are all of them
+            waiting = self.waiting.setdefault(group, [])
+            waiting.append(rank)
+            if len(waiting) == (len(group.split(",")) if numbered else len(self.ranks)):
+                for one in self.waiting.pop(group):
+                    one.answer("cmd=barrier_out rc=0")
         elif command == "finalize":
             rank.finalized = True
             rank.answer("cmd=finalize_ack rc=0")
         elif command == "abort":
-            code = asked.get("exitcode", "")
-            self._see_deaths()
+            code, deadline = asked.get("exitcode", ""), time.monotonic() + DEATH_SECONDS
+            while self.failed is None and time.monotonic() < deadline:  # others complain of a rank that was killed
+                self._collect()
+                time.sleep(0.01)
             self._fail((int(code) & 255 if code.isascii() and code.isdigit() else 0) or OWN_CODE, 0.0)
         elif command:
             answer = ANSWERS.get(command, f"cmd={command}_result rc=-1 msg=unknown")
             rank.answer(answer.replace("{size}", str(len(self.ranks))).replace("{name}", self.name))
-
-    def _wait_for_others(self, rank: Rank, group: str) -> None:
-        numbers = group.replace(",", "")
-        members = len(group.split(",")) if numbers.isdigit() else len(self.ranks)  # WORLD and NODE are all of them
-        waiting = self.waiting.setdefault(group, [])
-        waiting.append(rank)
-        if len(waiting) == members:
-            for one in self.waiting.pop(group):
-                one.answer("cmd=barrier_out rc=0")
-
-    def _see_deaths(self) -> None:
-        """Wait a moment for a rank that was killed: it is what others complain of."""
-        deadline = time.monotonic() + DEATH_SECONDS
-        while self.failed is None and time.monotonic() < deadline:
-            self._collect()
-            time.sleep(0.01)
 
     def _collect(self) -> None:
         """Note which ranks have ended, and how."""
@@ -199,31 +186,24 @@ class Job:
             self.early = early
             self._fail(OWN_CODE, GRACE_SECONDS)
         for code, rank in sorted(ended, key=lambda one: one[0]):  # killed ones first: others may have failed for them
-            self._judge(rank, -code if code < 0 else None)
-
-    def _judge(self, rank: Rank, killed_by: int | None) -> None:
-        if killed_by is not None:
-            if self.failed is None and killed_by not in self.passed:
-                say(self._death(rank, killed_by))
-            self._fail(rank.code or OWN_CODE, 0.0)
-        elif rank.begun and not rank.finalized:
-            if self.failed is None and not rank.note()[0].startswith(SPOKEN):
-                how = f"ended with exit code {rank.code} and without MPI_Finalize"
-                say(f"rank {rank.number} on host {HOST} {how}: it left in {rank.place()}{self._others(rank)}")
-            self._fail(rank.code or OWN_CODE, 0.0)
-        elif not rank.begun and rank.code:
-            self._fail(rank.code, GRACE_SECONDS)
-        elif rank.code:
-            self.failed = self.failed or rank.code
-
-    def _others(self, gone: Rank) -> str:
-        """Where the others are, as far as one of them has said so."""
-        places = [one.place() for one in self.ranks if one is not gone and one.code is None]
-        return f"; the others are in {places[0]}" if places else ""
-
-    def _death(self, rank: Rank, number: int) -> str:
-        phase, log = rank.note()[:2]
-        return death_line(f"rank {rank.number} on host {HOST}", number, phase or rank.place(), log, self.kills)
+            silent = self.failed is not None
+            if code < 0:
+                if not silent and -code not in self.passed:
+                    phase, log = rank.note()[:2]
+                    who = f"rank {rank.number} on host {HOST}"
+                    say(death_line(who, -code, phase or rank.place(), log, self.kills))
+                self._fail(rank.code or OWN_CODE, 0.0)
+            elif rank.begun and not rank.finalized:
+                if not silent and not rank.note()[0].startswith(SPOKEN):
+                    how = f"ended with exit code {code} and without MPI_Finalize"
+                    places = [one.place() for one in self.ranks if one is not rank and one.code is None]
+                    others = f"; the others are in {places[0]}" if places else ""
+                    say(f"rank {rank.number} on host {HOST} {how}: it left in {rank.place()}{others}")
+                self._fail(code or OWN_CODE, 0.0)
+            elif not rank.begun and code:
+                self._fail(code, GRACE_SECONDS)
+            elif code:
+                self.failed = self.failed or code
 
     def _fail(self, code: int, grace: float) -> None:
         self.failed = self.failed or code
@@ -253,6 +233,7 @@ MEANINGS: dict[int, str] = {
     signal.SIGABRT: ": a library gave up, and may have said why above (no memory, a failed check)",
     signal.SIGALRM: ": MPI did not start within the limit (--timeout, a minute at least)",
 }
+PROC_GROUPS, GROUPS = "/proc/self/cgroup", "/sys/fs/cgroup"
 LESS_MEMORY = "take more parts, --dtype bfloat16, --remat or fewer --hidden-feats"
 
 
@@ -262,7 +243,7 @@ def why_killed(number: int, before: tuple[int, int]) -> str:
         return MEANINGS.get(number, "")
     group, machine = memory_kills()
     if group > before[0]:
-        limits = [text for one in _groups() if (text := _limit(one))]
+        limits = [text for one in control_groups() if (text := _limit(one))]
         limit = f" (control group: {min(limits, key=int)} bytes at most)" if limits else ""
         return f": the kernel ended it for memory{limit}: {LESS_MEMORY}, or give it more"
     if machine > before[1]:
@@ -272,20 +253,26 @@ def why_killed(number: int, before: tuple[int, int]) -> str:
 
 def memory_kills() -> tuple[int, int]:
     """How many processes the kernel has ended for memory: of this process's control group, of the machine."""
-    own = [_oom_kill(group / name) for group in _groups()[:1] for name in ("memory.events", "memory.oom_control")]
+    own = [_oom_kill(one / name) for one in control_groups()[:1] for name in ("memory.events", "memory.oom_control")]
     return max(own, default=0), _oom_kill(Path("/proc/vmstat"))
 
 
-def _groups() -> list[Path]:
-    """Folders of this process's control group for memory, and of those around it (versions 1 and 2)."""
-    with suppress(OSError, ValueError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            if not controllers or "memory" in controllers.split(","):
-                root = Path("/sys/fs/cgroup", "memory") if controllers else Path("/sys/fs/cgroup")
-                below = root / path.lstrip("/")
-                return [one for one in (below, *below.parents) if one.is_relative_to(root) and one.is_dir()]
-    return []
+def control_groups(controller: str = "memory", proc: str = PROC_GROUPS, mounts: str = GROUPS) -> list[Path]:
+    """Folders of this process's control groups for memory or "cpu", and of those around them (versions 1 and 2).
+
+    Args: proc: the process's groups; mounts: where groups are. A container may see its own group as the root.
+    """
+    found: list[Path] = []
+    with suppress(OSError):
+        lines = [line.split(":", 2) for line in Path(proc).read_text().splitlines()]
+        for _, controllers, path in (line for line in lines if len(line) == 3):
+            if not controllers or controller in controllers.split(","):
+                backwards = ",".join(reversed(controllers.split(",")))
+                for mount in (controllers, backwards, controller) if controllers else ("", "unified"):
+                    root = Path(mounts) / mount
+                    below = root / path.lstrip("/")
+                    found += [one for one in (below, *below.parents) if one.is_relative_to(root) and one.is_dir()]
+    return list(dict.fromkeys(found))
 
 
 def _limit(group: Path) -> str:

@@ -1,4 +1,4 @@
-"""Whether this process is a rank, and how a rank ends.
+"""Whether this process is a rank, how a rank starts MPI, and how it ends.
 
 A rank has variables of its starter in its environment (`RANK_VARIABLES`). What it starts inherits them: a
 `subprocess`, workers of `multiprocessing`, a fork. Such a process is a plain one. The first import of distgnn in it
@@ -8,10 +8,13 @@ Where a rank ends, MPI_Finalize is called here, not by mpi4py: a rank for which 
 (`distgnn/comm/ending/leaving.py`), and a fork of a rank as well.
 """
 
+import array
 import atexit
+import fcntl
 import os
 import stat
 import sys
+import termios
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,32 +22,24 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.system.jobs.death_watch import start_death_watch
-from distgnn.system.jobs.local_mpiexec import NOTE_BYTES, NOTE_VARIABLE
+from distgnn.system.jobs.local_mpiexec import NOTE_BYTES, NOTE_VARIABLE, SPOKEN
 
 # One variable per way of starting a rank. SLURM_PROCID is not among them: sbatch sets it for plain scripts too.
 RANK_VARIABLES = (
-    "PMI_RANK",
-    "PMIX_RANK",
-    "OMPI_COMM_WORLD_RANK",
-    "MPI_LOCALRANKID",
-    "MV2_COMM_WORLD_RANK",
-    "PALS_RANKID",
-)
+    "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_RANK", "PALS_RANKID",
+)  # fmt: skip
 OWNER = "DISTGNN_RANK_PID"  # the process id of the rank, and the rank: in what it starts, too
 STARTERS = ("hydra_pmi_prox", "mpiexec", "mpirun", "orterun", "orted", "prterun", "prted", "slurmstepd", "flux-shell")
-PREFIXES: tuple[str, ...] = (
-    "PMI_",
-    "PMIX_",
-    "OMPI_COMM_WORLD_",
-    "OMPI_MCA_ess",
-    "OMPI_MCA_orte",
-    "OMPI_MCA_pmix",
-    "OMPI_UNIVERSE_SIZE",
-)
-PREFIXES += ("OMPI_FILE_LOCATION", "OMPI_APP_CTX", "MPI_LOCAL", "MV2_COMM_WORLD_", "PALS_", "HYDI_", "PRTE_")
+PREFIXES = (
+    "PMI_", "PMIX_", "OMPI_COMM_WORLD_", "OMPI_MCA_ess", "OMPI_MCA_orte", "OMPI_MCA_pmix", "OMPI_UNIVERSE_SIZE",
+    "OMPI_FILE_LOCATION", "OMPI_APP_CTX", "MPI_LOCAL", "MV2_COMM_WORLD_", "PALS_", "HYDI_", "PRTE_",
+)  # fmt: skip
 OURS = ("DISTGNN_RANKS", "DISTGNN_LAUNCHED", "DISTGNN_NOTE_FD", "DISTGNN_TIMEOUT", OWNER)
 UNJOINED = 32001  # tag on MPI.COMM_WORLD: a rank ends; to who waits in its first `load`: it has loaded no graph
 FAREWELL_SECONDS = 30.0
+DEATH_SECONDS = 2.0  # from an error of MPI to the end of a job in which another rank was killed
+SPEAK_SECONDS = 0.3  # between ranks that fail alike: the job ends when the first has spoken
+READ_SECONDS = 1.0  # a launcher that reads nothing for longer does not hold the end up
 
 
 def under_mpi() -> bool:
@@ -62,18 +57,14 @@ def forget_parent() -> None:
             os.environ.pop(name, None)
         return
     os.environ[OWNER] = f"{os.getpid()} {_rank()}"
-    _name_if_killed()
-    _finalize_here()
-
-
-def _name_if_killed() -> None:
-    """Have a line written should this rank be killed, where the launcher is not ours, which does so itself."""
+    # Where the launcher is not ours, a process beside this rank names it should it be killed.
     if NOTE_VARIABLE not in os.environ and hasattr(os, "memfd_create"):
         note_file = os.memfd_create("distgnn-note")
         os.ftruncate(note_file, NOTE_BYTES)
         os.environ[NOTE_VARIABLE] = str(note_file)
         numbers = (os.environ.get(name, "") for name in RANK_VARIABLES)
         start_death_watch(int(next((text for text in numbers if text.isdigit()), "0")), note_file)
+    _finalize_here()
 
 
 def is_child() -> bool:
@@ -84,8 +75,12 @@ def is_child() -> bool:
 
 def _is_child() -> bool:
     number = os.environ.get("PMI_FD", "")
-    if number.isdigit() and not _is_socket(int(number)):
-        return True
+    if number.isdigit():
+        try:
+            if not stat.S_ISSOCK(os.fstat(int(number)).st_mode):
+                return True
+        except OSError:
+            return True
     owner = os.environ.get(OWNER, "").split(maxsplit=1)
     if len(owner) < 2 or owner[0] == str(os.getpid()) or owner[1] != _rank():
         return False  # no rank, or one that was started by what a rank has started
@@ -95,15 +90,92 @@ def _is_child() -> bool:
         return True
 
 
-def _is_socket(number: int) -> bool:
-    with suppress(OSError):
-        return stat.S_ISSOCK(os.fstat(number).st_mode)
-    return False
-
-
 def _rank() -> str:
     """What only one rank of one job has."""
     return " ".join(f"{name}={os.environ.get(name)}" for name in (*RANK_VARIABLES, "PMI_FD", "PMI_SIZE"))
+
+
+# How ranks start MPI, so that a network that cannot be used is an error of ours. MPI_Init of MPICH ends the process
+# where UCX or OFI finds no transport, with a stack of MPICH's own. A session returns an error instead. It opens the
+# transports, and MPI_Init, which comes next, finds them open (2 ms more).
+
+# What chooses a transport, and a value that every machine can use.
+CHOICES = {"UCX": ("UCX_TLS", "tcp,sm,self"), "OFI": ("FI_PROVIDER", "tcp")}
+NETMOD = "MPIR_CVAR_CH4_NETMOD"
+
+
+def start_mpi() -> Any:
+    """Return `mpi4py.MPI`, initialised with threads; one that is imported already is left as it is.
+
+    Collective: yes, as `MPI_Init` is.
+
+    Raises: RunError where MPICH finds no transport; names the variable that chooses one, and what to set.
+    """
+    if "mpi4py.MPI" in sys.modules:
+        return sys.modules["mpi4py.MPI"]
+    import mpi4py
+
+    ours = bool(mpi4py.rc.initialize)  # a user's own choice stays
+    mpi4py.rc.initialize = False
+    from mpi4py import MPI
+
+    if not ours or MPI.Is_initialized():
+        return MPI
+    session = _session(MPI)
+    MPI.Init_thread(MPI.THREAD_MULTIPLE)
+    if session is not None:
+        session.Finalize()
+    if not under_mpi():  # to the end of a rank `_end` sees
+        pid = os.getpid()
+        atexit.register(lambda: os.getpid() != pid or MPI.Is_finalized() or MPI.Finalize())
+    return MPI
+
+
+def _session(mpi: Any) -> Any:
+    """A session of MPICH; None of other libraries, and of releases without sessions."""
+    library = mpi.Get_library_version()
+    if mpi.get_vendor()[0] != "MPICH" or mpi.Get_version() < (4, 0) or not hasattr(mpi, "Session"):
+        return None
+    netmod = os.environ.get(NETMOD, "")
+    devices = next((line for line in library.splitlines() if "Device" in line), netmod)
+    if netmod not in devices:  # MPICH would end by SIGSEGV
+        raise _of_this_host(f"MPI has no network module {netmod!r} ({NETMOD}): unset it ({' '.join(devices.split())})")
+    info = mpi.Info.Create()
+    info.Set("thread_level", "MPI_THREAD_MULTIPLE")
+    try:
+        return mpi.Session.Init(info, mpi.ERRORS_RETURN)
+    except mpi.Exception as error:
+        raise _of_this_host(no_transport(str(error))) from error
+    finally:
+        info.Free()
+
+
+def no_transport(said: str) -> str:
+    """The line on an error of MPI's start: why, and which variable to set, or unset where it is set."""
+    reason = said.strip().splitlines()[-1].partition(":")[2].strip() or said
+    if "unsupported PMI" in reason:  # a starter of another library
+        other = "srun --mpi=pmi2, or an mpi4py that finds the starter's library"
+        if "OMPI_COMM_WORLD_RANK" in os.environ:
+            beside = Path(sys.executable).with_name("mpiexec")
+            ours = str(beside) if beside.exists() else "MPICH's mpiexec"
+            other = f"use {ours} in place of Open MPI's mpirun, or set MPI4PY_MPIABI=openmpi"
+        return f"mpi4py has loaded MPICH, and what started this rank does not speak to it ({reason}): {other}"
+    name, works = CHOICES["OFI" if "OFI" in said else "UCX"]
+    what = f"unset {name}={os.environ[name]}, or set" if name in os.environ else "set"
+    return f"MPI found no network that it can use ({reason}): {what} {name}={works}"
+
+
+def _of_this_host(text: str) -> Exception:
+    """An error that the first rank of each host says."""
+    from distgnn.errors import RunError, on_all_ranks
+    from distgnn.system.jobs.rank_log import note
+
+    note.set(doing=f"{SPOKEN} before MPI")
+    error = RunError(text)
+    local = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
+    if next((number for name in local if (number := os.environ.get(name))), "0") != "0":
+        on_all_ranks(error)
+    return error
 
 
 # How ranks end
@@ -163,3 +235,39 @@ def say_farewell(mpi: Any) -> None:
 
 
 _farewells: list[Any] = []
+
+
+def abort_job(code: int) -> None:
+    """End every rank, with this exit code, once the launcher has read what this rank wrote; a fork of a rank goes on.
+
+    Notes: a launcher passes on its ranks' output in the order in which it comes to read it, and may hear of the end
+        first (mpich's hydra lost the last line of one job in three).
+    """
+    if is_child():
+        return
+    from mpi4py import MPI
+
+    wait_until_read(READ_SECONDS)
+    MPI.COMM_WORLD.Abort(code)
+
+
+def wait_until_read(seconds: float) -> None:
+    """Wait until who reads this process's standard output and error has done so; only pipes are waited for."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):  # full, closed, none
+            stream.flush()
+    deadline = time.monotonic() + seconds
+    while any(_unread(number) for number in (1, 2)) and time.monotonic() < deadline:
+        time.sleep(0.002)
+
+
+def _unread(number: int) -> int:
+    """Bytes in a pipe; 0 where that is not known."""
+    try:
+        if not stat.S_ISFIFO(os.fstat(number).st_mode):
+            return 0
+        count = array.array("i", [0])
+        fcntl.ioctl(number, termios.FIONREAD, count)
+        return count[0]
+    except OSError:
+        return 0

@@ -13,20 +13,22 @@ import ctypes
 import os
 import signal
 import sys
+from collections.abc import Callable
 
 PR_SET_PDEATHSIG = 1
 
 
-def die_with_parent(number: int = signal.SIGKILL) -> bool:
-    """Ask the kernel to send this process a signal when its parent dies; False where it cannot (not Linux)."""
-    prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    return prctl is not None and prctl(PR_SET_PDEATHSIG, int(number)) == 0
+def die_with_parent(number: int = signal.SIGTERM) -> Callable[[], object] | None:
+    """What has the kernel send its process a signal when the parent dies, however it dies; None where it cannot."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)  # Linux
+    return None if prctl is None else lambda: prctl(PR_SET_PDEATHSIG, int(number))
 
 
 def main() -> None:
     """Become the program, which dies with its parent."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and programs inherit that
-    die_with_parent()
+    if ask := die_with_parent(signal.SIGKILL):
+        ask()
     if os.getppid() == 1:  # it died before it was asked
         sys.exit(1)
     try:

@@ -14,7 +14,7 @@ import os
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from distgnn.errors import DistGNNError
@@ -40,15 +40,10 @@ class RankLog:
         """Append a line with the time."""
         if self.folder is None:
             return
-        note.set(log=str(self.folder / f"rank-{self.rank}.log"))
-        stamp = time.strftime("%Y-%m-%d %H:%M:%S")
-        try:
-            with open(
-                self.folder / f"rank-{self.rank}.log", "a", encoding="utf-8", errors="backslashreplace"
-            ) as stream:
-                stream.write(f"{stamp} {text}\n")
-        except OSError:
-            pass
+        path = self.folder / f"rank-{self.rank}.log"
+        note.set(log=str(path))
+        with suppress(OSError), open(path, "a", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
 
     def failure(self, error: BaseException, phase: str) -> None:
         """Append an error; one of ours with its traceback."""
@@ -61,21 +56,17 @@ class RankLog:
         if self.folder is None:
             return
         path = self.folder / f"rank-{self.rank}.status"
-        try:
+        with suppress(OSError):
             partial = path.with_suffix(".partial")
             partial.write_text(content, encoding="utf-8")
             os.replace(partial, path)
-        except OSError:
-            pass
 
     def status_of(self, rank: int) -> str | None:
         """What another rank wrote last; None where nothing can be read."""
-        if self.folder is None:
-            return None
-        try:
-            return (self.folder / f"rank-{rank}.status").read_text(encoding="utf-8")
-        except OSError:
-            return None
+        if self.folder is not None:
+            with suppress(OSError):
+                return (self.folder / f"rank-{rank}.status").read_text(encoding="utf-8")
+        return None
 
     def close(self) -> None:
         """Remove the status file: this rank is done."""
@@ -89,10 +80,6 @@ class PhaseNote:
     Attributes: phase: of a run that tells its phases; doing: where any other program was seen last.
     """
 
-    phase: str
-    doing: str
-    log: str
-
     def __init__(self) -> None:
         self.phase = self.doing = self.log = ""
         self._page: mmap.mmap | None = None
@@ -103,10 +90,14 @@ class PhaseNote:
         self.phase = self.phase if phase is None else phase
         self.doing = self.doing if doing is None else doing
         self.log = self.log if log is None else log
-        page = self._open()
-        if page is not None:
+        number = os.environ.get(NOTE_VARIABLE, "")
+        if not self._opened and number.isdigit():
+            with suppress(OSError, ValueError):  # closed: a process that a rank has started
+                self._page = mmap.mmap(int(number), NOTE_BYTES)
+        self._opened = True
+        if self._page is not None:
             text = f"{self.phase or self.doing}\n{self.log}".encode(errors="backslashreplace")[: NOTE_BYTES - 1]
-            page[: len(text) + 1] = text + b"\0"
+            self._page[: len(text) + 1] = text + b"\0"
 
     @contextmanager
     def during(self, phase: str) -> Iterator[None]:
@@ -121,16 +112,6 @@ class PhaseNote:
             raise
         finally:
             self.set(before)
-
-    def _open(self) -> mmap.mmap | None:
-        number = os.environ.get(NOTE_VARIABLE, "")
-        if not self._opened and number.isdigit():
-            try:
-                self._page = mmap.mmap(int(number), NOTE_BYTES)
-            except (OSError, ValueError):
-                self._page = None  # closed: a process that a rank has started
-        self._opened = True
-        return self._page
 
 
 note: PhaseNote = PhaseNote()

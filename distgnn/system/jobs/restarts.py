@@ -58,12 +58,14 @@ class Restarts:
         before, team, pause, fruitless = _identity(self.run_dir), Team(words, start), 1.0, 0
         begun = False
         last: tuple[int, str] | None = None
-        for count in range(1, self.limit + 1):
+        for count in range(1, self.limit + 2):
             began = time.monotonic()
             code = team.start(resumed(team.words) if begun else team.words)
             newest = newest_checkpoint(self.run_dir)
             if code in (0, 2, *ASKED_TO_STOP) or (code == OWN_FAILURE and (code, newest) == last):
                 return code
+            if count > self.limit:
+                break
             again = last is not None and last[1] == newest
             pause, fruitless = (min(2 * pause, LONGEST_PAUSE), fruitless + 1) if again else (1.0, 1)
             last = (code, newest)
@@ -76,20 +78,26 @@ class Restarts:
             self.sleep(pause)
             if self.regroup is not None:
                 team = self.regroup(fruitless)
-        code = team.start(resumed(team.words) if begun else team.words)
-        if code not in (0, 2, *ASKED_TO_STOP):
-            say(f"the ranks ended with exit code {code}: all {self.limit} restarts (--restarts) are used up")
+        say(f"the ranks ended with exit code {code}: all {self.limit} restarts (--restarts) are used up")
         return code
 
 
 def resumed(words: list[str]) -> list[str]:
-    """The arguments of `train` that go on with the run that these began."""
-    kept, skip = [], False
+    """The arguments of `train` that go on with the run that these began: the run folder has all settings."""
+    gone = ("--overwrite", "--no-overwrite", "--resume", "--no-resume")
+    first, *others = (word for word in without("--config", words) if word not in gone)
+    return [first, "--resume", *others]
+
+
+def without(option: str, words: list[str]) -> list[str]:
+    """The words of a command without an option and its value."""
+    kept: list[str] = []
+    skip = False
     for word in words:
-        if not skip and word not in ("--overwrite", "--no-overwrite", "--resume", "--no-resume", "--config"):
-            kept += [] if word.startswith("--config=") else [word]
-        skip = word == "--config"  # the run folder has all settings
-    return [kept[0], "--resume", *kept[1:]]
+        if not skip and word != option and not word.startswith(f"{option}="):
+            kept.append(word)
+        skip = word == option and not skip
+    return kept
 
 
 def with_run_dir(words: list[str], run_dir: str) -> list[str]:

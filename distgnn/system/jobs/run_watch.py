@@ -1,30 +1,42 @@
 """The launcher's watch over a run: ranks of which none tells anything new, and machines that do not answer.
 
+A machine is asked by `mpiexec`, the way that ranks are started, to do nothing. One that does not answer in time, nor
+soon after the others, is left out of the next start; ranks that ran there are named.
+
 Ranks watch each other (watchdog.py). Where all of them are stopped, or the only one, none is left to do so. And a
 machine that is cut off from the others may still reach the disk on which ranks tell: then all seem to wait for one
 another. So the launcher asks the machines, once a phase has used up a quarter of the limit.
 """
 
+import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from distgnn.system.jobs.answering_hosts import SECONDS, Hosts, answering, ranks_on
-from distgnn.system.jobs.statuses import phase_seconds
-from distgnn.system.jobs.watchdog import HUNG, patience
+from distgnn.system.hosts import host_options
+from distgnn.system.jobs.job_cleanup import stop_tree
+from distgnn.system.jobs.parent_death import die_with_parent
+from distgnn.system.jobs.watchdog import HUNG, patience, phase_seconds
+from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+SECONDS = 15.0  # in which a machine answers
+AFTER_OTHERS = 5.0  # at least, and five times as long as the last that answered took
+STOP_SECONDS = 0.5
 PAUSE_SECONDS = 5.0  # between two looks: this process did not run itself
 LOOK_SECONDS = 2.0  # of the limit, a fifth at most: looks are a second apart
 FAR_STATUS_SECONDS = 120.0  # at least without news of ranks on other machines: network file systems tell late
 ASK_AT = 0.25  # of the limit
 ASKS = 16  # times in the limit that phases are looked at
+Hosts = list[tuple[str, int]]  # (name, ranks)
 
 
 class RunWatch:
@@ -34,10 +46,6 @@ class RunWatch:
         on other machines; `say` gets a line on each that does not answer.
     """
 
-    run_dir: Path
-    hosts: Hosts | None
-    say: Callable[[str], None]
-    shortest: float
     exit_code = HUNG
 
     def __init__(self, run_dir: Path, hosts: Hosts | None = None, say: Callable[[str], None] = print):
@@ -137,4 +145,56 @@ def _statuses(run_dir: Path) -> dict[Path, tuple[int, int]]:
         except OSError:
             continue
         found[path] = (made.st_ino, made.st_mtime_ns)
+    return found
+
+
+def answering(hosts: Hosts, seconds: float = SECONDS, over: Callable[[], bool] = lambda: False) -> Hosts:
+    """Those of the hosts that start a program within so many seconds, in their order; all are asked at once.
+
+    Args: over: nobody wants to know any more.
+    """
+    mpiexec = find_mpiexec()
+    flavor = mpi_flavor(mpiexec)
+    nothing = [sys.executable, "-I", "-S", "-c", "pass"]
+    asked = []
+    for name, _ in hosts:
+        options = host_options([(name, 1)], flavor, {})
+        command = [*mpiexec_command(mpiexec, flavor, 1), *options, *nothing]
+        silent: dict[str, int] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        asked.append((subprocess.Popen(command, **silent, preexec_fn=die_with_parent(signal.SIGKILL)), options))
+    try:
+        began, answered = time.monotonic(), 0
+        deadline = began + seconds
+        while not over() and time.monotonic() < deadline and any(process.poll() is None for process, _ in asked):
+            time.sleep(0.02)
+            now, count = time.monotonic(), sum(process.poll() == 0 for process, _ in asked)
+            if count > answered:
+                answered, deadline = count, min(began + seconds, max(now + AFTER_OTHERS, began + 5 * (now - began)))
+        good = [process.poll() == 0 for process, _ in asked]
+    finally:
+        with ThreadPoolExecutor(max(min(len(asked), 32), 1)) as pool:  # each that does not answer takes STOP_SECONDS
+            list(pool.map(lambda one: stop_tree(one[0], STOP_SECONDS), asked))
+        for _, options in asked:
+            if flavor != "openmpi":
+                Path(options[1]).unlink(missing_ok=True)
+    return [host for host, answers in zip(hosts, good, strict=True) if answers]
+
+
+def first_ranks(hosts: Hosts, num_ranks: int) -> Hosts:
+    """The first hosts with room for so many ranks; the last of them may get fewer than it has room for."""
+    chosen, left = [], num_ranks
+    for name, room in hosts:
+        if left > 0:
+            chosen.append((name, min(room, left)))
+            left -= room
+    return chosen
+
+
+def ranks_on(hosts: Hosts) -> dict[str, list[int]]:
+    """The ranks that each host runs, numbered in the order of hosts."""
+    found: dict[str, list[int]] = {}
+    first = 0
+    for name, ranks in hosts:
+        found.setdefault(name, []).extend(range(first, first + ranks))
+        first += ranks
     return found

@@ -17,14 +17,16 @@ import sys
 import threading
 import time
 import warnings
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from distgnn.errors import RunError
 from distgnn.system.jobs import job_cleanup, parent_death
+from distgnn.system.jobs.job_cleanup import children, descendants, mapped_segments, stop_tree
 from distgnn.system.jobs.local_mpiexec import HOST, memory_kills, say, why_killed
+from distgnn.system.jobs.parent_death import die_with_parent
 from distgnn.system.output import Relay
-from distgnn.system.processes import children, descendants, die_with_parent, shared_memory, stop_tree
 
 LOOK_SECONDS = 1.0
 NOTE_LOOKS = 10  # between two notes of the ranks' shared memory, after the first three
@@ -75,41 +77,38 @@ def supervise(
 
     Notes: Python takes signals in its main thread only: from another one the job goes on until it ends.
     """
-    signals = [] if received is None else received
+    name, signals = os.urandom(16).hex(), [] if received is None else received
+    environment = environment | {"DISTGNN_LAUNCHED": "1", job_cleanup.VARIABLE: name}
     try:
-        return _Job(command, environment, graceful, proxies, machines, watch, signals).run()
+        return _Job(command, environment, graceful, proxies, machines, watch, signals, name).run()
     finally:
         if watch is not None:
             watch.close()
 
 
+@dataclass
 class _Job:
-    """A command, what it started, and the signals that came meanwhile."""
+    """A command, what it started, and the signals that came meanwhile; `name` is DISTGNN_JOB."""
 
-    def __init__(
-        self,
-        command: list[str],
-        environment: dict[str, str],
-        graceful: bool,
-        proxies: bool,
-        machines: int,
-        watch: Watch | None,
-        received: list[int],
-    ):
-        self.command, self.graceful, self.proxies, self.machines = command, graceful, proxies, machines
-        self.watch = watch
-        self.name = os.urandom(16).hex()
-        self.environment = environment | {"DISTGNN_LAUNCHED": "1", job_cleanup.VARIABLE: self.name}
-        self.process: subprocess.Popen | None = None
-        self.relay: Relay | None = None
-        self.cleanup: subprocess.Popen | None = None
-        self.received = received
-        self.segments: set[str] = set()
-        self.looks = self.lonely = self.fewer = 0
-        self.most = 0  # children at a time
-        self.resend_at = 0.0
-        self.began = time.time()
-        self.kills = memory_kills()
+    command: list[str]
+    environment: dict[str, str]
+    graceful: bool
+    proxies: bool
+    machines: int
+    watch: Watch | None
+    received: list[int]
+    name: str
+    process: subprocess.Popen | None = None
+    relay: Relay | None = None
+    cleanup: subprocess.Popen | None = None
+    segments: set[str] = field(default_factory=set)
+    looks: int = 0
+    lonely: int = 0  # looks in a row without a child
+    fewer: int = 0  # looks in a row with fewer children than machines
+    most: int = 0  # children at a time
+    resend_at: float = 0.0
+    began: float = field(default_factory=time.time)
+    kills: tuple[int, int] = field(default_factory=memory_kills)
 
     def run(self) -> int:
         """Until the command ends, or a signal asks for it."""
@@ -180,8 +179,14 @@ class _Job:
                     # What comes before all ranks are there, mpiexec passes on to none.
                     self.process.send_signal(signal.SIGUSR1)
                     self.resend_at = time.monotonic() + RESEND_SECONDS
-                if self.looks <= 3 or self.looks % NOTE_LOOKS == 0:
-                    self._note_segments()
+                if self.looks <= 3 or self.looks % NOTE_LOOKS == 0:  # of dead ranks nothing tells whose memory it was
+                    mapped = {
+                        segment
+                        for pid in descendants(self.process.pid)
+                        for segment in mapped_segments(Path(f"/proc/{pid}/maps"))
+                    }
+                    self._tell("".join(f"{segment}\n" for segment in mapped - self.segments))
+                    self.segments |= mapped
                 text, code = (self._lost() if self.proxies else None), LOST
                 if text is None and self.watch is not None:
                     text, code = self.watch.look(), self.watch.exit_code
@@ -203,14 +208,6 @@ class _Job:
             gone = self.machines - running
             return f"ranks have ended on {gone} of {self.machines} machines, and nothing is heard of the others"
         return None
-
-    def _note_segments(self) -> None:
-        """Note the ranks' shared memory, here and in the clean-up process: of dead ranks nothing tells whose it was."""
-        if self.process is None:
-            return
-        found = {segment for pid in descendants(self.process.pid) for segment in shared_memory(pid)} - self.segments
-        self.segments |= found
-        self._tell("".join(f"{segment}\n" for segment in found))
 
     def _tell(self, text: str) -> None:
         if self.cleanup is not None and self.cleanup.stdin is not None and text:

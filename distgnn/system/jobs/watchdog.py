@@ -20,9 +20,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from distgnn.system.jobs.job_abort import abort_job
+from distgnn.system.jobs.own_rank import abort_job
 from distgnn.system.jobs.rank_log import RankLog, note
-from distgnn.system.jobs.statuses import Statuses, phase_seconds
 from distgnn.system.output import plain
 
 HUNG = 124  # exit code, as of timeout(1)
@@ -37,6 +36,8 @@ COMPILING_IN = (os.path.join("kernels", "runtime", "jit.py"), os.path.join("numb
 COMPILE_SECONDS = 900.0  # of a phase at most
 ENDING_SECONDS = 5.0  # of the limit: within it all has been said, and the job is over
 ABORT_SECONDS = 5.0
+# What reading a status that is not whole, or not ours, may raise.
+UNREADABLE = (AttributeError, TypeError, ValueError, KeyError, RecursionError, OverflowError)
 SHORTEST_START = 60.0  # importing takes half a minute on a machine with other work
 
 
@@ -51,13 +52,6 @@ class Watchdog:
         which this process did not run (stopped, a sleeping machine) does not count, nor does compiling; without a run
         folder a rank knows both of itself only. A single rank only tells: there is nobody who waits.
     """
-
-    comm: Any
-    log: RankLog
-    seconds: float
-    rank: Any
-    num_ranks: Any
-    patience: float
 
     option = "--timeout"  # who sets the limit: said with it
 
@@ -174,7 +168,10 @@ class Watchdog:
         told = self._statuses.hear()
         if self._age() < self.patience or self._goes_on(told):
             return None
-        return f"nothing moved for {self._age():.3g} s ({self.option} {self.seconds:g}): {self._blame()}"
+        blame = f"rank {self.rank} is in {self._phase} (with a folder of the run all ranks would be named)"
+        if self.log.folder is not None:
+            blame = self._statuses.blame()
+        return f"nothing moved for {self._age():.3g} s ({self.option} {self.seconds:g}): {blame}"
 
     def _goes_on(self, told: list[str | None]) -> bool:
         """Whether every rank answers, and one has not used up its time yet: it was stopped, or compiled."""
@@ -186,11 +183,6 @@ class Watchdog:
         print(f"distgnn: error: {plain(text)}", file=sys.stderr, flush=True)
         threading.Timer(ABORT_SECONDS, os._exit, (HUNG,)).start()  # MPI itself may be what hangs
         abort_job(HUNG)
-
-    def _blame(self) -> str:
-        if self.log.folder is None:
-            return f"rank {self.rank} is in {self._phase} (with a folder of the run all ranks would be named)"
-        return self._statuses.blame()
 
 
 @contextmanager
@@ -244,3 +236,76 @@ def _compiles() -> bool:
                 return True
             frame = frame.f_back
     return False
+
+
+class Statuses:
+    """The ranks' statuses, and since when each has told nothing new.
+
+    Args: log: of the rank that listens; silent_seconds: a rank that has told nothing new for longer does not answer.
+
+    Notes: what is heard of a rank for the first time counts as new.
+    """
+
+    def __init__(self, log: RankLog, num_ranks: int, silent_seconds: float):
+        self.log, self.num_ranks, self.silent_seconds = log, num_ranks, silent_seconds
+        self._texts: dict[int, str | None] = {}
+        self._new_at: dict[int, float] = {}
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._texts.clear()
+        self._new_at.clear()
+
+    def hear(self) -> list[str | None]:
+        """What each rank tells now; None where nothing can be read."""
+        return [self._hear(rank) for rank in range(self.num_ranks)]
+
+    def speaks_first(self, rank: int) -> bool:
+        """Whether no lower rank answers. As a rule that is known from one file."""
+        return not any(self._hear(lower) is not None and self.answers(lower) for lower in range(rank))
+
+    def answers(self, rank: int) -> bool:
+        """Whether a rank has told something new of late, as far as was heard."""
+        return time.monotonic() - self._new_at.get(rank, -float("inf")) <= self.silent_seconds
+
+    def blame(self) -> str:
+        """Who holds the others up."""
+        texts = self.hear()
+        wrong = [fault(text, self.answers(rank)) for rank, text in enumerate(texts)]
+        found = [f"rank {rank} {what}" for rank, what in enumerate(wrong) if what]
+        if found:
+            return "; ".join(found[:8]) + "; the others wait"
+        told = [f"rank {rank} {_doing(json.loads(text or 'null'))}" for rank, text in enumerate(texts[:8])]
+        return f"all ranks wait for one another: {'; '.join(told)}"
+
+    def _hear(self, rank: int) -> str | None:
+        text = self.log.status_of(rank)
+        if rank not in self._texts or text != self._texts[rank]:
+            self._texts[rank], self._new_at[rank] = text, time.monotonic()
+        return text
+
+
+def fault(text: str | None, answers: bool) -> str | None:
+    """What is wrong with a rank that tells this, and answers or does not; None where it just waits."""
+    try:
+        status = json.loads(text or "null")
+        if status.get("ended"):
+            return "has ended"
+        doing = _doing(status)
+        if not answers:
+            return f"does not answer (stopped, or its machine is gone); it was last {doing}"
+        return None if status["waits"] else f"is {doing}"
+    except UNREADABLE:
+        return "wrote no status"
+
+
+def phase_seconds(text: str | None) -> float:
+    """How long a rank says that its phase lasts; for ever where it says nothing that can be read."""
+    try:
+        return float(json.loads(text or "null")["seconds"])
+    except UNREADABLE:
+        return float("inf")
+
+
+def _doing(status: dict[str, Any]) -> str:
+    return f"in {status['phase']} for {status['seconds']:.0f} s at {status['place']}"

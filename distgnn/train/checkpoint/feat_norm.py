@@ -10,7 +10,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
-from distgnn.config.steps.feat_norm import parse_feat_norm
+from distgnn.config.run import parse_feat_norm
 from distgnn.errors import InputError, RunError
 from distgnn.graph.features.feat_norm import FeatNorm
 

@@ -30,8 +30,8 @@ has 200 MB of its own and 190 MB of pages of libraries that all ranks map; one t
 
 from typing import Any, NamedTuple
 
+from distgnn.config.batch import FULL
 from distgnn.config.model import DEEP_MODELS
-from distgnn.config.steps.batch import FULL
 from distgnn.config.task import HELD_OUT, PAIR_TASKS
 from distgnn.errors import RunError
 from distgnn.system.free_memory import address_limit, available_bytes

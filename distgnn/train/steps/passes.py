@@ -15,7 +15,8 @@ import numpy as np
 from torch import nn
 
 from distgnn.config import TrainConfig
-from distgnn.config.steps.batch import EXACT, OWNERS, SUMS, Stage
+from distgnn.config.batch import Stage
+from distgnn.config.together import SUMS, check_together
 from distgnn.errors import InputError
 from distgnn.graph.batches import Batches, BatchGraph
 from distgnn.train.users_model import sees_rows
@@ -103,19 +104,15 @@ class Passes:
 
 def _check_batches(model: nn.Module, graph: Any) -> None:
     """Raise InputError for what cluster batches do not go with."""
-    if getattr(graph, "update", "owners") != "owners":
-        raise InputError(OWNERS)
-    if not graph.exchanges_exactly:
-        raise InputError(EXACT)
+    update, reuses = getattr(graph, "update", "owners"), callable(getattr(model, "loss_rows", None))
+    check_together(num_batches=1, update=update, exact=graph.exchanges_exactly, label_reuse=reuses)
     if graph.local.cluster_places is None:
         raise InputError("this partition has no vertex clusters for batches: make it with distgnn partition --clusters")
-    if callable(getattr(model, "loss_rows", None)):
-        raise InputError("cluster batches do not go with label reuse: choose --batch full")
     for module in model.modules():
         kinds = {kind.__name__ for kind in type(module).__mro__}
         extreme = getattr(module, "aggregator_type", "") in EXTREMES
         if extreme or kinds & BY_ARC or type(module).__module__.startswith(OTHERS):
-            raise InputError(SUMS.format(type(module).__name__))
+            raise InputError(SUMS.format(by_arc=type(module).__name__))
     if sees_rows(model, graph):
         raise InputError(ROWS.format(type(model).__name__))
 

@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 from contestant import CHECKED_LOSS, CONTESTANTS
 
-from distgnn.cli.commands.bench import machine
 from distgnn.cli.display import print_columns
 from distgnn.config import ModelConfig, num_threads
 from distgnn.errors import RunError
 from distgnn.partition import read_manifest
+from distgnn.system.processor import machine
 from distgnn.system.units import human_bytes, human_seconds
 
 CONTESTANT = Path(__file__).with_name("contestant.py")

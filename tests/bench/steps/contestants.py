@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distgnn.config.options.earlier import new_name
+from distgnn.config.option import new_name
 from distgnn.errors import InputError, RunError
 from distgnn.system.output import plain
 

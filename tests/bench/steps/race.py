@@ -21,11 +21,11 @@ from typing import Any
 import typer
 from contestants import Contestant, End, run_one
 
-from distgnn.cli.commands.bench import machine
 from distgnn.cli.display import print_columns
 from distgnn.cli.main import make_app
 from distgnn.partition import read_manifest
 from distgnn.report.charts import SHARES, Axis, Series, legend_beside, plot_lines, save, styled
+from distgnn.system.processor import machine
 from distgnn.system.units import human_seconds, human_share
 
 COLUMNS = ["contestant", "reached", "passes", "seconds", "evaluation", "best valid", "test there"]

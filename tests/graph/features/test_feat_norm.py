@@ -10,7 +10,7 @@ from scipy import sparse
 
 from distgnn.comm import sum_over_ranks
 from distgnn.config import ModelConfig, TrainConfig
-from distgnn.config.steps.feat_norm import parse_feat_norm
+from distgnn.config.run import parse_feat_norm
 from distgnn.datasets import GraphData
 from distgnn.errors import InputError, RunError
 from distgnn.nn import build_model

@@ -3,7 +3,7 @@
 import stat
 import time
 
-from distgnn.system.jobs.answering_hosts import answering, first_ranks, ranks_on
+from distgnn.system.jobs.run_watch import answering, first_ranks, ranks_on
 
 HOSTS = [("a", 2), ("b", 1), ("c", 3)]
 MPIEXEC = """#!/bin/sh

@@ -11,12 +11,12 @@ import pytest
 
 SCRIPT = """
 import sys
-from distgnn.system.jobs import job_abort
+from distgnn.system.jobs import own_rank
 
-job_abort.READ_SECONDS = float(sys.argv[1])
+own_rank.READ_SECONDS = float(sys.argv[1])
 print("the last line", file=sys.stderr, flush=True)
 exec(sys.argv[2])
-job_abort.abort_job(7)
+own_rank.abort_job(7)
 """
 
 

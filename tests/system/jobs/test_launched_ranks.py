@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from command import without_rank_variables
 
-from distgnn.system.jobs.job_cleanup import runs
+from distgnn.system.jobs.job_cleanup import descendants, runs
 from distgnn.system.jobs.supervise import supervise
-from distgnn.system.processes import descendants
 
 LAUNCHER = """
 import os, sys

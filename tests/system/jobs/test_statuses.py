@@ -5,7 +5,7 @@ import json
 import pytest
 
 from distgnn.system.jobs.run_watch import limit_of
-from distgnn.system.jobs.statuses import fault, phase_seconds
+from distgnn.system.jobs.watchdog import fault, phase_seconds
 
 TOLD = {"phase": "forward", "seconds": 2.5, "waits": False, "place": "a.py:1"}
 

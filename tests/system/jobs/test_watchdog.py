@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from distgnn.kernels.runtime import jit
-from distgnn.system.jobs import statuses, watchdog
+from distgnn.system.jobs import watchdog
 from distgnn.system.jobs.rank_log import RankLog
 
 
@@ -36,8 +36,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    for module in (watchdog, statuses):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock.monotonic))
+    monkeypatch.setattr(watchdog, "time", SimpleNamespace(monotonic=clock.monotonic))
     return clock
 
 

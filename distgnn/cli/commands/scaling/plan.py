@@ -1,6 +1,7 @@
 """`distgnn plan`: how many ranks, which algorithm, what memory; before there is a cluster, or even the data."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,18 @@ from distgnn.cli.output_files import check_place, write_json
 from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig
 from distgnn.system.units import human_bytes, human_seconds
 
-COLUMNS = ["ranks", "algorithm", "wire", "columns", "epoch", "from … to", "efficiency", "sent/epoch", "memory", "fits"]
+COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "ranks": lambda row: str(row["ranks"]),
+    "algorithm": lambda row: row["algorithm"],
+    "wire": lambda row: row["wire"],
+    "columns": lambda row: str(row["columns"]),
+    "epoch": lambda row: human_seconds(row["epoch_seconds"]),
+    "from … to": lambda row: f"{human_seconds(row['least_seconds'])} … {human_seconds(row['most_seconds'])}",
+    "efficiency": lambda row: f"{100 * row['efficiency']:.0f} %",
+    "sent/epoch": lambda row: human_bytes(row["sent_bytes"]),
+    "memory": lambda row: human_bytes(row["memory_bytes"]),
+    "fits": lambda row: "yes" if row["fits"] else "no",
+}
 COLUMNS_MEAN = (
     "efficiency: share of the epoch that ranks compute; sent/epoch: by all of them; memory: of the largest rank",
     "columns: ranks that share a part (train --columns), where that is quicker than one rank a part",
@@ -30,23 +42,23 @@ def plan(
     model: Annotated[ModelConfig, Only("name", "num_layers", "hidden_feats", "norm", "remat")],
     run: Annotated[RunConfig, Only("dtype")],
     train: Annotated[TrainConfig, Only("offload")],
-    ranks: Annotated[str, typer.Option(help="Numbers of ranks, as 1,2,4,…,128.")] = "1,2,…,128",
-    memory_per_rank: Annotated[str | None, typer.Option(help="As 64GB (default: no limit).")] = None,
-    network: Annotated[str, typer.Option(help="As of distgnn replay.")] = "25gbit",
-    prices: Annotated[
-        str | None, typer.Option(help="File of distgnn calibrate --prices, measured as ranks will run.")
-    ] = None,
-    threads: Annotated[int | None, typer.Option(help="Cores of a rank (default: as of the prices, else 28).")] = None,
-    target_seconds: Annotated[float | None, typer.Option(help="An epoch shall take no longer.")] = None,
-    data_root: Annotated[str | None, typer.Option(help="Folder of named datasets.")] = None,
-    out: Annotated[str | None, typer.Option(help="JSON file to write.")] = None,
+    ranks: str = typer.Option("1,2,…,128", help="Numbers of ranks, as 1,2,4,…,128."),
+    memory_per_rank: str | None = typer.Option(None, help="As 64GB (default: no limit)."),
+    network: str = typer.Option("25gbit", help="As of distgnn replay."),
+    prices: str | None = typer.Option(None, help="File of distgnn calibrate --prices, measured as ranks will run."),
+    threads: int | None = typer.Option(None, help="Cores of a rank (default: as of the prices, else 28)."),
+    target_seconds: float | None = typer.Option(None, help="An epoch shall take no longer."),
+    data_root: str | None = typer.Option(None, help="Folder of named datasets."),
+    out: str | None = typer.Option(None, help="JSON file to write."),
     as_json: AsJson = False,
 ) -> None:
     """Say which cuts fit, what epochs take, and what to type. The graph need not be there."""
     from distgnn.errors import InputError
     from distgnn.partition import read_manifest
     from distgnn.planning.choose import all_estimates, choose, commands, parse_ranks
+    from distgnn.planning.epoch_estimate import Rank, assumed_prices
     from distgnn.planning.graph_sizes import sizes_of_parts, sizes_of_source
+    from distgnn.planning.prices import read_prices
     from distgnn.replay.network import parse_network
     from distgnn.system.sizes import parse_bytes
 
@@ -56,7 +68,11 @@ def plan(
     settings = Settings(train, model, run, Schedule()).checked()
     if (threads is not None and threads < 1) or (target_seconds is not None and not target_seconds > 0):
         raise InputError("expected at least 1 thread and a target of more than 0 seconds")
-    rank = _rank(prices, threads)
+    if prices is None:
+        rank = Rank(assumed_prices(threads or THREADS), threads or THREADS, UNMEASURED)
+    else:
+        measured = read_prices(prices)
+        rank = Rank(measured, threads or int(json.loads(Path(prices).read_text()).get("threads", 1)))
     is_parts = (Path(source) / "partition.json").is_file()
     sizes = sizes_of_parts(read_manifest(source)) if is_parts else sizes_of_source(source, data_root)
     found = all_estimates(sizes, counts, settings, rank, links)
@@ -76,8 +92,12 @@ def plan(
         "assumed": assumed,
         "rows": [one.as_dict() | {"fits": memory is None or one.memory_bytes <= memory} for one in found],
     }
-    if not as_json:
-        _show_choices(report)
+    if not as_json:  # also where nothing in it is good enough, so that one sees how far off it is
+        size = f"{sizes.num_nodes:,} vertices, {sizes.num_arcs:,} arcs, {sizes.num_feats} features"
+        room = "any memory" if memory is None else human_bytes(memory)
+        speed = f"{8e-9 * report['network']['bandwidth']:g} Gbit/s a node"
+        title = f"{sizes.name}: {size}; {rank.threads} threads and {room} a rank, {speed}"
+        print_columns(title, list(COLUMNS), [[cell(row) for cell in COLUMNS.values()] for row in report["rows"]])
     best = choose(found, memory, target_seconds)
     report |= {"advised": best.as_dict() | {"method": "cmr"}}
     report |= {"commands": commands(best, source, settings, links, is_parts)}
@@ -85,55 +105,11 @@ def plan(
         write_json(out, report)
     if as_json:
         print(json.dumps(report, indent=1))
-    else:
-        _show_advice(report)
-
-
-def _rank(prices: str | None, threads: int | None) -> Any:
-    """What a rank computes with."""
-    from distgnn.planning.epoch_estimate import Rank, assumed_prices
-    from distgnn.planning.prices import read_prices
-
-    if prices is None:
-        return Rank(assumed_prices(threads or THREADS), threads or THREADS, UNMEASURED)
-    found = read_prices(prices)
-    return Rank(found, threads or int(json.loads(Path(prices).read_text()).get("threads", 1)))
-
-
-def _show_choices(report: dict[str, Any]) -> None:
-    """The table; also where nothing in it is good enough, so that one sees how far off it is."""
-    graph, memory = report["graph"], report["memory_per_rank"]
-    title = (
-        f"{graph['name']}: {graph['num_nodes']:,} vertices, {graph['num_arcs']:,} arcs, {graph['num_feats']} features; "
-        f"{report['threads']} threads and {'any memory' if memory is None else human_bytes(memory)} a rank, "
-        f"{8e-9 * report['network']['bandwidth']:g} Gbit/s a node"
-    )
-    print_columns(title, COLUMNS, [_cells(row) for row in report["rows"]])
-
-
-def _show_advice(report: dict[str, Any]) -> None:
-    best = report["advised"]
-    shared = f", {best['columns']} of which share a part," if best["columns"] > 1 else ","
-    chosen = (
-        f"{best['ranks']} ranks{shared} {best['algorithm']}, {best['wire']} on the wire, {best['dtype']}, cut by cmr"
-    )
-    rows = [("advised", f"{chosen}: {human_seconds(best['epoch_seconds'])} an epoch")]
-    rows += [("type" if place == 0 else "", line) for place, line in enumerate(report["commands"])]
-    rows += [("assumed" if place == 0 else "", line) for place, line in enumerate(report["assumed"])]
-    rows += [("columns" if place == 0 else "", line) for place, line in enumerate(COLUMNS_MEAN)]
-    print_table("", rows)
-
-
-def _cells(row: dict[str, Any]) -> list[str]:
-    return [
-        str(row["ranks"]),
-        row["algorithm"],
-        row["wire"],
-        str(row["columns"]),
-        human_seconds(row["epoch_seconds"]),
-        f"{human_seconds(row['least_seconds'])} … {human_seconds(row['most_seconds'])}",
-        f"{100 * row['efficiency']:.0f} %",
-        human_bytes(row["sent_bytes"]),
-        human_bytes(row["memory_bytes"]),
-        "yes" if row["fits"] else "no",
-    ]
+        return
+    advised = report["advised"]
+    shared = f", {advised['columns']} of which share a part," if advised["columns"] > 1 else ","
+    wire = f"{advised['algorithm']}, {advised['wire']} on the wire, {advised['dtype']}, cut by cmr"
+    epoch = f"{human_seconds(advised['epoch_seconds'])} an epoch"
+    lines = {"advised": [f"{advised['ranks']} ranks{shared} {wire}: {epoch}"], "type": report["commands"]}
+    lines |= {"assumed": assumed, "columns": list(COLUMNS_MEAN)}
+    print_table("", [(name * (not place), text) for name, of in lines.items() for place, text in enumerate(of)])

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import typer
 
-from distgnn.cli.display import print_texts
+from distgnn.cli.display import print_columns
 from distgnn.config import check_choice
 
 LIBRARIES = ("distgnn", "dgl", "pyg")
@@ -27,21 +27,16 @@ def models(
         print(json.dumps([asdict(layer) for layer in rows], indent=1))
         return
     columns = ["library", "model or layer", "runs", "note"]
-    print_texts("Layers", columns, [[layer.library, layer.name, layer.how, layer.note] for layer in rows])
+    print_columns("Layers", columns, [[one.library, one.name, one.how, one.note] for one in rows], words=True)
     print()
     for how, meaning in HOW.items():
         print(f"{how:8} {meaning}")
     print()
     columns = ["scripts", "equal on 1, 2 and 3 ranks", "refused on several", "of these equal on one"]
-    print_texts("Beside the plain library", columns, [[str(cell) for cell in row] for row in KINDS])
+    print_columns("Beside the plain library", columns, [[str(cell) for cell in row] for row in KINDS], words=True)
     print()
-    print_texts(
-        "Refused on several ranks", ["scripts and layers", "line"], [[_short(row[1]), row[0]] for row in REFUSED]
-    )
-
-
-def _short(names: str) -> str:
-    """The first name; the guide's page on layers has all."""
-    some = names.split(", ")[:1]
-    more = names.count(", ") + 1 - len(some)
-    return ", ".join(some) + (f" and {more} more" if more else "")
+    refused = []
+    for line, names in REFUSED:
+        first, *others = names.split(", ")  # the guide's page on layers has all
+        refused.append([first + (f" and {len(others)} more" if others else ""), line])
+    print_columns("Refused on several ranks", ["scripts and layers", "line"], refused, words=True)

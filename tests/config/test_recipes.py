@@ -5,8 +5,8 @@ from dataclasses import fields
 import pytest
 
 from distgnn.config import Settings
-from distgnn.config.options.option import option_name
-from distgnn.config.steps.recipes import TABLES, pick
+from distgnn.config.option import option_name
+from distgnn.config.recipes import TABLES, pick
 from distgnn.errors import InputError
 
 

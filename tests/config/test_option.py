@@ -3,7 +3,7 @@
 import pytest
 
 from distgnn.bench.contenders import Contender
-from distgnn.config.options.earlier import new_name
+from distgnn.config.option import new_name
 from distgnn.errors import InputError
 
 

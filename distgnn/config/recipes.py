@@ -11,8 +11,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from distgnn.config.options.choices import check_choice
-from distgnn.config.options.option import option_name
+from distgnn.config.option import check_choice, option_name
 from distgnn.config.settings import Settings
 from distgnn.config.train import LEAST_PATIENCE, PATIENT_EPOCHS
 from distgnn.errors import InputError

@@ -1,0 +1,112 @@
+"""One declaration per setting: a dataclass field with its default, its help text and the values it takes.
+
+The command line makes an option of each such field (distgnn/cli/options.py), and `check_values` checks the values: a
+new setting is one new field. Words of before name what they are now.
+"""
+
+import dataclasses
+import difflib
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from distgnn.errors import InputError
+
+Config = TypeVar("Config", bound=type)
+DTYPES = ("float32", "float64", "bfloat16")
+
+RENAMED = {"smooth": "late_row_average", "smooth_labels": "correct_and_smooth"}
+SCRIPTS = {  # what was a command or an option -> the script that measures it
+    "bench-kernels": "tests/bench/kernels/bench_kernels.py",
+    "--against-dgl": "tests/bench/epoch/against_dgl.py",
+    "--contestants": "tests/bench/epoch/against_dgl.py",
+    "--time-to-accuracy": "tests/bench/steps/race.py",
+    "--contestant": "tests/bench/steps/race.py",
+    "--past-target": "tests/bench/steps/race.py",
+}
+MOVED = {("info", "--prices"): "plan", ("partition", "--prices"): "plan"}  # to another command
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    panel: str,
+    choices: tuple[str, ...] = (),
+    least: float | None = None,
+    default_text: str = "",
+    name: str = "",
+    title: str = "",
+) -> Any:
+    """A field of a settings dataclass.
+
+    Args:
+        help: one sentence for the command line and the documentation.
+        panel: heading of the group that the option is shown in.
+        choices: the values it may have; least: the smallest number (None is allowed where it is the default).
+        default_text: says what a default of None means.
+        name: of the option, where it is not the field's.
+        title: what messages call it, where it is not the option's name.
+    """
+    metadata = {"help": help, "panel": panel, "choices": choices, "least": least, "default_text": default_text}
+    return dataclasses.field(default=default, metadata=metadata | {"name": name, "title": title})
+
+
+def option_name(field: "dataclasses.Field[Any]") -> str:
+    """The name that a field has on the command line, with underscores."""
+    return field.metadata["name"] or field.name
+
+
+def options_of(config: Any) -> dict[str, Any]:
+    """The values of a settings object by the names of its options."""
+    return {option_name(field): getattr(config, field.name) for field in dataclasses.fields(config)}
+
+
+def help_of(field: "dataclasses.Field[Any]") -> str:
+    """The help text with choices and with the meaning of a default of None."""
+    text, choices, default = (field.metadata[key] for key in ("help", "choices", "default_text"))
+    text += f" One of: {', '.join(choices)}." if choices else ""
+    return text + (f" (default: {default})" if default else "")
+
+
+def documented(config: Config) -> Config:
+    """Class decorator: append the help text of each field to the docstring."""
+    lines = (f"        {field.name}: {help_of(field)}" for field in dataclasses.fields(config))
+    config.__doc__ = f"{config.__doc__}\n\n    Args:\n" + "\n".join(lines)
+    return config
+
+
+def check_values(config: Any) -> None:
+    """Raise InputError for the first field of a settings object whose value is none of its choices, or too small."""
+    for field in dataclasses.fields(config):
+        value, choices, least = getattr(config, field.name), field.metadata["choices"], field.metadata["least"]
+        if value is None and field.default is None:
+            continue
+        if choices:
+            check_choice(field.metadata["title"] or option_name(field), value, choices)
+        if least is not None and not value >= least:
+            raise InputError(f"{option_name(field)} is {value}: expected at least {least}")
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise InputError unless `value` is one of `choices`."""
+    if value not in choices:
+        raise InputError(f"unknown {name} {value!r}: choose from {', '.join(choices)}{did_you_mean(value, choices)}")
+
+
+def did_you_mean(value: str, names: Iterable[str]) -> str:
+    """A question that names the most similar of `names`, or nothing where none is similar."""
+    similar = difflib.get_close_matches(str(value)[:100], list(names), n=1)
+    return f" (did you mean {similar[0]}?)" if similar else ""
+
+
+def new_name(word: str | None, command: str = "") -> str | None:
+    """A line that names what a word of the command line is now, an option or a script; None: it was never another."""
+    if word in SCRIPTS:
+        return f"{word} is a script of the repository now: python {SCRIPTS[word]}"
+    if (command, str(word)) in MOVED:
+        return f"{command} has no {word} now: distgnn {MOVED[command, str(word)]} has"
+    for prefix in ("--", "--no-"):
+        for old, new in RENAMED.items():
+            if word == prefix + old.replace("_", "-"):
+                return f"{word} is called {prefix}{new.replace('_', '-')} now"
+    return None

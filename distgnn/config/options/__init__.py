@@ -1,1 +1,0 @@
-"""How a setting is declared, checked against its choices, and read from a file."""

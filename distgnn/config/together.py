@@ -1,0 +1,165 @@
+"""Which settings do not go together: one table. Errors, `distgnn train --help` and the guide are made from it.
+
+A rule is the line that is said, with {names} of settings in it, and what breaks it: a condition on settings, by the
+names of their options. It is looked at wherever all of them are known. Some are worked out of others: `algorithm` is
+parsed, `exact`: exchanges are synchronous and in float32; `by_arc` is of a ModelConfig, `num_batches` of a TrainConfig.
+"""
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from distgnn.config.task import CLASS_TASKS, METRICS_OF, PAIR_TASKS
+from distgnn.errors import InputError
+
+ATTENTION_MODELS = ("gat", "gatv2", "edgegat")
+UNWEIGHTED_MODELS = {"gatv2": "gat", "gine": "gin", "edgegat": "gat", "rgcn": "gcn"}  # and what takes weights
+DEEP_MODELS = ("gcn2", "appnp")
+ONE_PASS_MODELS = ("sage", "gcn", "gat")  # a hidden layer is one function: see distgnn.ops
+NUM_STRATA = 64
+SUMS = "cluster batches run layers of distgnn.nn that add up rows of neighbours, {by_arc} does not: choose --batch full"
+WORKED_OUT = {"algorithm", "exact", "by_arc", "num_batches"}
+BFLOAT16 = ", ".join(ONE_PASS_MODELS)
+
+
+class Rule(NamedTuple):
+    """A line, and the condition under which it is said; that may give further words of the line."""
+
+    says: str
+    broken: Callable[..., object]
+
+
+def _needs_float32(model: str, norm: str, jump: str, label_reuse: float, weighted: bool) -> bool:
+    one_pass = model in ONE_PASS_MODELS and norm in ("layer", "none") and jump == "none"
+    return not one_pass or bool(label_reuse) or (model == "gat" and weighted)
+
+
+RULES = [Rule(*row) for row in (
+    # how rows travel
+    ("0c needs update on copies: without exchanges an owner has no rows of other ranks",
+     lambda algorithm, update: algorithm.no_exchange and update == "owners"),
+    ("0c sends nothing in training: leave --wire out, or choose cd-R",
+     lambda algorithm, wire, wire_backward: algorithm.no_exchange and {wire, wire_backward} - {"float32", None}),
+    ("0c sends nothing in training: leave --warmup-epochs out, or choose cd-R",
+     lambda algorithm, warmup_epochs: algorithm.no_exchange and warmup_epochs != 1),
+    ("--late-row-average averages rows that are late: {algorithm.name} has none; choose cd-R, R >= 1",
+     lambda algorithm, late_row_average: late_row_average and algorithm.delay is None),
+    ("--remote-rule paper is about late rows: {algorithm.name} has none; choose cd-R, R >= 1",
+     lambda algorithm, remote_rule: remote_rule == "paper" and algorithm.delay is None),
+    ("--remote-rule paper is a rule of update on copies: add --update copies",
+     lambda update, remote_rule: remote_rule == "paper" and update != "copies"),
+    ("--late-row-average is about held rows: --remote-rule paper holds none",
+     lambda remote_rule, late_row_average: remote_rule == "paper" and late_row_average),
+    ("--remote-rule paper exchanges no gradients: leave --wire-backward out",
+     lambda remote_rule, wire, wire_backward: remote_rule == "paper" and wire_backward not in (None, wire)),
+    ("columns are for update on owners: leave columns out, or choose update owners",
+     lambda columns, update: columns > 1 and update == "copies"),
+    # how ranks are started
+    ("--min-ranks and --parts-for say how ranks are started again: they need --restarts",
+     lambda restarts, min_ranks, parts_for: not restarts and (min_ranks, parts_for) != (None, None)),
+    ("with --columns ranks are started again as many as before: leave --min-ranks and --parts-for out",
+     lambda columns, min_ranks, parts_for: columns > 1 and (min_ranks, parts_for) != (None, None)),
+    # training
+    ("metric {metric} is not for task {task}: choose from {metrics}",
+     lambda task, metric: metric not in (None, *METRICS_OF[task]) and {"metrics": ", ".join(METRICS_OF[task])}),
+    ("loss {loss} is for values: task {task} has cross entropy",
+     lambda task, loss: loss is not None and not task.endswith("regression")),
+    ("negatives are drawn for task link, not for task {task}",
+     lambda task, negatives, num_negatives: task != "link" and (negatives, num_negatives) != ("uniform", 1)),
+    ("correct_and_smooth spreads classes of vertices: leave it out of task {task}",
+     lambda task, correct_and_smooth: task != "node" and correct_and_smooth),
+    ("label_smoothing is for classes: leave it out of task {task}",
+     lambda task, label_smoothing: task not in CLASS_TASKS and label_smoothing),
+    ("inductive is for vertices: task {task} holds edges out by their split",
+     lambda task, inductive: task in PAIR_TASKS and inductive),
+    ("--no-history is about cluster batches: add --batch cluster:M",
+     lambda num_batches, history: not num_batches and not history),
+    ("--strata is about cluster batches: add --batch cluster:M",
+     lambda num_batches, strata: not num_batches and strata != NUM_STRATA),
+    ("stages is {stages} and has no cluster batches: leave --batch out",
+     lambda num_batches, stages: num_batches and stages and "cluster" not in stages),
+    ("cluster batches do not go with task {task}: choose --batch full",
+     lambda num_batches, task: num_batches and task != "node"),
+    ("cluster batches do not go with --inductive: choose --batch full",
+     lambda num_batches, inductive: num_batches and inductive),
+    ("cluster batches do not go with --verify-every: choose --batch full",
+     lambda num_batches, verify_every: num_batches and verify_every),
+    ("cluster batches do not go with --optimizer kfac: choose --batch full",
+     lambda num_batches, optimizer: num_batches and optimizer == "kfac"),
+    # the model
+    ("remat is for stacks of equal layers without batch norm: not gcn2, appnp or norm batch",
+     lambda model, norm, remat: remat and (model in DEEP_MODELS or norm == "batch")),
+    ("{model} has a connection to its first rows already: leave residual and jump out",
+     lambda model, residual, jump: model in DEEP_MODELS and (residual or jump != "none")),
+    ("{model} takes no edge weights: choose {other}, or leave weighted out",
+     lambda model, weighted: weighted and model in UNWEIGHTED_MODELS and {"other": UNWEIGHTED_MODELS[model]}),
+    ("{model} has no relations to share weights between: num_bases is for rgcn",
+     lambda model, num_bases: num_bases and model != "rgcn"),
+    ("hidden_feats is {hidden_feats}: expected a multiple of num_heads, {num_heads}",
+     lambda model, hidden_feats, num_heads: model in ATTENTION_MODELS and hidden_feats % num_heads),
+    (f"bfloat16 is for {BFLOAT16} with norm layer or none, without jump and label reuse (and gat without weights): "
+     "choose float32",
+     lambda dtype, model, norm, jump, label_reuse, weighted:
+         dtype == "bfloat16" and _needs_float32(model, norm, jump, label_reuse, weighted)),
+    ("--remat repeats exchanges: it needs algorithm cd-0 and float32 on the wire",
+     lambda remat, exact: remat and not exact),
+    ("--wire and --wire-backward narrow float32 rows: leave them out, or choose dtype float32",
+     lambda dtype, wire, wire_backward: dtype == "float64" and {wire, wire_backward} - {"float32", None}),
+    ("label_reuse needs classes of vertices: leave it out of task {task}",
+     lambda task, label_reuse: task != "node" and label_reuse),
+    ("decoder {decoder} is for pairs of vertices: task {task} has none",
+     lambda task, decoder: decoder is not None and task not in PAIR_TASKS),
+    ("decoder dot gives one number: task edge needs one for each class, choose mlp or concat",
+     lambda task, decoder: decoder == "dot" and task == "edge"),
+    # update on copies, several ranks a part, cluster batches: what each of them is not for
+    ("{by_arc} works arc by arc, which update on copies (also of 0c and preset distgnn) does not: choose update "
+     "owners, or model sage, gcn or gin",
+     lambda by_arc, update: by_arc and update == "copies"),
+    # Every copy of a vertex has a share of its gradient: sums of their squares are another matrix on more ranks.
+    ("optimizer kfac is for update on owners: leave update copies out, or choose another optimizer",
+     lambda optimizer, update: optimizer == "kfac" and update == "copies"),
+    ("correct_and_smooth needs update on owners: leave it or update copies out",
+     lambda correct_and_smooth, update: correct_and_smooth and update == "copies"),
+    ("--columns is for models of sums and means: {by_arc} works arc by arc; leave --columns out",
+     lambda columns, by_arc: columns > 1 and by_arc),
+    ("cluster batches are for one rank a part: leave --columns or --batch out",
+     lambda columns, num_batches: columns > 1 and num_batches),
+    ("inductive training is for one rank a part: leave --columns or --inductive out",
+     lambda columns, inductive: columns > 1 and inductive),
+    ("cluster batches need algorithm cd-0 and float32 on the wire: which rows are late is theirs to say",
+     lambda num_batches, exact: num_batches and not exact),
+    ("cluster batches need update on owners: leave --update out",
+     lambda num_batches, update: num_batches and update != "owners"),
+    (SUMS, lambda num_batches, by_arc: num_batches and by_arc),
+    ("cluster batches do not go with label reuse: choose --batch full",
+     lambda num_batches, label_reuse: num_batches and label_reuse),
+    # a cut
+    ("a link split is made in memory, without a limit: split the graph first (GraphData.split_links(…).save(folder)) "
+     "and cut that folder with memory",
+     lambda link_split, memory: link_split is not None and memory is not None),
+    ("{method} has no use for effort {effort}: choose cmr, or refine another method's cut",
+     lambda method, refine, effort: effort != "normal" and not uses_effort(method, refine)),
+    ("clusters of vertices are found in memory, without a limit: leave memory out",
+     lambda clusters, memory: clusters and memory is not None),
+)]  # fmt: skip
+
+
+def uses_effort(method: str, refine: bool) -> bool:
+    """Whether the effort of a cut makes a difference."""
+    return method == "cmr" or (bool(refine) and method != "cmr-stream")
+
+
+def check_together(**known: Any) -> None:
+    """Raise InputError for the first rule that these settings break."""
+    for rule in RULES:
+        names = inspect.signature(rule.broken).parameters
+        if known.keys() >= names.keys() and (found := rule.broken(**{name: known[name] for name in names})):
+            raise InputError(rule.says.format(**known | (found if isinstance(found, dict) else {})))
+
+
+def rules_about(options: set[str]) -> list[str]:
+    """The lines that settings of a command can be refused with; of a setting in a line its name, in capitals."""
+    known = options | WORKED_OUT
+    rules = (rule for rule in RULES if known.issuperset(inspect.signature(rule.broken).parameters))
+    return [re.sub(r"\{(\w+)[^}]*\}", lambda found: found[1].upper(), rule.says) for rule in rules]

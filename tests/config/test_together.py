@@ -1,0 +1,36 @@
+"""The table of settings that do not go together: each rule can be looked at, and is on the page and in `--help`."""
+
+import inspect
+from dataclasses import fields
+
+import pytest
+
+from distgnn.cli.commands.train import EPILOG, GROUPS
+from distgnn.config import CutConfig, Settings, TrainConfig
+from distgnn.config.option import option_name
+from distgnn.config.together import RULES, WORKED_OUT, check_together, rules_about
+from distgnn.errors import InputError
+
+
+def test_every_rule_is_about_settings_of_a_run_or_of_a_cut():
+    """One about a setting that there is not would never be looked at."""
+    run, cut = ({option_name(field) for group in groups for field in fields(group)} for groups in (GROUPS, [CutConfig]))
+    for rule in RULES:
+        names = set(inspect.signature(rule.broken).parameters)
+        assert names <= run | WORKED_OUT or names <= cut, rule.says
+    assert all(line in EPILOG for line in rules_about(run)) and "{" not in EPILOG
+
+
+def test_a_rule_is_looked_at_where_all_its_settings_are_known():
+    check_together(task="link")
+    check_together(metric="f1")
+    with pytest.raises(InputError, match="metric f1 is not for task link: choose from mrr"):
+        check_together(task="link", metric="f1")
+    with pytest.raises(InputError, match="columns are for update on owners"):
+        check_together(columns=2, update="copies", lr=0.1)
+
+
+def test_what_goes_together_is_allowed():
+    Settings().checked()
+    Settings(TrainConfig(batch="cluster:4", stages="cluster:2,full:1")).checked()
+    CutConfig("libra", refine=True, effort="best").check()
