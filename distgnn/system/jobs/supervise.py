@@ -107,6 +107,7 @@ class _Job:
         self.segments: set[str] = set()
         self.looks = self.lonely = self.fewer = 0
         self.most = 0  # children at a time
+        self.ticks: int | None = None  # CPU time of mpiexec, where it waits
         self.resend_at = 0.0
         self.began = time.time()
         self.kills = memory_kills()
@@ -195,7 +196,10 @@ class _Job:
         found = children(self.process.pid) if self.process is not None else None
         running = self.most if found is None else sum(map(job_cleanup.runs, found))  # None: the system does not say
         self.most = max(self.most, running)
-        self.lonely = 0 if running or not self.most else self.lonely + 1
+        # On a busy machine, or stopped, mpiexec may not have heard of the end of its ranks.
+        before, self.ticks = self.ticks, job_cleanup.cpu_ticks(self.process.pid) if self.process is not None else None
+        waits = self.ticks is not None and self.ticks == before
+        self.lonely = self.lonely + 1 if waits and self.most and not running else 0
         self.fewer = self.fewer + 1 if running < self.machines <= self.most else 0
         if self.lonely >= LOST_LOOKS:
             return "mpiexec has lost its proxy, and with it all ranks (was it killed, or out of memory?)"
