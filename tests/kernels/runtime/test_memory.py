@@ -16,9 +16,9 @@ if not return_large_blocks():
 def taken():
     return resident().total - before
 before = resident().total
-rows = [torch.ones(9 << 17) for _ in range(20)]  # 4.5 MiB each: below what glibc returns by itself, once it has grown
-torch.ones(32 << 18).sum()  # makes it grow
-held = [torch.ones(1 << 10) for _ in range(20)]
+torch.ones(6 << 20).sum()  # 24 MiB: from now on glibc by itself keeps up to that
+rows = [torch.ones(9 << 17) for _ in range(20)]  # of 4.5 MiB
+held = torch.ones(1 << 10)
 rows = rows[:1]
 large = taken()
 rows = [torch.ones(1 << 17) for _ in range(200)]
