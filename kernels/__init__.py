@@ -33,7 +33,7 @@ from distgnn.kernels.graph.tuner import Tuning, tune_rows
 from distgnn.kernels.runtime.arrays import empty_rows
 from distgnn.kernels.runtime.formats import BlockedCsr, row_bytes
 from distgnn.kernels.runtime.jit import compilation
-from distgnn.kernels.runtime.memory import give_back_freed_memory, keep_freed_memory
+from distgnn.kernels.runtime.memory import give_back_freed_memory, return_large_blocks
 from distgnn.kernels.runtime.threads import get_num_threads, set_num_threads
 from distgnn.kernels.wire.codecs import decode_rows, encode_rows
 from distgnn.kernels.wire.gather import add_rows, copy_columns, pack_rows
@@ -69,7 +69,6 @@ __all__ = [
     "head_scores",
     "inner_product",
     "inner_products",
-    "keep_freed_memory",
     "merge_attention",
     "narrow_product",
     "narrow_products",
@@ -80,6 +79,7 @@ __all__ = [
     "reference",
     "reference_fused",
     "relu_backward_dots",
+    "return_large_blocks",
     "row_bytes",
     "sddmm",
     "self_check",

@@ -1,8 +1,6 @@
 """Memory of messages and held rows, in pages of their own.
 
-malloc is told to keep what is freed (`kernels.keep_freed_memory`), because the results of layers come and go in the
-same sizes. A long-lived buffer of another size, made between two of them, would take a piece of a freed block for
-good; the next result of that size would then need new pages from the kernel.
+A long-lived buffer between malloc's results of layers would keep what was freed around it from being one block again.
 """
 
 import mmap

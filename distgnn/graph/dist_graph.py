@@ -206,7 +206,8 @@ class DistGraph(DGLInterface, PyGInterface):
         self._attach_data()
         self.constants = ConstantRows(self.comm, cache_first)
         self.factor_recorder: FactorRecorder | None = None
-        self.ledger = MemoryLedger(partial(blocks_of, self), self.buffers.idle_bytes)
+        outside = None if self.buffers.disk is None else self.buffers.holds
+        self.ledger = MemoryLedger(partial(blocks_of, self), self.buffers.idle_bytes, outside)
         if isinstance(self.feats, SparseRows):
             self.feats.on_dense = self.constants.expect
         elif self.feats is not None:

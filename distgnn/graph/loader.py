@@ -117,7 +117,7 @@ EFFECTS = {  # of `init` on its process
     "errors": "an error that nobody catches ends all ranks",
     "watch": "a rank that leaves the others waiting, or hangs beyond DISTGNN_TIMEOUT, is named and ends the job",
     "threads": "torch and the kernels get this rank's share of the cores",
-    "memory": "malloc keeps what is freed",
+    "memory": "malloc gives large blocks back when they are freed",
     "compile": "a line says that kernels are compiled",
     "exit": "Python ends without a look for garbage",
     "output": "lines of ranks do not mix; with `distgnn run --print once` only rank 0 prints",
@@ -155,7 +155,7 @@ def init(comm: MPI.Comm | None = None, leave: Collection[str] = (), *, printing:
     if "threads" in wanted:
         set_threads(choose_threads(comm))
     if "memory" in wanted:
-        kernels.keep_freed_memory()
+        kernels.return_large_blocks()
     if "compile" in wanted:
         compile_line_from_now_on(visible=comm.rank == 0)
     if "exit" in wanted:
@@ -199,8 +199,8 @@ def check_rank_count(folder: str | Path, num_parts: int, num_ranks: int, columns
 
 
 def use_threads(count: int) -> None:
-    """Give torch and the kernels the same number of threads; keep freed memory, because fresh pages are dear."""
-    kernels.keep_freed_memory()
+    """Give torch and the kernels the same number of threads; have malloc give large blocks back."""
+    kernels.return_large_blocks()
     set_threads(count)
 
 

@@ -80,18 +80,12 @@ def inline(function=None, **options):
     """
     if function is None:
         return lambda f: inline(f, **options)
-    made = njit(
-        nogil=True,
-        error_model="numpy",
-        forceinline=True,
-        # Code that takes arguments from Python objects: a quarter of a cut's compiling, and only tests call helpers.
-        no_cpython_wrapper=True,
-        no_cfunc_wrapper=True,
-        **options,
-    )(function)
-    if not getattr(config, "DISABLE_JIT", 0):
-        made.__class__ = _Helper
-    return made
+    common = {"nogil": True, "error_model": "numpy", "forceinline": True}
+    if getattr(config, "DISABLE_JIT", 0):
+        return njit(**common, **options)(function)
+    # Code that takes arguments from Python objects: a quarter of a cut's compiling, and only tests call helpers.
+    without = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return _Helper(function, targetoptions={**without, **common, **options})
 
 
 class _Helper(CPUDispatcher):
@@ -100,13 +94,13 @@ class _Helper(CPUDispatcher):
     Without this a call from Python would run the form for Python that was not made: a segmentation fault.
     """
 
+    @functools.cached_property
+    def _called(self):
+        helper = self
+        return njit(nogil=True, error_model="numpy")(lambda *args: helper(*args))
+
     def __call__(self, *args):
-        if not hasattr(self, "called"):
-            names = ", ".join(f"a{place}" for place in range(len(args)))
-            space = {"helper": self}
-            exec(f"def call({names}): return helper({names})", space)  # numba needs a function with these arguments
-            self.called = njit(nogil=True, error_model="numpy")(space["call"])
-        return self.called(*args)
+        return self._called(*args)
 
 
 class _ReadOnlyFolder(UserProvidedCacheLocator):

@@ -40,10 +40,14 @@ class MemoryLedger:
     """The ledger of one rank.
 
     Args: blocks: what lives now; the first name that a byte is given counts. idle_bytes: what is resident and not used.
+        outside: does an address lie in memory that is not malloc's (with `--offload`)? Then all resident pages count.
     """
 
-    def __init__(self, blocks: Callable[[], Named], idle_bytes: Callable[[], int]):
+    def __init__(
+        self, blocks: Callable[[], Named], idle_bytes: Callable[[], int], outside: Callable[[int], bool] | None = None
+    ):
         self._idle_bytes = idle_bytes
+        self._outside = outside
         self._owners: list[Callable[[], Named]] = [blocks]
         self._at_peak: tuple[Resident, dict[str, int]] | None = None
 
@@ -65,8 +69,8 @@ class MemoryLedger:
         """At the peak, if it was watched, else as it is now. Collective: yes."""
         now, found = self._at_peak or self._look()
         give_back_freed_memory()
-        end, in_use = resident(exact=True).anonymous, malloc_bytes()
-        named = sum(resident_in(one)[0] for _, one in self._spans())
+        end, spans = resident(exact=True).anonymous, self._spans()
+        in_use, named = self._in_use(spans), sum(resident_in(one)[0] for _, one in spans)
         blocks = found | {"interpreter": max(end - named, 0), OTHERS: max(found[OTHERS] - (in_use - named), 0)}
         blocks |= {FREED: max(now.anonymous - found[FREED] - (end - in_use), 0)}
         ranks = comm.allgather((peak_resident_bytes(), now.anonymous, blocks))
@@ -81,12 +85,20 @@ class MemoryLedger:
                 self._at_peak, most, seen = self._look(), max(used, most), now
 
     def _used(self) -> int:
+        if self._outside is not None:
+            return resident().total
         return (malloc_bytes() or resident().total) - self._idle_bytes()
+
+    def _in_use(self, spans: list[tuple[str, Span]]) -> int:
+        """What malloc has given out, and what is anonymous outside of it."""
+        outside = self._outside or (lambda _: False)
+        return malloc_bytes() + sum(resident_in(one)[0] for _, one in spans if outside(one.first))
 
     def _look(self) -> tuple[Resident, dict[str, int]]:
         """What is resident now, and of each name."""
-        in_use, spans, now = malloc_bytes(), self._spans(), resident(exact=True)
-        found, of_files, others = dict.fromkeys(NAMES, 0), 0, in_use
+        spans, now = self._spans(), resident(exact=True)
+        found, of_files = dict.fromkeys(NAMES, 0), 0
+        others = in_use = self._in_use(spans)
         for name, span in spans:
             anonymous, of_file = resident_in(span)
             found[name] += anonymous + of_file

@@ -106,6 +106,7 @@ class _Job:
     lonely: int = 0  # looks in a row without a child
     fewer: int = 0  # looks in a row with fewer children than machines
     most: int = 0  # children at a time
+    ticks: int | None = None  # CPU time of mpiexec, where it waits
     resend_at: float = 0.0
     began: float = field(default_factory=time.time)
     kills: tuple[int, int] = field(default_factory=memory_kills)
@@ -200,7 +201,10 @@ class _Job:
         found = children(self.process.pid) if self.process is not None else None
         running = self.most if found is None else sum(map(job_cleanup.runs, found))  # None: the system does not say
         self.most = max(self.most, running)
-        self.lonely = 0 if running or not self.most else self.lonely + 1
+        # On a busy machine, or stopped, mpiexec may not have heard of the end of its ranks.
+        before, self.ticks = self.ticks, job_cleanup.cpu_ticks(self.process.pid) if self.process is not None else None
+        waits = self.ticks is not None and self.ticks == before
+        self.lonely = self.lonely + 1 if waits and self.most and not running else 0
         self.fewer = self.fewer + 1 if running < self.machines <= self.most else 0
         if self.lonely >= LOST_LOOKS:
             return "mpiexec has lost its proxy, and with it all ranks (was it killed, or out of memory?)"

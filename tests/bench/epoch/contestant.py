@@ -114,7 +114,7 @@ class TorchContestant:
 
 
 class Dgl(TorchContestant):
-    """Stock DGL; `kept` gives it the malloc setting that distgnn makes for itself (`kernels.keep_freed_memory`).
+    """Stock DGL; `kept` gives it the malloc setting that distgnn makes for itself (`kernels.return_large_blocks`).
 
     In another `dtype` rows and weights are in it, as DGL describes: its GATConv does not run under autocast.
     """
@@ -123,9 +123,9 @@ class Dgl(TorchContestant):
         from distgnn.system.other_libraries import import_dgl
 
         if kept:
-            from distgnn.kernels import keep_freed_memory
+            from distgnn.kernels import return_large_blocks
 
-            keep_freed_memory()
+            return_large_blocks()
         self.dgl = import_dgl()
         __import__("dgl.nn")
         super().__init__(order)

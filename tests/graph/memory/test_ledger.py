@@ -62,3 +62,14 @@ def test_blocks_have_the_bytes_of_what_lives(comm):
     weights = sum(parameter.nbytes for parameter in model.parameters())
     assert mine["parameters and optimiser"] >= 3 * weights  # and moments: two of Adam
     assert sum(mine.values()) == found["peak"][comm.rank] and mine[REST] < 0.15 * found["peak"][comm.rank]
+
+
+@pytest.mark.mpi(1)
+def test_with_files_all_of_the_peak_has_a_name(comm, tmp_path):
+    Path("/proc/self/clear_refs").write_text("5")
+    data = random_graph(1, num_nodes=NODES, num_edges=2 * NODES, num_feats=FEATS)
+    graph = dist_graph(data, comm, dtype="float32", offload=str(tmp_path))
+    model = model_for(ModelConfig(hidden_feats=WIDTH, num_layers=LAYERS), graph)
+    config = TrainConfig(epochs=4, eval_every=4, log=None, memory_report=True, timeout=0)
+    found = Trainer(model, graph, config).fit().summary["memory"]
+    assert abs(found["blocks"][REST][0]) < 0.02 * found["peak"][0], found

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from command import without_rank_variables
 
+from distgnn.system.jobs import supervise as supervisor
 from distgnn.system.jobs.job_cleanup import descendants, runs
 from distgnn.system.jobs.supervise import supervise
 
@@ -91,6 +92,12 @@ def proxies_in(pids: list[int]) -> list[int]:
     """Those between mpiexec and the ranks. Open MPI has none on the launcher's machine."""
     found = [pid for pid in pids if b"hydra_pmi_proxy" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     return found or pytest.skip("this mpiexec has no proxy on the launcher's machine")
+
+
+def test_an_mpiexec_that_is_still_at_work_has_lost_nothing(monkeypatch):
+    monkeypatch.setattr(supervisor, "LOOK_SECONDS", 0.05)
+    ends_late = "sleep 0.3; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"  # its only child is gone
+    assert supervise(["sh", "-c", ends_late], dict(os.environ), proxies=True) == 0
 
 
 def test_ranks_whose_proxy_is_killed_end_and_so_does_the_launcher(start):

@@ -45,11 +45,11 @@ def replay(
     """Predict the epoch of a cluster: each part trains alone here, its messages cross a network model."""
     from distgnn.config import num_threads
     from distgnn.partition import read_manifest
+    from distgnn.replay.figure import write_trace
     from distgnn.replay.measure import Measuring, check_replayable, measure_parts
     from distgnn.replay.network import parse_network
     from distgnn.replay.outcome import replay as play
     from distgnn.replay.recording import read_recordings, write_recordings
-    from distgnn.replay.figure import write_trace
 
     if preset is not None:
         run = replace(run, **preset_options(preset))
