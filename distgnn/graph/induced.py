@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from distgnn.comm import Exchange, sum_over_ranks
-from distgnn.comm.copies import plan_to_all_copies
+from distgnn.comm.plans import plan_to_all_copies
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.partition import ExchangePlan, LocalGraph

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from distgnn.comm.columns import plan_of_column, row_bounds
+from distgnn.comm.columns import row_bounds
+from distgnn.comm.plans import plan_of_column
 from distgnn.partition import LocalGraph
 from distgnn.partition.core.local_graph import BLOCKS, Csr
 from distgnn.partition.core.part_arrays import OF_ARCS, OF_VERTICES
