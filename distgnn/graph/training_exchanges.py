@@ -35,13 +35,6 @@ class TrainingExchanges:
         delayed: forward and backward, of training steps; None where those are exact or there are none (0c).
     """
 
-    algorithm: Algorithm
-    schedule: Schedule
-    transport: Transport
-    keys: RandomKeys
-    overlaps: bool
-    wire: Callable[[str, int], Wire]
-
     def __init__(
         self,
         algorithm: Algorithm,

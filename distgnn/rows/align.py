@@ -19,9 +19,6 @@ class Aligned:
     Raises: InputError for rows of two spaces, or rows in two dimensions.
     """
 
-    space: Space
-    back: int
-
     def __init__(self, name: str, arguments: Iterable[Any]):
         self.name = name
         first: Any = None

@@ -33,9 +33,6 @@ class Batches:
         halo copy for every aggregation of the model but the kept one, forward and backward.
     """
 
-    graph: DistGraph
-    num_micro: int
-
     def __init__(self, graph: DistGraph, num_micro: int, num_strata: int, history: bool = True):
         self.graph, self.num_micro = graph, num_micro
         self.num_strata: int = num_strata if num_micro > 1 else 1

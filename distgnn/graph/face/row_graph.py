@@ -98,9 +98,6 @@ def vertices(graph: Any) -> Space:
 class RowFrame(Frame):
     """The columns of a frame as rows of all ranks."""
 
-    kind: str
-    num_rows: int
-
     def __init__(self, frame: Frame, space: Space, kept: dict[str, RowTensor]):
         self._frame, self._space, self._kept = frame, space, kept
         self.kind, self.num_rows = frame.kind, space.num_global
