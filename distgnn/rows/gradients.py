@@ -16,7 +16,7 @@ from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError, RunError, on_all_ranks
 from distgnn.graph.own_loop import by_dtype, mark_summed, watch_whole
 from distgnn.rows.row_by_row import again
-from distgnn.rows.row_tensor import OWN_FUNCTION, WHOLE, RowTensor, handles, local_of, refuse, rows_of
+from distgnn.rows.row_tensor import OWN_FUNCTION, WHOLE, RowTensor, handles, local_of, refuse
 
 own_rows = WeakTensorKeyDictionary()  # leaves whose rows are this rank's: their gradient is whole already
 SPARSE = (
@@ -133,7 +133,7 @@ def _grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwa
     out: list[Any] = []
     for one, grad in zip(inputs, found, strict=True):
         if isinstance(one, RowTensor):
-            out.append(None if grad is None else rows_of(grad, one.row_space, one.row_dim))
+            out.append(None if grad is None else one.like(grad))
         elif grad is None or transport is None:
             out.append(grad)
         else:
@@ -160,7 +160,7 @@ def grad_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return _grad(*args, **kwargs)
     rows = args[0]
     found = rows.inner.grad
-    return None if found is None else rows_of(found, rows.row_space, rows.row_dim)
+    return None if found is None else rows.like(found)
 
 
 @handles("set grad")
@@ -208,14 +208,14 @@ def on_inner(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTen
 @handles("data", "detach")
 def data(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
     rows = args[0]
-    return rows_of(rows.inner.detach(), rows.row_space, rows.row_dim)
+    return rows.like(rows.inner.detach())
 
 
 @handles("register_hook", "register_post_accumulate_grad_hook")
 def register_hook(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The hook gets rows, and may return rows."""
     rows, hook = args[0], args[1]
-    return rows.inner.register_hook(lambda grad: local_of(hook(rows_of(grad, rows.row_space, rows.row_dim))))
+    return rows.inner.register_hook(lambda grad: local_of(hook(rows.like(grad))))
 
 
 @handles("set data")
