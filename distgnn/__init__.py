@@ -61,12 +61,12 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers and editors
     from distgnn.graph.links.negatives import negative_edges as negative_edges
     from distgnn.graph.loader import init as init
     from distgnn.graph.loader import load as load
-    from distgnn.graph.own_loop import DistributedOptimizer as DistributedOptimizer
-    from distgnn.graph.own_loop import broadcast_parameters as broadcast_parameters
-    from distgnn.graph.own_loop import sum_gradients as sum_gradients
     from distgnn.interop.dgl.export import to_dgl as to_dgl
     from distgnn.interop.dgl.import_dgl import import_dgl as import_dgl
     from distgnn.interop.pyg.export import to_pyg as to_pyg
+    from distgnn.ops.own_loop import DistributedOptimizer as DistributedOptimizer
+    from distgnn.ops.own_loop import broadcast_parameters as broadcast_parameters
+    from distgnn.ops.own_loop import sum_gradients as sum_gradients
     from distgnn.partition import partition_graph as partition_graph
     from distgnn.system.calls.launch import launch as launch
     from distgnn.train import Callback as Callback
@@ -87,10 +87,10 @@ _PLACES = {
     "Callback": "distgnn.train",
     "TrainConfig": "distgnn.config",
     "training_subgraph": "distgnn.graph.induced",
-    "DistributedOptimizer": "distgnn.graph.own_loop",
+    "DistributedOptimizer": "distgnn.ops.own_loop",
     "negative_edges": "distgnn.graph.links.negatives",
-    "broadcast_parameters": "distgnn.graph.own_loop",
-    "sum_gradients": "distgnn.graph.own_loop",
+    "broadcast_parameters": "distgnn.ops.own_loop",
+    "sum_gradients": "distgnn.ops.own_loop",
     "watchdog": "distgnn.comm.ending.loop_watch",
     "ModelConfig": "distgnn.config",
     "CutConfig": "distgnn.config",

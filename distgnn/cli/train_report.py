@@ -50,7 +50,7 @@ def closing_rows(summary: dict[str, Any], manifest: dict[str, Any]) -> list[tupl
 
 def memory_rows(memory: dict[str, Any]) -> list[tuple[str, str]]:
     """The table of `--memory-report`, as summary.json has it."""
-    from distgnn.graph.memory.report import REST, MemoryReport
+    from distgnn.graph.memory.ledger import REST, MemoryReport
 
     blocks = {name: values for name, values in memory["blocks"].items() if name != REST}
     return MemoryReport(memory["peak"], memory["anonymous"], blocks).rows()

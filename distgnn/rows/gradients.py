@@ -14,7 +14,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError, RunError, on_all_ranks
-from distgnn.graph.own_loop import by_dtype, mark_summed, watch_whole
+from distgnn.ops.own_loop import mark_summed, sums_of_gradients, watch_whole
 from distgnn.rows.row_by_row import again
 from distgnn.rows.row_tensor import OWN_FUNCTION, WHOLE, RowTensor, handles, local_of, refuse
 
@@ -90,24 +90,14 @@ def _backward(loss: torch.Tensor, gradient: Any = None, *args: Any, **kwargs: An
     if any(one is not None and one.is_sparse for one in before):
         raise InputError(SPARSE)
     plain.backward(start if comm.rank == 0 else torch.zeros_like(start), *args, **kwargs)
-    _sum(leaves, comm)
+    if any(leaf.grad is not None and leaf.grad.is_sparse for leaf in leaves):
+        raise on_all_ranks(InputError(SPARSE))
+    for leaf, total in sums_of_gradients(leaves, comm):
+        leaf.grad = total
     for leaf, old in zip(leaves, before, strict=True):
         if old is not None:
             leaf.grad = old if leaf.grad is None else old.add_(leaf.grad)
     watch_whole(leaves, comm.size)  # type: ignore[arg-type]
-
-
-def _sum(leaves: list[torch.Tensor], comm: Any) -> None:
-    """Gradients of all ranks added up, in one message for each dtype. Collective: yes."""
-    if any(leaf.grad is not None and leaf.grad.is_sparse for leaf in leaves):
-        raise on_all_ranks(InputError(SPARSE))
-    for same in by_dtype(leaves):  # type: ignore[arg-type]
-        shares = [torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in same]
-        wide = torch.float32 if shares[0].dtype == torch.bfloat16 else shares[0].dtype
-        flat = torch.cat([share.reshape(-1).to(wide) for share in shares])
-        total = torch.from_numpy(sum_over_ranks(comm, np.ascontiguousarray(flat.numpy())))
-        for leaf, piece in zip(same, total.split([leaf.numel() for leaf in same]), strict=True):
-            leaf.grad = piece.view(leaf.shape).to(leaf.dtype)
 
 
 def _grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwargs: Any) -> tuple[Any, ...]:

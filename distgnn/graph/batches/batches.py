@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from distgnn.comm import sum_over_ranks
+from distgnn.graph.batches.batch_aggregator import HeldRows
 from distgnn.graph.batches.batch_exchange import BatchExchange, OwnedAndHalos
 from distgnn.graph.batches.batch_graph import BatchGraph, Shared
-from distgnn.graph.batches.held_rows import HeldRows
 from distgnn.graph.batches.sparse_sums import SparseSums
 from distgnn.graph.batches.strata import chosen_micro_parts, micro_parts, orders
 from distgnn.graph.dist_graph import DistGraph

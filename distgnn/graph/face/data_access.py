@@ -77,12 +77,10 @@ class DataAccess:
 
     def keys(self) -> list[str]:
         """Names of what there is, but None."""
-        named = [name for name in (*OF_VERTICES[:1], "edge_index", *OF_ARCS, *OF_VERTICES[1:]) if self._has(name)]
+        known = (*OF_VERTICES[:1], "edge_index", *OF_ARCS, *OF_VERTICES[1:])
+        named = [name for name in known if getattr(self, name, None) is not None]
         columns = [name for name in (*self.ndata, *self.edata) if name not in ALIASES]
         return [*named, *dict.fromkeys([*columns, *self.__dict__.get("_given", ())])]
-
-    def _has(self, name: str) -> bool:
-        return getattr(self, name, None) is not None
 
     def get(self, name: str, default: Any = None) -> Any:
         """A column by name, or `default`."""
@@ -213,15 +211,11 @@ class DataAccess:
             object.__setattr__(self, name, value)
         elif getattr(self, name) != value:
             raise InputError(f"graph.{name} is {getattr(self, name)}, from the partition folder: it cannot be {value}")
-        if name in IN_FRAME:
-            self._show_in_frame(name)
-
-    def _show_in_frame(self, name: str) -> None:
-        """The frame shows what the attribute has."""
-        column = self.__dict__[name]
-        self._put(self.plain.ndata, IN_FRAME[name], column)
-        if name == "feats" and isinstance(column, torch.Tensor):
-            self.plain.constants.expect(column)
+        if name in IN_FRAME:  # the frame shows what the attribute has
+            column = self.__dict__[name]
+            self._put(self.plain.ndata, IN_FRAME[name], column)
+            if name == "feats" and isinstance(column, torch.Tensor):
+                self.plain.constants.expect(column)
 
     def _frame_of(self, name: str, value: torch.Tensor) -> Any:
         """The frame that a tensor is a column of; None: of neither."""
@@ -273,16 +267,8 @@ class DataAccess:
             for name in frame:
                 frame[name] = frame[name].clone()
         state = made.__dict__
-        for name in (
-            "feats",
-            "labels",
-            "node_values",
-            "node_types",
-            "graph_ids",
-            "train_mask",
-            "valid_mask",
-            "test_mask",
-        ):
+        of_vertices = ("feats", "labels", "node_values", "node_types", "graph_ids")
+        for name in (*of_vertices, "train_mask", "valid_mask", "test_mask"):
             if isinstance(state.get(name), torch.Tensor):
                 state[name] = state[name].clone()
         state["edge_weight"] = made.plain.edata.get("weight")
