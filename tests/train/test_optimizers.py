@@ -12,8 +12,8 @@ from torch.nn import functional as F
 
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError, RunError, RunStopped
-from distgnn.ops.own_loop import DistributedOptimizer
 from distgnn.nn import build_model
+from distgnn.ops.own_loop import DistributedOptimizer
 from distgnn.train import Trainer
 
 TIMES = {"seconds", "aggregate_seconds", "aggregate_seconds_mean", "wait_seconds", "wait_seconds_mean", "sent_bytes"}
