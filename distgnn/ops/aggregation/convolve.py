@@ -212,7 +212,7 @@ class _Convolve(Fused):
         of_neigh, before = kept.aggregated if aggregated is None else aggregated, kept.epilogue
         saved = _Saved(None, of_neigh, feats, (neigh, own), bias, norm)
         del kept, aggregated, of_neigh
-        call, needs_grad = ctx.call, ctx.needs_input_grad[1]
+        call, needs_grad = ctx.call, ctx.needs_input_grad[0]
         if before is not None and before.out is None and before.rows is None:
             z, _ = _constant(call, _Operands(saved.feats, saved.aggregated, neigh, own, saved.feats.dtype))
             before = SavedEpilogue(None, z, before.stats)
@@ -228,7 +228,7 @@ class _Convolve(Fused):
             more[0] = more[0] if bias is not None else None
         del grad, before
         grad_feats, grad_neigh, grad_own = _BACKWARD[call.plan](call, saved, grads, needs_grad)
-        return None, grad_feats, None, grad_neigh, grad_own, *more, None, None, None, None
+        return grad_feats, None, grad_neigh, grad_own, *more, None, None, None, None
 
 
 # --- forward, a function per plan: (z, the aggregate to save or None) ------------------------------------------

@@ -173,7 +173,7 @@ class _Attend(Fused):
         through.record(grad_rows, grad_scores, constant=not ctx.needs_input_grad[0])
         grad_weight, grad_attn = through.of_parameters(grad_rows, grad_scores)
         of_feats = through.of_feats(grad_rows, grad_scores, saved.together) if ctx.needs_input_grad[0] else None
-        return None, of_feats, grad_weight, grad_attn, *more, None, None, None, None
+        return of_feats, grad_weight, grad_attn, *more, None, None, None, None
 
 
 def _arcs(graph: GraphView) -> tuple:

@@ -40,6 +40,7 @@ class Call(NamedTuple):
     how: Any = None
     site: Any = None
     plan: Any = None
+    kind: Any = None  # the class of the function: `Fused.of` says it
 
 
 @dataclass
@@ -77,7 +78,7 @@ class Fused(Function):
             if again is not None and call.alone:
                 lend(inputs[0])
         offered: list[MadeAgain] = []
-        out: torch.Tensor = cls.apply(cls, *inputs, again, call, offered, room)
+        out: torch.Tensor = cls.apply(*inputs, again, call._replace(kind=cls), offered, room)
         return offer(out, offered[0]) if offered and out.requires_grad else out
 
     @classmethod
@@ -89,7 +90,7 @@ class Fused(Function):
         return activated_again(call.graph, kept.epilogue.rows, bias, (gamma, beta), call.epilogue, out.dtype)
 
     @staticmethod
-    def forward(ctx: Any, kind: Any, *given: Any) -> torch.Tensor:
+    def forward(ctx: Any, *given: Any) -> torch.Tensor:
         *inputs, again, call, offered, room = given
         plain = [one if one is None or type(one) in PLAIN else None for one in inputs]
         ctx.others = [None if one is there else one for one, there in zip(inputs, plain, strict=True)]
@@ -98,9 +99,9 @@ class Fused(Function):
             ctx.save_for_backward(*plain)
         else:
             ctx.save_for_backward(None, *plain[1:], *again.kept)
-        result, ctx.kept = kind.run(*inputs, call, room)
+        result, ctx.kept = call.kind.run(*inputs, call, room)
         ctx.call = call
-        found = kind.again_of(call, inputs, result, ctx.kept)
+        found = call.kind.again_of(call, inputs, result, ctx.kept)
         if found is not None:
             offered.append(found)
         return result

@@ -73,7 +73,7 @@ class _Linear(Fused):
         del grad, before
         more = (more[0] if bias is not None else None, *more[1:])
         if weight is None:
-            return None, grads, None, *more, None, None, None, None
+            return grads, None, *more, None, None, None, None
         grads = grads.to(feats.dtype)
         of_weight = weight_gradient(call.graph, feats, grads) if ctx.needs_input_grad[1] else None
         shape, dtype = feats.shape, feats.dtype
@@ -82,4 +82,4 @@ class _Linear(Fused):
         if ctx.needs_input_grad[0]:
             over = grads if is_ours and tuple(grads.shape) == tuple(shape) and grads.dtype == dtype else None
             of_feats = sum_of_products(call.graph, [(grads, weight.T)], over)
-        return None, of_feats, of_weight, *more, None, None, None, None
+        return of_feats, of_weight, *more, None, None, None, None
