@@ -198,7 +198,7 @@ class DistGraph(DGLInterface, PyGInterface):
         keep_sparse = sparse_feats and kind.keeps_sparse
         self.buffers = Buffers(offload)
         empty = None if offload is None else self.buffers.empty
-        how = {"sparse": keep_sparse, "norm": self.feat_norm, "empty": empty}
+        how: dict[str, Any] = {"sparse": keep_sparse, "norm": self.feat_norm, "empty": empty}
         feats = input_rows(self.transport, local.feats, self.dtype, **how)
         self.feats = self.model_rows.from_owned(feats) if isinstance(feats, torch.Tensor) else feats
         self.buffers.send_out()

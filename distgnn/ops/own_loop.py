@@ -251,7 +251,7 @@ def clip_gradients(parameters: Iterable[nn.Parameter], most: float) -> tuple[flo
         in one order for any number of threads.
     """
     given = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    grads = [grad if _is_rows(grad) else grad.numpy() for grad in given]
+    grads: list[Any] = [grad if _is_rows(grad) else grad.numpy() for grad in given]
     squares = (one.double().square() if _is_rows(one) else np.square(one, dtype=np.float64) for one in grads)
     norm = math.sqrt(math.fsum(float(one.sum()) for one in squares))
     if not norm > most:

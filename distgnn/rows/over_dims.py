@@ -64,9 +64,8 @@ def over_dims(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         refuse(name, "leave out= out")
     kwargs.pop("_stacklevel", None)
     given = DEFAULT.get(name) if given is None else given
-    every = given is None or given == () or given == []
     dims: Dims = tuple(range(rows.dim()))
-    if not every:
+    if given is not None and given != () and given != []:
         dims = tuple(dim % rows.dim() for dim in ([given] if isinstance(given, int) else given))
     keepdim = kwargs.pop("keepdim", False)
     if place < len(others) and isinstance(others[place], bool) and name not in KEEPS and name not in ("std", "var"):

@@ -96,7 +96,7 @@ class BatchGraph:
     def _take(self, rows: Any) -> Any:
         if isinstance(rows, SparseRows):
             mine = rows.rows_at(self.rows)
-            kept = self._shared.sparse_sums
+            kept: Any = self._shared.sparse_sums
             if kept is not None:
                 mine.sums = lambda weight, scales: kept.of(weight, tuple(map(whole_scale, scales))).rows_at(self.rows)
             return mine
@@ -115,7 +115,7 @@ class BatchGraph:
             into = self.forward_arcs.arcs  # a symmetric part is its own transpose, and so are its rows
         else:
             into = arcs_into(arcs, self.rows, halos, columns)
-        ways = {"exchange": shared.exchanges[backward], "held": shared.held[backward]}
+        ways: dict[str, Any] = {"exchange": shared.exchanges[backward], "held": shared.held[backward]}
         return BatchAggregator(arcs=into, rows=self.rows, halos=halos, **ways)
 
     def backward_arcs(self, weighted: bool) -> BatchAggregator:

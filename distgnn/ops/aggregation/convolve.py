@@ -127,7 +127,8 @@ def convolve(
         True
     """
     plan = choose_plan(graph, feats, *neigh.shape)
-    aggregated = site = None
+    aggregated: torch.Tensor | None = None
+    site = None
     if plan is Plan.CONSTANT:
         kept = feats.sums if isinstance(feats, SparseRows) else None
         if kept is not None and spec.loops is not None:
@@ -219,7 +220,7 @@ class _Convolve(Fused):
             if norm is None:
                 before = SavedEpilogue(activated(call.graph, z, bias, None, call.epilogue, True)[0])
             del z
-        grad, more = grad.contiguous(), [None, None, None]
+        grad, more = grad.contiguous(), cast(list[Any], [None, None, None])
         if before is None:
             more[0] = column_sums(grad) if bias is not None else None
             grads = grad.to(saved.feats.dtype)

@@ -273,9 +273,9 @@ def _through_activation(call: Call, saved: _Saved, before: Any, grad: torch.Tens
     if saved.norm is None and heads.epilogue.relu:  # <dz, z> in the pass that makes dz
         grads = grad if heads.may_overwrite_grad else graph.buffers.empty_like(grad)
         offset = None if saved.bias is None else as_array(saved.bias)
-        arguments = as_array(grad), as_array(before.out), offset, count
-        _, sums, dots = kernels.relu_backward_dots(*arguments, p=heads.epilogue.p, grad_feats=as_array(grads))
-        return grads, dots, None if offset is None else torch.from_numpy(sums), None, None
+        given: Any = as_array(grad), as_array(before.out), offset, count
+        _, sums, found = kernels.relu_backward_dots(*given, p=heads.epilogue.p, grad_feats=as_array(grads))
+        return grads, found, None if offset is None else torch.from_numpy(sums), None, None
     last = heads.epilogue.is_empty and saved.norm is None
     # Without a norm <dz, z + bias> = <dy, y>, to be taken before the gradient is written over.
     dots = None if saved.norm is not None else kernels.head_dots(as_array(grad), as_array(before.out), count)
