@@ -220,7 +220,8 @@ class _Convolve(Fused):
             if norm is None:
                 before = SavedEpilogue(activated(call.graph, z, bias, None, call.epilogue, True)[0])
             del z
-        grad, more = grad.contiguous(), cast(list[Any], [None, None, None])
+        grad = grad.contiguous()
+        more: list[Any] = [None, None, None]
         if before is None:
             more[0] = column_sums(grad) if bias is not None else None
             grads = grad.to(saved.feats.dtype)
