@@ -108,7 +108,7 @@ class RowTensor(torch.Tensor):
 
     def like(self, inner: torch.Tensor) -> "RowTensor":
         """Other numbers of the same rows, in the same dimension."""
-        return self.like(inner)
+        return rows_of(inner, self.row_space, self.row_dim)
 
     def whole(self) -> torch.Tensor:
         """All rows in the order of a single process, on every rank, without gradient. Collective: yes."""
