@@ -61,9 +61,9 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers and editors
     from distgnn.graph.links.negatives import negative_edges as negative_edges
     from distgnn.graph.loader import init as init
     from distgnn.graph.loader import load as load
-    from distgnn.graph.own_loop import DistributedOptimizer as DistributedOptimizer
-    from distgnn.graph.own_loop import broadcast_parameters as broadcast_parameters
-    from distgnn.graph.own_loop import sum_gradients as sum_gradients
+    from distgnn.ops.own_loop import DistributedOptimizer as DistributedOptimizer
+    from distgnn.ops.own_loop import broadcast_parameters as broadcast_parameters
+    from distgnn.ops.own_loop import sum_gradients as sum_gradients
     from distgnn.partition import partition_graph as partition_graph
     from distgnn.system.calls.launch import launch as launch
     from distgnn.system.other_libraries import import_dgl as import_dgl
@@ -87,10 +87,10 @@ _PLACES = {
     "Callback": "distgnn.train",
     "TrainConfig": "distgnn.config",
     "training_subgraph": "distgnn.graph.induced",
-    "DistributedOptimizer": "distgnn.graph.own_loop",
+    "DistributedOptimizer": "distgnn.ops.own_loop",
     "negative_edges": "distgnn.graph.links.negatives",
-    "broadcast_parameters": "distgnn.graph.own_loop",
-    "sum_gradients": "distgnn.graph.own_loop",
+    "broadcast_parameters": "distgnn.ops.own_loop",
+    "sum_gradients": "distgnn.ops.own_loop",
     "watchdog": "distgnn.comm.ending.loop_watch",
     "ModelConfig": "distgnn.config",
     "CutConfig": "distgnn.config",

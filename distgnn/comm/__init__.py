@@ -6,8 +6,7 @@ from distgnn.comm.counters import Counters
 from distgnn.comm.delayed import DelayedExchange, EpochExchange
 from distgnn.comm.ending.abort import abort_on_uncaught
 from distgnn.comm.exchange import Exchange
-from distgnn.comm.gather import gather_arrays
-from distgnn.comm.sums import extreme_over_ranks, start_sum_over_ranks, sum_over_ranks, wait_for_all
+from distgnn.comm.sums import extreme_over_ranks, gather_arrays, start_sum_over_ranks, sum_over_ranks, wait_for_all
 from distgnn.comm.transport import Transport
 from distgnn.comm.wire import Wire
 

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from mpi4py import MPI
@@ -73,23 +73,20 @@ class WideRows:
         for of_rank in self.pieces[number]:
             for piece in of_rank:
                 last = first + piece.stop - piece.start
-                self._hold(piece, packed[first:last])
+                if self.late_row_average:
+                    arrived = np.empty((last - first, self.rows.shape[1]), self.rows.dtype)
+                    self.wire.decode(packed[first:last], arrived)
+                    arrived *= 1 - self.late_row_average
+                    arrived += self.rows[piece] * np.asarray(self.late_row_average, self.rows.dtype)
+                    self.rows[piece] = arrived
+                else:
+                    self.wire.decode(packed[first:last], self.rows[piece])
                 first = last
         return received
 
     def give_up(self, _: int) -> np.ndarray | None:
         """The bin no longer counts: None, as it has no memory alone."""
         return None
-
-    def _hold(self, piece: slice, packed: np.ndarray) -> None:
-        if not self.late_row_average:
-            self.wire.decode(packed, self.rows[piece])
-            return
-        arrived = np.empty((len(packed), self.rows.shape[1]), self.rows.dtype)
-        self.wire.decode(packed, arrived)
-        arrived *= 1 - self.late_row_average
-        arrived += self.rows[piece] * np.asarray(self.late_row_average, self.rows.dtype)
-        self.rows[piece] = arrived
 
     def sources(self, _: Exchange) -> np.ndarray:
         """All of them, [R, D]."""
@@ -266,34 +263,13 @@ class CodedRows:
                 self._are_whole.add(number)
 
 
-@dataclass(frozen=True)
-class Message:
-    """The rows of one bin that travel between this rank and another.
-
-    Args:
-        rank: where it goes to or comes from.
-        pieces: its rows, in the numbering of the channel.
-        place: its bytes in the buffer of the bin.
-    """
+class Message(NamedTuple):
+    """The rows of one bin that travel between this rank and another: whom, the rows as pieces in the numbering of the
+    channel, and their bytes in the buffer of the bin."""
 
     rank: int
     pieces: list[slice]
     place: slice
-
-    def rows(self) -> np.ndarray:
-        """The numbers of its rows in the channel, int32 [n]."""
-        return np.concatenate([np.arange(piece.start, piece.stop, dtype=np.int32) for piece in self.pieces])
-
-
-def messages_of(pieces: list[list[slice]], row_bytes: int) -> Iterator[Message]:
-    """The messages of a bin, one behind the other in its buffer; `pieces` by rank, ranks without rows left out."""
-    first = 0
-    for rank, of_rank in enumerate(pieces):
-        num_rows = sum(piece.stop - piece.start for piece in of_rank)
-        if num_rows:
-            last = first + num_rows * row_bytes
-            yield Message(rank, of_rank, slice(first, last))
-            first = last
 
 
 def num_bytes_of(messages: list[Message]) -> int:
@@ -319,37 +295,14 @@ class Channel:
     free: dict[int, np.ndarray] = field(default_factory=dict)
 
     def messages(self, pieces: list[list[slice]]) -> list[Message]:
-        """The messages of a bin of this channel."""
-        return list(messages_of(pieces, self.wire.row_bytes(self.held.like)))
-
-    def buffer_to_send(self, messages: list[Message]) -> np.ndarray:
-        """A buffer for the messages of a bin; `sending` must have been waited for."""
-        num_bytes = num_bytes_of(messages)
-        if len(self.sent) < num_bytes:
-            self.sent = page_aligned_zeros((num_bytes,), np.uint8)
-        return self.sent
-
-    def buffer_to_receive(self, number: int, messages: list[Message], still_counts: bool) -> np.ndarray:
-        """The buffer of a bin, from now on in `received`; still_counts: what is held counts until that arrives."""
-        free = self.free.pop(number, None)
-        if free is None and not still_counts:
-            free = self.held.give_up(number)
-        self.received[number] = page_aligned_zeros((num_bytes_of(messages),), np.uint8) if free is None else free
-        return self.received[number]
-
-    def take(self, number: int) -> None:
-        """What was received of a bin is held from now on; its requests are complete."""
-        free = self.held.take(number, self.received.pop(number))
-        del self.requests[number]
-        if free is not None:
-            self.free[number] = free
-
-    def pack(
-        self, message: Message, buffer: np.ndarray, rows: np.ndarray, chosen: np.ndarray, key: tuple[Any, ...]
-    ) -> None:
-        """Write a message of `rows` (row i of the channel is rows[chosen[i]]) into its bytes of the send buffer."""
-        out = self.wire.rows(buffer, self.held.like)
-        self.wire.encode(self.verb, rows, chosen[message.rows()], self.wire.ids(self.verb), out, key)
+        """The messages of a bin, one behind the other in its buffer; `pieces` by rank, ranks without rows left out."""
+        found, first, row_bytes = [], 0, self.wire.row_bytes(self.held.like)
+        for rank, of_rank in enumerate(pieces):
+            last = first + row_bytes * sum(piece.stop - piece.start for piece in of_rank)
+            if last > first:
+                found.append(Message(rank, of_rank, slice(first, last)))
+            first = last
+        return found
 
     def num_bytes(self) -> int:
         """Memory of everything that the channel holds."""

@@ -22,28 +22,6 @@ from mpi4py import MPI
 from distgnn import kernels
 from distgnn.comm.page_memory import page_aligned_zeros
 from distgnn.comm.transport import Transport
-from distgnn.partition import ExchangePlan
-
-
-def plan_of_column(plan: ExchangePlan, num_columns: int, column: int) -> ExchangePlan:
-    """A plan of P parts as one of P t ranks, of which only those with the same columns exchange rows."""
-
-    def spread(indptr: np.ndarray) -> np.ndarray:
-        counts = np.zeros(plan.num_parts * num_columns, np.int64)
-        counts[column::num_columns] = np.diff(indptr)
-        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-
-    return ExchangePlan(
-        plan.num_parts * num_columns,
-        plan.part_id * num_columns + column,
-        plan.num_owned,
-        spread(plan.broadcast_indptr),
-        plan.broadcast_rows,
-        spread(plan.source_indptr),
-        spread(plan.reduce_indptr),
-        plan.reduce_rows,
-        spread(plan.target_indptr),
-    )
 
 
 def row_bounds(num_rows: int, num_columns: int) -> np.ndarray:
@@ -60,11 +38,6 @@ class ColumnGroup:
 
     Notes: one call of each kind may be in flight.
     """
-
-    transport: Transport
-    num_columns: int
-    first: int
-    me: int
 
     def __init__(self, transport: Transport, num_columns: int, num_rows: int):
         self.transport, self.num_columns = transport, num_columns

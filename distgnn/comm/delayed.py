@@ -26,7 +26,8 @@ from distgnn.comm.exchange import Exchange
 from distgnn.comm.page_memory import page_aligned_zeros
 from distgnn.comm.transport import Transport
 from distgnn.comm.wire import Wire
-from distgnn.partition.core.plan import ExchangePlan
+
+ANOTHER = "load the state of the same partition and settings, or refill"
 
 
 class DelayedExchange:
@@ -43,16 +44,6 @@ class DelayedExchange:
         late_row_average: weight of the held row when one arrives (0: it is replaced).
         held: False counts remote rows only in the epoch in which they arrive (the paper's rule).
     """
-
-    exact: Exchange
-    bins: list[Bin]
-    delay: int
-    warmup: int
-    wire: Wire
-    late_row_average: float
-    held: bool
-    plan: ExchangePlan
-    transport: Transport
 
     def __init__(
         self,
@@ -114,7 +105,10 @@ class DelayedExchange:
             return
         self.transport.wait(channel.requests[number], channel.tag)
         with self.transport.counters.timing("pack_seconds"):
-            channel.take(number)
+            free = channel.held.take(number, channel.received.pop(number))
+        del channel.requests[number]
+        if free is not None:
+            channel.free[number] = free
 
     def release(self, epoch: int) -> None:
         """Give back the memory of exact messages, and in a new epoch of target halos, of which one bin is used."""
@@ -174,8 +168,24 @@ class DelayedExchange:
                 verb, number, rest = name.split(".", 2)
                 by_channel.setdefault((verb, int(number)), {})[rest] = array
         for (verb, site), arrays in by_channel.items() if self.delay > 0 else ():
-            channel = self.channel(verb, site, self._like(arrays, f"{verb} {site}"))
-            self._check_fits(channel, site, arrays)
+            width, like = arrays.get("width"), arrays.get("held")  # [*, D] of the width and dtype of the channel's rows
+            if like is None:
+                if not self.holds_codes or width is None or width.shape != (1,) or width.dtype != np.int64:
+                    raise ValueError(f"{verb} {site} lacks held rows: {ANOTHER}")
+                like = np.empty((0, int(width[0])), np.float32)
+            channel = self.channel(verb, site, like)
+            for name, array in arrays.items():
+                shapes = channel.held.shapes(name)
+                number = name.removeprefix("pending.")
+                if number != name and number in map(str, range(len(self.bins))):
+                    messages = channel.messages(channel.held.pieces[int(number)])
+                    shapes = [((num_bytes_of(messages),), np.dtype(np.uint8))]
+                if (array.shape, array.dtype) not in shapes:
+                    what = " or ".join(f"{dtype} {shape}" for shape, dtype in shapes) or "nothing of that name"
+                    raise ValueError(
+                        f"{name} of {verb} {site} is {array.dtype} {array.shape}; this rank's part and settings need "
+                        f"{what}: {ANOTHER}"
+                    )
             channel.load_state(arrays)
         self._first_late_epoch = int(state["first_late_epoch"][0])
 
@@ -187,29 +197,6 @@ class DelayedExchange:
         self.drain()
         self._channels = {}
         self._first_late_epoch = epoch + self.warmup
-
-    def _like(self, arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
-        """[*, D] with the width and dtype of a channel's rows."""
-        width = arrays.get("width")
-        if "held" in arrays:
-            return arrays["held"]
-        if not self.holds_codes or width is None or width.shape != (1,) or width.dtype != np.int64:
-            raise ValueError(f"{name} lacks held rows: load the state of the same partition and settings, or refill")
-        return np.empty((0, int(width[0])), np.float32)
-
-    def _check_fits(self, channel: Channel, site: int, arrays: dict[str, np.ndarray]) -> None:
-        for name, array in arrays.items():
-            shapes = channel.held.shapes(name)
-            number = name.removeprefix("pending.")
-            if number != name and number in map(str, range(len(self.bins))):
-                messages = channel.messages(channel.held.pieces[int(number)])
-                shapes = [((num_bytes_of(messages),), np.dtype(np.uint8))]
-            if (array.shape, array.dtype) not in shapes:
-                what = " or ".join(f"{dtype} {shape}" for shape, dtype in shapes) or "nothing of that name"
-                raise ValueError(
-                    f"{name} of {channel.verb} {site} is {array.dtype} {array.shape}; this rank's part and settings "
-                    f"need {what}: load the state of the same partition and settings, or refill"
-                )
 
 
 @dataclass(frozen=True)
@@ -286,7 +273,7 @@ class EpochExchange:
         """Add the partial sums that count to owned rows `out` [O, D], in the order of ranks."""
         late, held = self.late, self._held("reduce")
         if self.synchronous:
-            partials = late.exact.finish_partials()
+            partials = late.exact.arrived()
             held.hold(partials)
             late.exact.add_partials(out, partials)
         elif late.held:
@@ -325,14 +312,22 @@ class EpochExchange:
         if late.delay > 0:
             late.take(channel, number)
         leaving, arriving = channel.messages(sending), channel.messages(receiving)
-        received = channel.buffer_to_receive(number, arriving, still_counts=late.delay > 0)
-        channel.requests[number] = []
-        for message in arriving:
-            channel.requests[number] += transport.receive(received[message.place], message.rank, channel.tag)
+        free = channel.free.pop(number, None)
+        if free is None and late.delay == 0:  # what is held counts no more
+            free = channel.held.give_up(number)
+        received = page_aligned_zeros((num_bytes_of(arriving),), np.uint8) if free is None else free
+        channel.received[number], channel.requests[number] = received, []
+        for rank, _, place in arriving:
+            channel.requests[number] += transport.receive(received[place], rank, channel.tag)
         transport.wait(channel.sending, channel.tag)
-        sent, channel.sending = channel.buffer_to_send(leaving), []
-        for message in leaving:
-            buffer = sent[message.place]
+        channel.sending = []
+        if len(channel.sent) < num_bytes_of(leaving):
+            channel.sent = page_aligned_zeros((num_bytes_of(leaving),), np.uint8)
+        for rank, pieces, place in leaving:
+            buffer = channel.sent[place]
             with transport.counters.timing("pack_seconds"):
-                channel.pack(message, buffer, rows, chosen, (self.seed, self.epoch, self.site))
-            channel.sending += transport.send(buffer, message.rank, channel.tag)
+                packed = chosen[np.concatenate([np.arange(one.start, one.stop, dtype=np.int32) for one in pieces])]
+                wire, key = channel.wire, (self.seed, self.epoch, self.site)
+                out = wire.rows(buffer, channel.held.like)
+                wire.encode(channel.verb, rows, packed, wire.ids(channel.verb), out, key)
+            channel.sending += transport.send(buffer, rank, channel.tag)

@@ -47,8 +47,6 @@ class Exchange:
         the first.
     """
 
-    tag: int
-
     def __init__(self, plan: ExchangePlan, transport: Transport, order: Sequence[int] | None = None):
         self.plan = plan
         self.order: range | Sequence[int] = range(plan.num_parts) if order is None else order
@@ -68,34 +66,29 @@ class Exchange:
         """
         plan, width = self.plan, rows.shape[1]
         tag = self.tag = self.transport.begin("broadcast", width)
-        sources = self._buffer("sources", plan.source_indptr[-1], rows) if into is None else into
+        sources = self.source_rows(rows) if into is None else into
         most = max(1, PIECE_BYTES // max(1, width * rows.itemsize)) if in_pieces or self.transport.in_pieces else None
         self._receiving = self._post_receives(sources, plan.source_indptr, tag, most)
         self._wait_until_sent("broadcast")
         self._arriving = sources
-        if most is not None:
-            self._send_in_pieces(rows, most)
+        if most is None:
+            packed = self._buffer("packed", plan.broadcast_indptr[-1], rows)
+            with self.transport.counters.timing("pack_seconds"):
+                kernels.pack_rows(rows, plan.broadcast_rows, out=packed)
+            self._post_sends("broadcast", packed, plan.broadcast_indptr)
             return
-        packed = self._buffer("packed", plan.broadcast_indptr[-1], rows)
-        with self.transport.counters.timing("pack_seconds"):
-            kernels.pack_rows(rows, plan.broadcast_rows, out=packed)
-        self._post_sends("broadcast", packed, plan.broadcast_indptr)
-
-    def _send_in_pieces(self, rows: np.ndarray, most: int) -> None:
-        """Pack and send `rows` [O, D], at most `most` at a time, from the two halves of a buffer."""
-        indptr, chosen = self.plan.broadcast_indptr, self.plan.broadcast_rows
-        pieces = [
-            (rank, some) for rank, first in _by_rank(np.arange(len(chosen)), indptr) for some in _pieces(first, most)
-        ]
         packed = self._buffer("packed", 2 * most, rows)
         halves: list[list[MPI.Request]] = [[], []]
-        for number, (rank, some) in enumerate(pieces):
+        by_rank = _by_rank(plan.broadcast_rows, plan.broadcast_indptr)
+        for number, (rank, chosen) in enumerate(
+            (rank, some) for rank, rows_of in by_rank for some in _pieces(rows_of, most)
+        ):
             half = number % 2
-            self.transport.wait(halves[half], self.tag)
-            out = packed[half * most :][: len(some)]
+            self.transport.wait(halves[half], tag)
+            out = packed[half * most :][: len(chosen)]
             with self.transport.counters.timing("pack_seconds"):
-                kernels.pack_rows(rows, chosen[some], out=out)
-            halves[half] = self.transport.send(out, rank, self.tag)
+                kernels.pack_rows(rows, chosen, out=out)
+            halves[half] = self.transport.send(out, rank, tag)
         self.transport.messages.sending["broadcast"] += halves[0] + halves[1]
 
     def finish_broadcast(self) -> np.ndarray:
@@ -103,7 +96,13 @@ class Exchange:
 
         Collective: yes.
         """
-        return self._arrived()
+        return self.arrived()
+
+    def arrived(self) -> np.ndarray:
+        """Wait for what the last start asked for and return it: [S, D], or partial sums [R, D] of other ranks."""
+        self.transport.wait(self._receiving, self.tag)
+        arrived, self._arriving, self._receiving = self._arriving, np.empty((0, 0)), []
+        return arrived
 
     def source_rows(self, like: np.ndarray) -> np.ndarray:
         """The buffer [S, D] that source halos arrive in, with the width and dtype of `like` [*, D]: to be written by a
@@ -145,11 +144,7 @@ class Exchange:
 
         Collective: yes.
         """
-        self.add_partials(out, self.finish_partials())
-
-    def finish_partials(self) -> np.ndarray:
-        """Wait for the partial sums of other ranks and return them, [R, D]; valid until the graph's next reduce."""
-        return self._arrived()
+        self.add_partials(out, self.arrived())
 
     def add_partials(self, out: np.ndarray, partials: np.ndarray) -> None:
         """Add `partials` (in the order of the plan's reduce rows) to `out` [O, D], one rank after the other."""
@@ -173,7 +168,7 @@ class Exchange:
         self.drain()
         received = np.empty((int(self.plan.reduce_indptr[-1]), targets.shape[1]), targets.dtype)
         self.start_reduce(targets, into=received)
-        self._arrived()
+        self.arrived()
         self.drain()
         for rank, partial in _by_rank(received, self.plan.reduce_indptr):
             yield self.reduced_rows(rank), partial
@@ -208,12 +203,6 @@ class Exchange:
     def buffer_bytes(self) -> int:
         """Memory beside that of the transport's messages."""
         return 0
-
-    def _arrived(self) -> np.ndarray:
-        """What the last start asked for, complete."""
-        self.transport.wait(self._receiving, self.tag)
-        arrived, self._arriving, self._receiving = self._arriving, np.empty((0, 0)), []
-        return arrived
 
     def _wait_until_sent(self, verb: str) -> None:
         sending = self.transport.messages.sending

@@ -9,6 +9,7 @@ need is known to one rank only: it asks the owners, once for pairs that stay and
 import numpy as np
 from mpi4py import MPI
 
+from distgnn.comm.plans import indptr_of
 from distgnn.comm.transport import Transport
 from distgnn.errors import InputError
 from distgnn.partition import ExchangePlan
@@ -60,7 +61,7 @@ def request_plan(transport: Transport, owners: VertexOwners, ids: np.ndarray, nu
     counts = np.bincount(owners.rank_of(ids), minlength=transport.num_ranks).astype(np.int64)
     asked = np.empty_like(counts)
     transport.comm.Alltoall(counts, asked)
-    there, here = _indptr(asked), _indptr(counts)
+    there, here = indptr_of(asked), indptr_of(counts)
     tag = transport.begin("request", 1)
     wanted, rows = np.ascontiguousarray(ids, dtype=np.int64), np.empty(int(there[-1]), dtype=np.int64)
     requests = []
@@ -81,7 +82,3 @@ def request_plan(transport: Transport, owners: VertexOwners, ids: np.ndarray, nu
         reduce_rows=local,
         target_indptr=here,
     )
-
-
-def _indptr(counts: np.ndarray) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -1,9 +1,18 @@
-"""Sums and extremes of arrays over ranks, waited for or in the background."""
+"""Arrays over ranks: sums and extremes, waited for or in the background, and arrays brought to one rank or to all.
+
+They are brought in pieces that any MPI library can count: a pickled collective counts all ranks' bytes in one 32-bit
+integer, and with Open MPI 4.1, and others before MPI 4, it ends at 2 GiB in all.
+"""
+
+from collections.abc import Iterator
 
 import numpy as np
 from mpi4py import MPI
 
 from distgnn.comm.ending.leaving import waiting
+
+LARGEST_PIECE = 2**29  # bytes
+TAG = 7
 
 
 def sum_over_ranks(comm: MPI.Comm, values: np.ndarray) -> np.ndarray:
@@ -38,3 +47,50 @@ def wait_for_all(requests: list[MPI.Request]) -> None:
 def are_complete(requests: list[MPI.Request]) -> bool:
     """Are all requests complete? Asked in the way of their kind; the library moves messages meanwhile."""
     return not requests or requests[0].Testall(requests)
+
+
+def gather_arrays(comm: MPI.Comm, values: np.ndarray, root: int | None = 0) -> list[np.ndarray] | None:
+    """Every rank's array, in the order of ranks, on `root` (None: on every rank); None elsewhere.
+
+    Collective: yes.
+
+    Args: values: [n, ...] with any n; dtype and the other lengths are the same on every rank.
+    """
+    values = np.ascontiguousarray(values)
+    lengths = comm.allgather(len(values))
+    if comm.size == 1:
+        return [values]
+    maker = 0 if root is None else root
+    if comm.rank != maker:
+        send_array(comm, values, maker)
+    found = [np.empty((length, *values.shape[1:]), values.dtype) for length in lengths if root in (None, comm.rank)]
+    if comm.rank == maker:
+        for rank, array in enumerate(found):
+            if rank == maker:
+                array[...] = values
+            else:
+                receive_array(comm, array, rank)
+    if root is None:
+        for array in found:
+            for piece in _pieces(array):
+                comm.Bcast([piece, MPI.BYTE], root=maker)
+    return found or None
+
+
+def send_array(comm: MPI.Comm, values: np.ndarray, rank: int) -> None:
+    """Send a contiguous array to a rank that calls `receive_array`; it may be overwritten afterwards."""
+    with waiting("sending rows"):
+        for piece in _pieces(values):
+            comm.Send([piece, MPI.BYTE], rank, TAG)
+
+
+def receive_array(comm: MPI.Comm, out: np.ndarray, rank: int) -> None:
+    """Receive into a contiguous array what a rank sends by `send_array`: of the same length and dtype."""
+    with waiting("receiving rows"):
+        for piece in _pieces(out):
+            comm.Recv([piece, MPI.BYTE], rank, TAG)
+
+
+def _pieces(values: np.ndarray) -> Iterator[np.ndarray]:
+    flat = values.reshape(-1).view(np.uint8)
+    return (flat[first : first + LARGEST_PIECE] for first in range(0, len(flat), LARGEST_PIECE))

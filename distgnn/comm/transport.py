@@ -3,7 +3,6 @@
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -38,17 +37,8 @@ class Transport:
         suppressed: nothing is sent or received, and what would have been received keeps its bytes (`distgnn bench`).
         in_pieces: rows of broadcasts are packed and sent piece by piece; the same on all ranks (`--offload`).
         num_sums: sums of gradients over ranks, in a loop of the user's own.
-        has_global_loss: a loss was made a number of the whole graph, or a rank's share of one (`graph.own_loop`).
+        has_global_loss: a loss was made a number of the whole graph, or a rank's share of one (`ops/own_loop.py`).
     """
-
-    comm: MPI.Comm
-    crew: Any
-    rank: int
-    num_ranks: int
-    counters: Counters
-    messages: MessageMemory
-    num_calls: int
-    sent_to: np.ndarray
 
     def __init__(self, comm: MPI.Comm, debug: bool = False):
         self._sending: list[MPI.Request] = []
@@ -80,19 +70,16 @@ class Transport:
         if self.crew is not None:
             self.crew.calls.begin(f"an exchange of rows ({operation})")  # ranks that share a part differ in width
         if self.debug:
-            self._agree_on_call(number, operation, width)
+            calls = self.comm.allgather((number, operation, width))
+            odd = [f"rank {rank}: {call}" for rank, call in enumerate(calls) if call != calls[0]]
+            if odd:
+                raise RunError(
+                    f"ranks differ in their exchanges: rank 0 is at (call, operation, width) {calls[0]}, "
+                    f"{'; '.join(odd)}: every rank must run the same layers in the same order"
+                )
         tag = number % (self._num_tags // KINDS) * KINDS + zlib.crc32(f"{operation} {width}".encode()) % KINDS
         self._names[tag] = f"{len(self._names)} {operation} {width}"
         return tag
-
-    def _agree_on_call(self, number: int, operation: str, width: int) -> None:
-        calls = self.comm.allgather((number, operation, width))
-        odd = [f"rank {rank}: {call}" for rank, call in enumerate(calls) if call != calls[0]]
-        if odd:
-            raise RunError(
-                f"ranks differ in their exchanges: rank 0 is at (call, operation, width) {calls[0]}, {'; '.join(odd)}: "
-                "every rank must run the same layers in the same order"
-            )
 
     def send(self, rows: np.ndarray, rank: int, tag: int) -> list[MPI.Request]:
         """Start sending contiguous `rows`, which MPI reads until the requests are complete."""
@@ -144,14 +131,10 @@ class Transport:
         """Has every message of this rank been read?"""
         return MPI.Is_finalized() or are_complete(self._sending)
 
-    def finish_sending(self) -> None:
+    def __del__(self) -> None:
         """Wait until every message of this rank was read: receivers read the rows of a sender until then."""
         if self._sending and not MPI.Is_finalized():
             wait_for_all(self._sending)
-
-    def __del__(self) -> None:
-        """The rows must not be freed before."""
-        self.finish_sending()
 
 
 def living() -> list["Transport"]:

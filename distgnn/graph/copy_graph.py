@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from distgnn.comm.copies import plan_to_all_copies
+from distgnn.comm.plans import plan_to_all_copies
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.model_rows import ModelRows
 from distgnn.graph.training_exchanges import TrainingExchanges

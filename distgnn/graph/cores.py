@@ -58,14 +58,13 @@ def describe_binding(comm: MPI.Comm) -> list[str]:
     hosts: dict[str, list[int]] = {}
     for rank, (host, *_) in enumerate(ranks):
         hosts.setdefault(host, []).append(rank)
-    lines = [f"{_binding([ranks[rank] for rank in here])} on {_host(host, here)}" for host, here in hosts.items()]
+    lines = []
+    for host, here in hosts.items():
+        numbers = f"rank{'s' if len(here) > 1 else ''} {ranges(here)}"
+        lines.append(f"{_binding([ranks[rank] for rank in here])} on {host} ({numbers})")
     if len(set(line.split(" on ")[0] for line in lines)) == 1 and len(lines) > 1:
         lines = [f"{lines[0].split(' on ')[0]} on each of {len(hosts)} machines"]
     return lines + [text for host, here in hosts.items() if (text := _sharing(host, here, ranks))]
-
-
-def _host(host: str, here: list[int]) -> str:
-    return f"{host} (rank{'s' if len(here) > 1 else ''} {ranges(here)})"
 
 
 def _binding(here: list[tuple[Any, ...]]) -> str:

@@ -24,15 +24,13 @@ from distgnn.comm.nodes import choose_nodes
 from distgnn.comm.row_requests import VertexOwners
 from distgnn.config import Algorithm, check_choice
 from distgnn.config.schedule import ExchangeConfig, Schedule
-from distgnn.graph.degrees import Degrees
 from distgnn.graph.features.feat_norm import FeatNorm
 from distgnn.graph.features.statistics import fitted
 from distgnn.graph.frame import Frame, Frames
 from distgnn.graph.global_values import gather_rows, global_mean
 from distgnn.graph.links.edge_pairs import EdgePairs, edge_pairs
 from distgnn.graph.memory import MemoryLedger, MemoryReport, blocks_of
-from distgnn.graph.model_rows import ModelRows, OwnedRows
-from distgnn.graph.own_loop import refuse_unsummed_steps
+from distgnn.graph.model_rows import Degrees, ModelRows, OwnedRows
 from distgnn.graph.part_arrays import arc_columns, as_tensor, input_rows, vertex_columns
 from distgnn.graph.random_keys import RandomKeys
 from distgnn.graph.training_exchanges import TrainingExchanges, wire_of
@@ -46,6 +44,7 @@ from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.ops.buffers import Buffers
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.edges.local_arcs import LocalArcs
+from distgnn.ops.own_loop import refuse_unsummed_steps
 from distgnn.ops.protocol import FactorRecorder
 from distgnn.ops.remote_rows import RowLookup
 from distgnn.partition import ExchangePlan, LocalGraph
@@ -198,12 +197,22 @@ class DistGraph(DGLInterface, PyGInterface):
         keep_sparse = sparse_feats and kind.keeps_sparse
         self.buffers = Buffers(offload)
         empty = None if offload is None else self.buffers.empty
-        feats = input_rows(
-            self.transport, local.feats, self.dtype, sparse=keep_sparse, norm=self.feat_norm, empty=empty
-        )
+        how: dict[str, Any] = {"sparse": keep_sparse, "norm": self.feat_norm, "empty": empty}
+        feats = input_rows(self.transport, local.feats, self.dtype, **how)
         self.feats = self.model_rows.from_owned(feats) if isinstance(feats, torch.Tensor) else feats
         self.buffers.send_out()
-        self._attach_data()
+        columns = vertex_columns(local, self.model_rows.fill, self.weight_dtype if self.multilabel else torch.int64)
+        self.labels: Any = columns.get("label")
+        masks: Any = [columns.get(name) for name in ("train_mask", "val_mask", "test_mask")]
+        self.train_mask, self.valid_mask, self.test_mask = masks
+        self.node_types = as_tensor(local.node_types, torch.int64)
+        self.node_values = as_tensor(local.node_values, self.weight_dtype)
+        self.graph_ids = as_tensor(local.graph_ids, torch.int64)
+        if isinstance(self.feats, torch.Tensor):
+            self.ndata["feat"] = self.feats
+        self.ndata.update(columns)
+        self.edata.update(arc_columns(self.part, self.weight_dtype))
+        self.edge_weight = self.edata.get("weight")
         self.constants = ConstantRows(self.comm, cache_first)
         self.factor_recorder: FactorRecorder | None = None
         outside = None if self.buffers.disk is None else self.buffers.holds
@@ -230,21 +239,6 @@ class DistGraph(DGLInterface, PyGInterface):
     def with_part(self, local: LocalGraph) -> "DistGraph":
         """A graph of the same kind and settings over another part. Collective: yes."""
         return type(self)(local, self.comm, **self._settings)
-
-    def _attach_data(self) -> None:
-        label_dtype = self.weight_dtype if self.multilabel else torch.int64
-        columns = vertex_columns(self.local, self.model_rows.fill, label_dtype)
-        self.labels: Any = columns.get("label")
-        masks: Any = [columns.get(name) for name in ("train_mask", "val_mask", "test_mask")]
-        self.train_mask, self.valid_mask, self.test_mask = masks
-        self.node_types = as_tensor(self.local.node_types, torch.int64)
-        self.node_values = as_tensor(self.local.node_values, self.weight_dtype)
-        self.graph_ids = as_tensor(self.local.graph_ids, torch.int64)
-        if isinstance(self.feats, torch.Tensor):
-            self.ndata["feat"] = self.feats
-        self.ndata.update(columns)
-        self.edata.update(arc_columns(self.part, self.weight_dtype))
-        self.edge_weight = self.edata.get("weight")
 
     def rows_from_owned(self, rows: torch.Tensor) -> torch.Tensor:
         """The model's rows from owned ones: the same; with update on copies halo copies get theirs. Collective."""

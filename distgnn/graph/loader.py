@@ -23,7 +23,7 @@ from distgnn.config.cut import check_names
 from distgnn.config.option import check_choice
 from distgnn.config.schedule import Schedule, check_columns
 from distgnn.errors import RunError
-from distgnn.graph.columns import ColumnGraph, row_share
+from distgnn.graph.column_graph import ColumnGraph, row_share
 from distgnn.graph.copy_graph import CopyGraph
 from distgnn.graph.cores import choose_threads, describe_binding
 from distgnn.graph.dist_graph import DistGraph

@@ -1,4 +1,4 @@
-"""Which rows a model sees, and the aggregation over them: `ModelRows`, and `OwnedRows`, one row per owned vertex.
+"""Which rows a model sees, the aggregation over them, and their degrees. `OwnedRows`: one row per owned vertex.
 
 Legend: O owned rows, V the model's rows, S / T source and target halos.
 """
@@ -9,11 +9,13 @@ from typing import Protocol
 import numpy as np
 import torch
 
+from distgnn.comm import Transport
 from distgnn.graph.training_exchanges import TrainingExchanges
 from distgnn.kernels import Tuning
 from distgnn.ops.aggregation.aggregate_copies import CopyAggregator
 from distgnn.ops.aggregation.aggregator import Aggregator, Arcs
 from distgnn.ops.aggregation.row_scale import RowScale
+from distgnn.ops.sums import min_over_ranks
 from distgnn.partition import ExchangePlan, LocalGraph
 
 
@@ -113,3 +115,34 @@ class OwnedRows:
         local = self._local
         of_all = factors(local.in_degrees if kind == "in" else local.out_degrees)
         return RowScale(of_all[: local.num_owned], of_all[local.source_halo_rows], of_all[local.target_halo_rows])
+
+
+class Degrees:
+    """Degrees of one rank's vertices, counted over all ranks' arcs; factors of them are kept.
+
+    Args: model_rows: knows where an aggregation meets a vertex; dtype: of the rows that factors scale.
+    """
+
+    def __init__(self, local: LocalGraph, model_rows: ModelRows, dtype: torch.dtype):
+        self._local, self._model_rows = local, model_rows
+        self._dtype = np.float64 if dtype == torch.float64 else np.float32
+        self._scales: dict[tuple[str, float, int], RowScale] = {}
+        self._zero_in_degree: bool | None = None
+
+    def scale(self, kind: str, power: float, offset: int) -> RowScale:
+        """Factors max(degree + offset, 1) ** power of every local vertex; `kind` is "in" or "out"."""
+
+        def factors(degrees: np.ndarray) -> np.ndarray:
+            return (np.maximum(degrees.astype(np.float64) + offset, 1) ** power).astype(self._dtype)
+
+        key = (kind, power, offset)
+        if key not in self._scales:
+            self._scales[key] = self._model_rows.scale(kind, factors)
+        return self._scales[key]
+
+    def any_zero_in_degree(self, transport: Transport) -> bool:
+        """Is there a vertex without in-arcs anywhere? Collective: the first time."""
+        if self._zero_in_degree is None:
+            here = (self._local.in_degrees[: self._local.num_owned] == 0).any()
+            self._zero_in_degree = min_over_ranks(transport.comm, int(not here)) == 0
+        return self._zero_in_degree

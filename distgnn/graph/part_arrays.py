@@ -9,7 +9,7 @@ import torch
 
 from distgnn.comm import Transport
 from distgnn.graph.features.feat_norm import FeatNorm
-from distgnn.graph.features.sparse import normalized
+from distgnn.graph.features.statistics import normalized
 from distgnn.ops.dense.sparse_rows import SparseRows, worth_sparse
 from distgnn.partition import LocalGraph
 
@@ -19,26 +19,6 @@ BLOCK_ROWS = 1 << 14
 def as_tensor(array: Any, dtype: torch.dtype) -> torch.Tensor | None:
     """A copy of an array in memory; None for None."""
     return None if array is None else torch.from_numpy(np.array(array)).to(dtype)
-
-
-def dense_rows(
-    feats: Any,
-    dtype: torch.dtype,
-    norm: FeatNorm | None = None,
-    empty: Callable[[int, int, torch.dtype], torch.Tensor] | None = None,
-) -> torch.Tensor | None:
-    """Features [O, D], mapped or scipy CSR, as one dense tensor, which `empty` makes; None for None. A second copy is
-    never there.
-    """
-    if feats is None:
-        return None
-    rows = torch.empty(feats.shape, dtype=dtype) if empty is None else empty(feats.shape[0], feats.shape[1], dtype)
-    for first in range(0, len(rows), BLOCK_ROWS):
-        block = feats[first : first + BLOCK_ROWS]
-        dense = block.toarray() if hasattr(block, "toarray") else block
-        raw = torch.from_numpy(np.array(dense))
-        rows[first : first + BLOCK_ROWS] = (raw if norm is None else norm(raw)).to(dtype)
-    return rows
 
 
 def input_rows(
@@ -58,7 +38,13 @@ def input_rows(
     """
     if sparse and hasattr(feats, "toarray") and worth_sparse(transport.comm, feats):
         return SparseRows(feats, dtype) if norm is None else normalized(norm, feats, dtype)
-    rows = dense_rows(feats, dtype, norm, empty)
+    if feats is None:
+        return None
+    rows = torch.empty(feats.shape, dtype=dtype) if empty is None else empty(feats.shape[0], feats.shape[1], dtype)
+    for first in range(0, len(rows), BLOCK_ROWS):  # a second copy is never there
+        block = feats[first : first + BLOCK_ROWS]
+        raw = torch.from_numpy(np.array(block.toarray() if hasattr(block, "toarray") else block))
+        rows[first : first + BLOCK_ROWS] = (raw if norm is None else norm(raw)).to(dtype)
     leave_on_disk(feats)
     return rows
 

@@ -35,13 +35,6 @@ class TrainingExchanges:
         delayed: forward and backward, of training steps; None where those are exact or there are none (0c).
     """
 
-    algorithm: Algorithm
-    schedule: Schedule
-    transport: Transport
-    keys: RandomKeys
-    overlaps: bool
-    wire: Callable[[str, int], Wire]
-
     def __init__(
         self,
         algorithm: Algorithm,
@@ -71,7 +64,8 @@ class TrainingExchanges:
             wide = bins
             if self._node_plans:
                 wide = make_bins(self._node_plans[0].with_near, algorithm.delay or 1, transport.comm, like=plan)
-            self.delayed = self._delayed(0, bins, wide), self._delayed(1, _transposed(bins), _transposed(wide))
+            turned = [[one.transposed() for one in some] for some in (bins, wide)]
+            self.delayed = self._delayed(0, bins, wide), self._delayed(1, *turned)
 
     def _delayed(self, direction: int, bins: list[Bin], wide: list[Bin]) -> DelayedExchange:
         """`wide`: the bins of the messages by nodes."""
@@ -170,10 +164,6 @@ class TrainingExchanges:
         for exchange in self.delayed:
             if exchange is not None:
                 exchange.refill(epoch)
-
-
-def _transposed(bins: list[Bin]) -> list[Bin]:
-    return [one.transposed() for one in bins]
 
 
 def wire_of(

@@ -16,9 +16,8 @@ from distgnn.nn.models.build import build_model, model_for
 from distgnn.nn.models.deep_stacks import APPNP, GCN2
 from distgnn.nn.models.edge_stacks import GINE, EdgeGAT
 from distgnn.nn.models.label_reuse import LabelReuse
-from distgnn.nn.models.relational_stack import RGCN
+from distgnn.nn.models.relational_stack import RGCN, TypedInput
 from distgnn.nn.models.stacks import GAT, GCN, GIN, GATv2, GraphSAGE
-from distgnn.nn.models.typed_input import TypedInput
 from distgnn.nn.node_embedding import NodeEmbedding
 from distgnn.nn.norms import BatchNorm1d, GraphNorm, PairNorm
 from distgnn.nn.pair_predictor import PairDecoder, PairPredictor

@@ -67,8 +67,10 @@ def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] 
                 if hasattr(module, "allow_single_element"):  # PyG's BatchNorm: a rank with one row is not one row
                     setattr(module, "allow_single_element", False)  # noqa: B010 - a module's attributes have types
                 setattr(module, name, _over_all_ranks(name, child))
-            elif isinstance(child, nn.Embedding) and replaces(child, graph) and _is_alone(child, model):
-                setattr(module, name, replacement(child, graph))
+            elif isinstance(child, nn.Embedding) and replaces(child, graph):
+                weights = (weight for one in model.modules() for weight in one._parameters.values())
+                if sum(weight is child.weight for weight in weights) == 1:  # in no other module
+                    setattr(module, name, replacement(child, graph))
             if isinstance(child, nn.Dropout):
                 over = "arcs" if name in on_arcs else "vertices"
                 setattr(module, name, Dropout(child.p, over=over).train(child.training))
@@ -77,12 +79,6 @@ def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] 
         if isinstance(module, GraphModule):
             module.graph = getattr(graph, "plain", graph)
     return model
-
-
-def _is_alone(table: nn.Module, model: nn.Module) -> bool:
-    """Is its weight in no other module?"""
-    owners = [one for one in model.modules() for weight in one._parameters.values() if weight is table.weight]
-    return len(owners) == 1
 
 
 def _is_of(module: Any, library: str) -> bool:

@@ -36,14 +36,12 @@ class KeyedDropout(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is functional.dropout:
             return self._dropout(*args, **kwargs)
-        if func in RELU and len(args) == 1 and not kwargs.get("inplace") and self._is_hidden(args[0]):
-            return ops.relu(self.graph, args[0])
+        if func in RELU and len(args) == 1 and not kwargs.get("inplace") and torch.is_grad_enabled():
+            rows = args[0]  # of vertices [O, D], on the way to a loss?
+            is_rows = type(rows) is torch.Tensor and rows.dim() == 2 and len(rows) == self.graph.num_nodes()
+            if is_rows and rows.dtype in FLOATS and rows.requires_grad:
+                return ops.relu(self.graph, rows)
         return func(*args, **kwargs)
-
-    def _is_hidden(self, rows: Any) -> bool:
-        """Are these rows of vertices [O, D] on the way to a loss?"""
-        is_rows = type(rows) is torch.Tensor and rows.dim() == 2 and len(rows) == self.graph.num_nodes()
-        return is_rows and rows.dtype in FLOATS and rows.requires_grad and torch.is_grad_enabled()
 
     def _dropout(self, rows: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
         if not training or p == 0:

@@ -73,9 +73,9 @@ class NodeEmbedding(nn.Module):
 
     def forward(self, ids: Any = None) -> torch.Tensor:
         """Rows by global id, in the order of `ids`; without ids, or for all of them in order, the rows of vertices."""
-        if ids is None or _are_all(ids, self.num_embeddings):
-            return self.weight
-        return self.weight[ids]
+        if isinstance(ids, torch.Tensor) and not isinstance(ids, RowTensor) and ids.shape == (self.num_embeddings,):
+            ids = None if bool((ids == torch.arange(self.num_embeddings)).all()) else ids
+        return self.weight if ids is None else self.weight[ids]
 
     def extra_repr(self) -> str:
         return f"{self.num_embeddings}, {self.embedding_dim}"
@@ -84,12 +84,6 @@ class NodeEmbedding(nn.Module):
         """Standard normal numbers anew."""
         with torch.no_grad():
             self.weight.normal_()
-
-
-def _are_all(ids: Any, count: int) -> bool:
-    if isinstance(ids, RowTensor) or not isinstance(ids, torch.Tensor) or ids.dim() != 1 or len(ids) != count:
-        return False
-    return bool((ids == torch.arange(count)).all())
 
 
 def _parameter(space: Any, size: tuple[int, int], dtype: torch.dtype, whole: torch.Tensor | None) -> nn.Parameter:
@@ -101,15 +95,10 @@ def _parameter(space: Any, size: tuple[int, int], dtype: torch.dtype, whole: tor
     else:
         rows = rows_of(torch.empty((space.num_local, size[1]), dtype=dtype), space)
         local = normal(rows, draw_key(), dtype)
-    rows = rows_of(local, space)
-    rows.requires_grad_()
-    return as_parameter(rows)
-
-
-def as_parameter(rows: Any) -> Any:
-    """Rows that `nn.Module` registers as a parameter."""
-    rows._is_param = True
-    return rows
+    made: Any = rows_of(local, space)
+    made.requires_grad_()
+    made._is_param = True  # `nn.Module` registers it
+    return made
 
 
 def replaces(module: nn.Module, graph: Any) -> bool:

@@ -79,29 +79,24 @@ class ColumnNorm(GraphModule):
     ) -> torch.Tensor:
         """The norm of rows [O, D], ReLU and dropout; alone, room: as in `ops.column_norm`. Collective: yes."""
         self.check(rows)
-        if isinstance(rows, RowTensor):
-            return self._of_all_ranks(rows, self.graph_of(graph))
-        fixed, parameters = self.fixed(), self.parameters_of_form()
+        fixed, form, parameters = self.fixed(), self.form(), self.parameters_of_form()
         graph = self.graph_of(graph)
+        if isinstance(rows, RowTensor):  # of all ranks, which may be a part of the vertices
+            mean = graph_mean(graph, rows) if fixed is None else fixed[0]
+            centred = rows - form.centre(mean, parameters)
+            square = graph_mean(graph, centred.square()) if fixed is None else fixed[1]
+            scale, offset = form.scale(square, parameters)
+            if fixed is None:
+                self.seen(mean.detach(), square.detach(), len(rows))
+            return centred * scale + offset
         if fixed is None:
             _check_rows(graph, rows)
         out, mean, square = column_norm(
-            graph, rows, self.form(), parameters, fixed=fixed, epilogue=epilogue, alone=alone, room=room
+            graph, rows, form, parameters, fixed=fixed, epilogue=epilogue, alone=alone, room=room
         )
         if fixed is None:
             self.seen(mean, square, graph.num_global_nodes)
         return out
-
-    def _of_all_ranks(self, rows: RowTensor, graph: DataGraph) -> torch.Tensor:
-        """The same of rows of all ranks, which may be a part of the vertices."""
-        fixed, form, parameters = self.fixed(), self.form(), self.parameters_of_form()
-        mean = graph_mean(graph, rows) if fixed is None else fixed[0]
-        centred = rows - form.centre(mean, parameters)
-        square = graph_mean(graph, centred.square()) if fixed is None else fixed[1]
-        scale, offset = form.scale(square, parameters)
-        if fixed is None:
-            self.seen(mean.detach(), square.detach(), len(rows))
-        return centred * scale + offset
 
 
 class BatchNorm1d(ColumnNorm, nn.modules.batchnorm._NormBase):

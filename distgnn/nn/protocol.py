@@ -1,7 +1,7 @@
-"""What layers need beside operators: the data of a graph, and convolutions that can be fused with what follows them."""
+"""What layers need beside operators: the data of a graph, and what a convolution is to run with itself."""
 
 from collections.abc import MutableMapping
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol
 
 import torch
 
@@ -74,8 +74,9 @@ class DataGraph(ops.GraphView, Protocol):
 
 
 class Fusion(NamedTuple):
-    """What a stack lets a convolution do in the same function: `norm` is (gamma, beta) of a layer norm, or None.
+    """What a stack lets a convolution do in the same function, by `conv(..., fusion=Fusion(...))`: hooks see it.
 
+    `norm` is (gamma, beta) of a layer norm, or None.
     `remat`: keep no row of what is made of constant rows.
     """
 
@@ -86,19 +87,3 @@ class Fusion(NamedTuple):
 
 
 NOT_FUSED = Fusion(ops.Epilogue())
-
-
-@runtime_checkable
-class FusesEpilogue(Protocol):
-    """A convolution that can run norm, ReLU and dropout with itself.
-
-    Its `forward` takes `fusion=Fusion(...)` and then does as `fused`: stacks call the module, so that hooks see it.
-    """
-
-    def fused(
-        self, graph: ops.GraphView, feat: torch.Tensor, edge_weight: torch.Tensor | None, fusion: Fusion
-    ) -> torch.Tensor:
-        """The convolution and what follows it as one differentiable function. Collective: yes."""
-
-    def __call__(self, *arguments: Any, **options: Any) -> torch.Tensor:
-        """The module."""

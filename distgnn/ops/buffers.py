@@ -151,19 +151,18 @@ class Buffers:
         self._make_room(num_bytes)
         self._count += 1
         gaps = [(gap, number) for number, block in enumerate(self._blocks) for gap in block.gaps()]
-        fitting = [(gap, n) for gap, n in gaps if num_bytes <= gap[0] and self._may_break(n, gap[0], num_bytes)]
+        fitting = []
+        for (size, first, place), number in gaps:
+            block = self._blocks[number]
+            if num_bytes <= size and (size < block.num_bytes or num_bytes * SHARE >= size):
+                # Of gaps of one size, the one with most pages in memory comes first.
+                fitting.append((size, -block.left_bytes(first, size), first, place, number))
         if fitting:
-            _, (_, first, place), number = min((self._order(gap, n), gap, n) for gap, n in fitting)
-            piece = self._blocks[number].take(num_bytes, first, place, self._count, self.asker)
-        else:
-            self._drop_free_blocks_below(num_bytes)
-            self._blocks.append(_Block(num_bytes, self.disk))
-            piece = self._blocks[-1].take(num_bytes, 0, 0, self._count, self.asker)
-        return piece
-
-    def _order(self, gap: tuple[int, int, int], number: int) -> tuple[int, int]:
-        """Of gaps of one size, the one with most pages in memory comes first."""
-        return gap[0], -self._blocks[number].left_bytes(gap[1], gap[0])
+            _, _, first, place, number = min(fitting)
+            return self._blocks[number].take(num_bytes, first, place, self._count, self.asker)
+        self._drop_free_blocks_below(num_bytes)
+        self._blocks.append(_Block(num_bytes, self.disk))
+        return self._blocks[-1].take(num_bytes, 0, 0, self._count, self.asker)
 
     # --- pieces that wait ------------------------------------------------------------------------------------
 
@@ -228,9 +227,6 @@ class Buffers:
         return any(
             0 <= address - block.memory.__array_interface__["data"][0] < block.num_bytes for block in self._blocks
         )
-
-    def _may_break(self, number: int, gap: int, num_bytes: int) -> bool:
-        return gap < self._blocks[number].num_bytes or num_bytes * SHARE >= gap
 
     def _forget_free_pieces(self) -> None:
         for block in self._blocks:

@@ -12,8 +12,6 @@ class Entries:
     Attributes: indptr: of these rows alone, int64 [rows + 1].
     """
 
-    indptr: np.ndarray
-
     def __init__(self, indptr: np.ndarray, rows: np.ndarray):
         self._places: np.ndarray | None = None
         if not len(rows):

@@ -19,17 +19,6 @@ TWICE = (
     "compute this penalty with plain torch in one process"
 )
 
-WRITTEN = (
-    "a result of this layer was written to in place before its backward pass, which needs it, and rows of a delayed "
-    "exchange cannot be made again: write out of place (relu, x + y), or train with cd-0"
-)
-AGAIN = (
-    "this backward pass runs for the second time, and the rows of a delayed exchange cannot be made again: add the "
-    "losses up and call backward once, or train with cd-0"
-)
-
-PLAIN = (torch.Tensor, torch.nn.Parameter)
-
 
 class Function(torch.autograd.Function):
     """As torch's. Attributes of a subclass: `is_twice`: its backward pass is differentiable itself."""
@@ -89,54 +78,6 @@ def _once(backward: Callable) -> Callable:
         return tuple(one if one is None else _Refused.apply(one, link) for one in found)
 
     return run
-
-
-class Remade(Function):
-    """A function whose backward pass needs more than its inputs, gives that up on its way, and can make it again.
-
-    A subclass has `run(*inputs, call) -> (result, kept)`: `call` is what is no tensor, with the exchange's `site`; kept
-    has `is_intact`, false where the result was written to. Its backward pass asks `inputs_and_kept`.
-
-    Notes: inputs are saved by torch, which refuses those that were written to, and a second backward pass without
-        retain_graph.
-    """
-
-    @staticmethod
-    def run(*arguments: Any) -> tuple[torch.Tensor, Any]:
-        raise NotImplementedError
-
-    @classmethod
-    def inputs_and_kept(cls, ctx: Any) -> tuple[list[Any], Any]:
-        """The inputs and what `run` kept, or makes again. Collective: where it makes it again."""
-        tensors, count = ctx.saved_tensors, len(ctx.others)
-        ctx.call.graph.buffers.read_ahead()
-        inputs = [tensor if other is None else other for tensor, other in zip(tensors[:count], ctx.others, strict=True)]
-        if ctx.again is not None:
-            inputs[0] = ctx.again.of(tensors[count:])
-        kept, ctx.kept = ctx.kept, None
-        if kept is not None and kept.is_intact:
-            return inputs, kept
-        if ctx.call.site is not None:
-            raise on_all_ranks(RunError(AGAIN if kept is None else WRITTEN))
-        first = inputs[0] if ctx.again is None else inputs[0].whole()
-        return inputs, cls.run(first, *inputs[1:], ctx.call)[1]
-
-    @classmethod
-    def forward_of(cls, ctx: Any, inputs: tuple[Any, ...], again: Any, call: Any, *more: Any) -> torch.Tensor:
-        """The forward pass; `more`: for the first `run` alone.
-
-        Args: again: the first input as `MadeAgain`, which is saved in its place, or None.
-        """
-        plain = [one if one is None or type(one) in PLAIN else None for one in inputs]
-        ctx.others = [None if one is there else one for one, there in zip(inputs, plain, strict=True)]
-        ctx.again = None if again is None else again.of(())
-        if again is None:
-            ctx.save_for_backward(*plain)
-        else:
-            ctx.save_for_backward(None, *plain[1:], *again.kept)
-        result, ctx.kept = cls.run(*inputs, call, *more)
-        ctx.call = call
-        return result
 
 
 class _Refused(torch.autograd.Function):

@@ -46,7 +46,8 @@ class _SavedRows:
         key = plain.data_ptr(), version_of(plain), plain.shape, plain.dtype
         known = self._copies.get(key)
         copy = None if known is None else known()
-        if copy is None or not _same_bits(copy, plain):  # another tensor may lie there by now
+        as_bits = (one.view(-1).view(torch.uint8) for one in (copy, plain) if one is not None)
+        if copy is None or not torch.equal(*as_bits):  # another tensor may lie there by now
             copy = self._buffers.empty(1, plain.numel(), plain.dtype).view(plain.shape).copy_(plain)
             self._copies[key] = weakref.ref(copy)
         return copy, version_of(copy)
@@ -58,7 +59,3 @@ class _SavedRows:
             raise RuntimeError(WRITTEN.format(list(tensor.shape)))
         self._buffers.read_ahead()
         return tensor
-
-
-def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return torch.equal(one.view(-1).view(torch.uint8), other.view(-1).view(torch.uint8))

@@ -19,9 +19,6 @@ class Aligned:
     Raises: InputError for rows of two spaces, or rows in two dimensions.
     """
 
-    space: Space
-    back: int
-
     def __init__(self, name: str, arguments: Iterable[Any]):
         self.name = name
         first: Any = None
@@ -82,3 +79,10 @@ def in_space(rows: RowTensor, space: Space) -> RowTensor:
     front = rows.inner.movedim(rows.row_dim, 0)
     found = rows.row_space.rows_at(front, space.places)
     return rows_of(found.movedim(0, rows.row_dim), space, rows.row_dim)
+
+
+def local_in(value: Any, space: Space, dim: int, name: str) -> torch.Tensor:
+    """This rank's part of rows, or of an ordinary tensor that counts all rows in dimension `dim`."""
+    if isinstance(value, RowTensor):
+        return in_space(value, space).inner
+    return part_of(local_of(value), space, dim, name)

@@ -60,12 +60,8 @@ def normal(rows: RowTensor, key: int, dtype: torch.dtype) -> torch.Tensor:
     return (radius * torch.cos(2 * math.pi * uniform(rows, key, wide, 1))).to(dtype)
 
 
-def _float_of(rows: RowTensor) -> torch.dtype:
-    return rows.dtype if rows.dtype.is_floating_point else torch.get_default_dtype()
-
-
 def _made(rows: RowTensor, values: torch.Tensor, kwargs: dict[str, Any]) -> RowTensor:
-    made: Any = rows_of(values.to(kwargs.get("dtype") or rows.dtype), rows.row_space, rows.row_dim)
+    made: Any = rows.like(values.to(kwargs.get("dtype") or rows.dtype))
     return made.requires_grad_() if kwargs.get("requires_grad") else made
 
 
@@ -102,7 +98,7 @@ def normal_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTe
     given = dict(zip(("mean", "std"), args, strict=False)) | kwargs
     mean, std = given.get("mean", 0.0), given.get("std", 1.0)
     rows = mean if isinstance(mean, RowTensor) else std
-    noise = rows_of(normal(rows, draw_key(kwargs.get("generator")), rows.dtype), rows.row_space, rows.row_dim)
+    noise = rows.like(normal(rows, draw_key(kwargs.get("generator")), rows.dtype))
     return mean + std * noise
 
 
@@ -136,13 +132,9 @@ def _fills(name: str) -> Callable[..., RowTensor]:
                 return fill(None, (kwargs.pop("tensor"),), kwargs)
         rows = args[0]
         given = dict(zip(names, args[1:], strict=False)) | kwargs
-        values = make(
-            rows,
-            draw_key(given.pop("generator", None)),
-            _float_of(rows),
-            *[given[one] for one in names if one in given],
-        )
-        rows.inner.copy_(values)
+        dtype, key = rows.dtype, draw_key(given.pop("generator", None))
+        dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
+        rows.inner.copy_(make(rows, key, dtype, *[given[one] for one in names if one in given]))
         return again(rows)
 
     return fill
@@ -200,7 +192,7 @@ def dropout(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTens
     if given.get("inplace") or func.__name__ == "dropout_":
         rows.inner.copy_(out)
         return again(rows)
-    return rows_of(out, rows.row_space, rows.row_dim)
+    return rows.like(out)
 
 
 @handles("dropout1d", "dropout2d", "feature_dropout")
@@ -223,7 +215,7 @@ def rrelu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Ten
     rows, low, high = given["input"], given.get("lower", 1 / 8), given.get("upper", 1 / 3)
     if not given.get("training", False):
         return torch.nn.functional.leaky_relu(rows, (low + high) / 2)
-    slopes = rows_of(uniform(rows, draw_key(), rows.dtype) * (high - low) + low, rows.row_space, rows.row_dim)
+    slopes = rows.like(uniform(rows, draw_key(), rows.dtype) * (high - low) + low)
     return torch.where(rows >= 0, rows, rows * slopes)
 
 
@@ -231,7 +223,7 @@ def rrelu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Ten
 def gumbel_softmax(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
     given = dict(zip(("logits", "tau", "hard", "eps", "dim"), args, strict=False)) | kwargs
     rows, dim = given["logits"], given.get("dim", -1)
-    noise = rows_of(-_exponential(rows, draw_key(), rows.dtype).log(), rows.row_space, rows.row_dim)
+    noise = rows.like(-_exponential(rows, draw_key(), rows.dtype).log())
     soft = ((rows + noise) / given.get("tau", 1)).softmax(dim)
     if not given.get("hard"):
         return soft

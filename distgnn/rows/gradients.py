@@ -14,9 +14,9 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError, RunError, on_all_ranks
-from distgnn.graph.own_loop import by_dtype, mark_summed, watch_whole
+from distgnn.ops.own_loop import mark_summed, sums_of_gradients, watch_whole
 from distgnn.rows.row_by_row import again
-from distgnn.rows.row_tensor import OWN_FUNCTION, WHOLE, RowTensor, handles, local_of, refuse, rows_of
+from distgnn.rows.row_tensor import OWN_FUNCTION, WHOLE, RowTensor, handles, local_of, refuse
 
 own_rows = WeakTensorKeyDictionary()  # leaves whose rows are this rank's: their gradient is whole already
 SPARSE = (
@@ -90,24 +90,14 @@ def _backward(loss: torch.Tensor, gradient: Any = None, *args: Any, **kwargs: An
     if any(one is not None and one.is_sparse for one in before):
         raise InputError(SPARSE)
     plain.backward(start if comm.rank == 0 else torch.zeros_like(start), *args, **kwargs)
-    _sum(leaves, comm)
+    if any(leaf.grad is not None and leaf.grad.is_sparse for leaf in leaves):
+        raise on_all_ranks(InputError(SPARSE))
+    for leaf, total in sums_of_gradients(leaves, comm):
+        leaf.grad = total
     for leaf, old in zip(leaves, before, strict=True):
         if old is not None:
             leaf.grad = old if leaf.grad is None else old.add_(leaf.grad)
     watch_whole(leaves, comm.size)  # type: ignore[arg-type]
-
-
-def _sum(leaves: list[torch.Tensor], comm: Any) -> None:
-    """Gradients of all ranks added up, in one message for each dtype. Collective: yes."""
-    if any(leaf.grad is not None and leaf.grad.is_sparse for leaf in leaves):
-        raise on_all_ranks(InputError(SPARSE))
-    for same in by_dtype(leaves):  # type: ignore[arg-type]
-        shares = [torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in same]
-        wide = torch.float32 if shares[0].dtype == torch.bfloat16 else shares[0].dtype
-        flat = torch.cat([share.reshape(-1).to(wide) for share in shares])
-        total = torch.from_numpy(sum_over_ranks(comm, np.ascontiguousarray(flat.numpy())))
-        for leaf, piece in zip(same, total.split([leaf.numel() for leaf in same]), strict=True):
-            leaf.grad = piece.view(leaf.shape).to(leaf.dtype)
 
 
 def _grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -133,7 +123,7 @@ def _grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwa
     out: list[Any] = []
     for one, grad in zip(inputs, found, strict=True):
         if isinstance(one, RowTensor):
-            out.append(None if grad is None else rows_of(grad, one.row_space, one.row_dim))
+            out.append(None if grad is None else one.like(grad))
         elif grad is None or transport is None:
             out.append(grad)
         else:
@@ -160,7 +150,7 @@ def grad_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return _grad(*args, **kwargs)
     rows = args[0]
     found = rows.inner.grad
-    return None if found is None else rows_of(found, rows.row_space, rows.row_dim)
+    return None if found is None else rows.like(found)
 
 
 @handles("set grad")
@@ -208,14 +198,14 @@ def on_inner(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTen
 @handles("data", "detach")
 def data(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
     rows = args[0]
-    return rows_of(rows.inner.detach(), rows.row_space, rows.row_dim)
+    return rows.like(rows.inner.detach())
 
 
 @handles("register_hook", "register_post_accumulate_grad_hook")
 def register_hook(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The hook gets rows, and may return rows."""
     rows, hook = args[0], args[1]
-    return rows.inner.register_hook(lambda grad: local_of(hook(rows_of(grad, rows.row_space, rows.row_dim))))
+    return rows.inner.register_hook(lambda grad: local_of(hook(rows.like(grad))))
 
 
 @handles("set data")

@@ -10,7 +10,7 @@ import torch
 
 from distgnn.comm import extreme_over_ranks
 from distgnn.ops.sums import all_sum
-from distgnn.rows.align import in_space, part_of
+from distgnn.rows.align import local_in
 from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, whole_of
 
 REDUCES = {"sum": "sum", "mean": "mean", "amax": "max", "amin": "min"}
@@ -31,17 +31,14 @@ def _local(out: Any, dim: int, index: Any, src: Any, name: str) -> tuple[torch.T
     found = []
     for one in (index, src):
         at = one.row_dim if isinstance(one, RowTensor) else (dim if one.dim() > dim else 0)
-        one = in_space(one, space).inner if isinstance(one, RowTensor) else part_of(local_of(one), space, at, name)
-        found.append(one.narrow(at, 0, space.num_counted))
+        found.append(local_in(one, space, at, name).narrow(at, 0, space.num_counted))
     return found[0], found[1], space
 
 
 def _spread(index: torch.Tensor, like: torch.Tensor, dim: int) -> torch.Tensor:
-    return (
-        index
-        if index.dim() == like.dim()
-        else index.view([-1 if at == dim else 1 for at in range(like.dim())]).expand_as(like)
-    )
+    if index.dim() == like.dim():
+        return index
+    return index.view([-1 if at == dim else 1 for at in range(like.dim())]).expand_as(like)
 
 
 def _summed(out: torch.Tensor, dim: int, index: torch.Tensor, src: torch.Tensor, space: Any) -> torch.Tensor:

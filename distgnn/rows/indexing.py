@@ -16,8 +16,8 @@ import torch
 
 from distgnn.errors import InputError
 from distgnn.ops.sums import all_sum
-from distgnn.rows.align import in_space, part_of
-from distgnn.rows.row_by_row import again
+from distgnn.rows.align import in_space, local_in, part_of
+from distgnn.rows.row_by_row import FROM_ROWS, again
 from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, rows_of, whole_of
 from distgnn.rows.shapes import flattened
 from distgnn.rows.space import MaskedRows, Share, Space, digest_of, share_of
@@ -147,8 +147,7 @@ def masked_by(space: Space, mask: torch.Tensor) -> MaskedRows:
     for known, then, chosen in kept:
         if version is not None and known() is mask and then == version:
             return chosen
-    local = in_space(mask, space).inner if isinstance(mask, RowTensor) else part_of(mask, space, 0, "mask")
-    made = MaskedRows(space, local.bool())
+    made = MaskedRows(space, local_in(mask, space, 0, "mask").bool())
     if version is not None:
         kept[:] = [*kept[1 - KEPT_MASKS :], (weakref.ref(mask), version, made)]
     return made
@@ -179,7 +178,7 @@ def by_ids(rows: RowTensor, ids: torch.Tensor) -> RowTensor:
 def _by_rows_of_ids(rows: RowTensor, ids: RowTensor) -> RowTensor:
     wanted = _checked(ids.inner.reshape(-1).numpy(), rows.row_space.num_global)
     found = rows.row_space.rows_at(rows.inner, wanted)
-    return rows_of(found.view(*ids.inner.shape, *rows.shape[1:]), ids.row_space, ids.row_dim)
+    return ids.like(found.view(*ids.inner.shape, *rows.shape[1:]))
 
 
 def _checked(ids: np.ndarray, count: int) -> np.ndarray:
@@ -208,11 +207,7 @@ def _numbers_of_rows(rows: RowTensor, at: Any, index: tuple[Any, ...], place: in
         refuse("__getitem__", "give ids of rows and one column each: x[ids, columns]")
     columns = index[1]
     chosen = _by(rows, at)
-    local = (
-        in_space(columns, chosen.row_space).inner
-        if isinstance(columns, RowTensor)
-        else (part_of(local_of(columns), chosen.row_space, 0, "__getitem__"))
-    )
+    local = local_in(columns, chosen.row_space, 0, "__getitem__")
     return rows_of(chosen.inner.gather(1, local[:, None])[:, 0], chosen.row_space)
 
 
@@ -229,12 +224,10 @@ def _ordinary_by_rows(table: torch.Tensor, index: Any) -> Any:
     space, dim = rows[0].row_space, rows[0].row_dim
     if len(parts) > 1 and any(one.dim() > 1 for one in rows):
         refuse("__getitem__", "index an ordinary tensor by rows of one dimension each")
-    local = tuple(in_space(one, space).inner if isinstance(one, RowTensor) else local_of(one) for one in parts)
+    of_rows = [isinstance(one, RowTensor) or (isinstance(one, torch.Tensor) and one.dim() == 1) for one in parts]
     local = tuple(
-        part_of(one, space, 0, "__getitem__")
-        if isinstance(one, torch.Tensor) and one.dim() == 1 and not isinstance(had, RowTensor)
-        else one
-        for one, had in zip(local, parts, strict=True)
+        local_in(one, space, 0, "__getitem__") if here else local_of(one)
+        for one, here in zip(parts, of_rows, strict=True)
     )
     leading = sum(isinstance(one, slice) for one in parts[: [isinstance(p, RowTensor) for p in parts].index(True)])
     return rows_of(table[local], space, leading + dim)
@@ -258,11 +251,8 @@ def gather(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     index: Any = given.get("index", given.get("indices"))
     if not isinstance(rows, RowTensor) or dim is None or dim % rows.dim() == rows.row_dim:
         refuse(func.__name__, "write x[ids] for rows by id; gather takes columns, dim=1")
-    if isinstance(index, RowTensor):
-        local = in_space(index, rows.row_space).inner
-    else:
-        local = part_of(local_of(index), rows.row_space, rows.row_dim, func.__name__)
-    return rows_of(rows.inner.gather(dim, local), rows.row_space, rows.row_dim)
+    local = local_in(index, rows.row_space, rows.row_dim, func.__name__)
+    return rows.like(rows.inner.gather(dim, local))
 
 
 @handles("masked_select")
@@ -293,9 +283,7 @@ def nonzero(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def setitem(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     rows, index, values = args
     if not isinstance(rows, RowTensor):
-        refuse(
-            "__setitem__", "an ordinary tensor cannot take the rows of one rank: make it from rows (torch.zeros_like)"
-        )
+        refuse("__setitem__", FROM_ROWS)
     index = _complete(index, rows)
     at, place = _row_index(rows, index)
     if any(isinstance(one, torch.Tensor) and number != place for number, one in enumerate(index)):
@@ -355,7 +343,7 @@ def _writable(space: Space, at: Any) -> tuple[Any, Any]:
 def _fill(rows: RowTensor, mask: torch.Tensor, values: Any) -> None:
     """x[mask of the shape of x] = a number, or one number for each true entry."""
     if not isinstance(mask, RowTensor):
-        mask = rows_of(part_of(local_of(mask), rows.row_space, rows.row_dim, "mask"), rows.row_space, rows.row_dim)
+        mask = rows.like(part_of(local_of(mask), rows.row_space, rows.row_dim, "mask"))
     local = in_space(mask, rows.row_space).inner.bool()
     if isinstance(values, RowTensor):
         values = in_space(values, masked_by(flattened(mask).row_space, flattened(mask))).inner
@@ -390,10 +378,7 @@ def scatter(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         refuse(name, "write x[ids] = values; scatter takes columns, dim=1")
     local: list[Any] = []
     for one in (index, *rest):
-        if isinstance(one, RowTensor):
-            one = in_space(one, rows.row_space).inner
-        elif isinstance(one, torch.Tensor):
-            one = part_of(local_of(one), rows.row_space, rows.row_dim, name)
-        local.append(one)
+        is_tensor = isinstance(one, torch.Tensor)
+        local.append(local_in(one, rows.row_space, rows.row_dim, name) if is_tensor else one)
     found = func(rows.inner, dim, *local, **{key: local_of(value) for key, value in kwargs.items()})
-    return again(rows) if name.endswith("_") else rows_of(found, rows.row_space, rows.row_dim)
+    return again(rows) if name.endswith("_") else rows.like(found)

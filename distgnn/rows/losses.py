@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from distgnn.rows.align import Aligned, in_space, part_of
+from distgnn.rows.align import Aligned, in_space, local_in, part_of
 from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, rows_of, whole_of
 
 ELEMENTWISE = (
@@ -20,13 +20,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "nll_loss": ("input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction"),
     "binary_cross_entropy": ("input", "target", "weight", "size_average", "reduce", "reduction"),
     "binary_cross_entropy_with_logits": (
-        "input",
-        "target",
-        "weight",
-        "size_average",
-        "reduce",
-        "reduction",
-        "pos_weight",
+        *("input", "target", "weight", "size_average", "reduce", "reduction", "pos_weight"),
     ),
     "kl_div": ("input", "target", "size_average", "reduce", "reduction", "log_target"),
     "huber_loss": ("input", "target", "reduction", "delta", "weight"),
@@ -72,7 +66,11 @@ def _each_of_rows(func: Any, given: dict[str, Any]) -> RowTensor:
 
 def _each(func: Any, given: dict[str, Any]) -> RowTensor:
     """The loss without reduction, number by number."""
-    classes = {name: given[name] for name in PER_CLASS if _is_per_class(name, given)}
+    classes = {}
+    for name in PER_CLASS:
+        value = given.get(name)
+        if isinstance(value, torch.Tensor) and not isinstance(value, RowTensor) and value.dim() < given["input"].dim():
+            classes[name] = value
     others = {name: value for name, value in given.items() if name not in classes}
     together = Aligned(func.__name__, others.values())
     local = {name: together.local(value) for name, value in others.items()}
@@ -80,11 +78,6 @@ def _each(func: Any, given: dict[str, Any]) -> RowTensor:
     found = func(**local, reduction="none")
     first = next(value for value in others.values() if isinstance(value, RowTensor))
     return rows_of(found, together.space, first.row_dim)
-
-
-def _is_per_class(name: str, given: dict[str, Any]) -> bool:
-    value = given.get(name)
-    return isinstance(value, torch.Tensor) and not isinstance(value, RowTensor) and value.dim() < given["input"].dim()
 
 
 @handles(*ELEMENTWISE, *OF_ROWS)
@@ -113,11 +106,7 @@ def cross_entropy(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     if target.is_floating_point():
         return each.mean()
     weight, ignored = given.get("weight"), given.get("ignore_index", -100)
-    classes = (
-        in_space(target, each.row_space).inner
-        if isinstance(target, RowTensor)
-        else (part_of(local_of(target), each.row_space, 0, func.__name__))
-    )
+    classes = local_in(target, each.row_space, 0, func.__name__)
     counts = (classes != ignored).double()
     if weight is not None:
         counts = counts * local_of(weight).detach()[classes.clamp(min=0)]

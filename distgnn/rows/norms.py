@@ -11,10 +11,15 @@ from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, rows_o
 def _normalised(rows: RowTensor, mean: Any, variance: Any, given: dict[str, Any]) -> RowTensor:
     shape = [1, -1] + [1] * (rows.dim() - 2)
     out = (rows.inner - mean.view(shape)) * torch.rsqrt(variance.view(shape) + given.get("eps", 1e-5))
+    return _scaled(rows, out, given)
+
+
+def _scaled(rows: RowTensor, out: torch.Tensor, given: dict[str, Any]) -> RowTensor:
+    shape = [1, -1] + [1] * (rows.dim() - 2)
     weight, bias = local_of(given.get("weight")), local_of(given.get("bias"))
     out = out if weight is None else out * weight.view(shape)
     out = out if bias is None else out + bias.view(shape)
-    return rows_of(out.to(rows.dtype), rows.row_space, rows.row_dim)
+    return rows.like(out.to(rows.dtype))
 
 
 @torch.no_grad()
@@ -64,9 +69,4 @@ def instance_norm(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     count, share = number_of(rows, dims), given.get("momentum", 0.1)
     _track(given.get("running_mean"), middle.mean((0, *dims)), share)
     _track(given.get("running_var"), (spread * count / max(count - 1, 1)).mean((0, *dims)), share)
-    out = (rows.inner - middle) * torch.rsqrt(spread + given.get("eps", 1e-5))
-    shape = [1, -1] + [1] * (rows.dim() - 2)
-    weight, bias = local_of(given.get("weight")), local_of(given.get("bias"))
-    out = out if weight is None else out * weight.view(shape)
-    out = out if bias is None else out + bias.view(shape)
-    return rows_of(out, rows.row_space, rows.row_dim)
+    return _scaled(rows, (rows.inner - middle) * torch.rsqrt(spread + given.get("eps", 1e-5)), given)

@@ -8,6 +8,7 @@ Gradients: what is made of all rows is the same on every rank, and each rank's b
 gradient. `all_sum` adds the shares, so the gradient of a rank's rows is whole.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,18 +33,9 @@ from distgnn.rows.row_tensor import HANDLERS, RowTensor, handles, local_of, refu
 KEEPS = """
 softmax log_softmax softmin cumsum cumprod cummax cummin logcumsumexp sort argsort topk flip roll normalize diff
 """.split()  # the dimension stays, or another length takes its place
-GIVEN_AT = {
-    "norm": 2,
-    "topk": 2,
-    "kthvalue": 2,
-    "quantile": 2,
-    "nanquantile": 2,
-    "normalize": 2,
-    "roll": 2,
-    "renorm": 2,
-}
-GIVEN_AT |= {"vector_norm": 2, "linalg_vector_norm": 2, "cosine_similarity": 2, "diff": 2}
-ONE_DIM = ("argmax", "argmin", "glu", "cosine_similarity")
+GIVEN_AT = dict.fromkeys(  # the place of the dimension, 1 for others
+    ("norm", "topk", "kthvalue", "quantile", "nanquantile", "normalize", "roll", "renorm"), 2
+) | dict.fromkeys(("vector_norm", "linalg_vector_norm", "cosine_similarity", "diff"), 2)
 OVER_DIMS = """
 sum mean std var std_mean var_mean norm vector_norm linalg_vector_norm max min amax amin aminmax argmax argmin all any
 logsumexp prod count_nonzero nansum nanmean median nanmedian mode quantile nanquantile kthvalue glu
@@ -72,7 +64,9 @@ def over_dims(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         refuse(name, "leave out= out")
     kwargs.pop("_stacklevel", None)
     given = DEFAULT.get(name) if given is None else given
-    dims = _dims(given, rows.dim(), name)
+    dims: Dims = tuple(range(rows.dim()))
+    if given is not None and given != () and given != []:
+        dims = tuple(dim % rows.dim() for dim in ([given] if isinstance(given, int) else given))
     keepdim = kwargs.pop("keepdim", False)
     if place < len(others) and isinstance(others[place], bool) and name not in KEEPS and name not in ("std", "var"):
         keepdim = others.pop(place)
@@ -96,12 +90,6 @@ def _is_dim(value: Any) -> bool:
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return True
     return isinstance(value, list | tuple) and all(isinstance(one, int) for one in value)
-
-
-def _dims(given: Any, num_dims: int, name: str) -> Dims:
-    if given is None or given == () or given == []:
-        return tuple(range(num_dims))
-    return tuple(dim % num_dims for dim in ([given] if isinstance(given, int) else given))
 
 
 def _rows_like(found: Any, rows: RowTensor, dim: int) -> Any:
@@ -140,37 +128,22 @@ def _count_nonzero(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> to
     return summed(rows, (counted(rows) != 0).long(), dims, False)
 
 
-def _correction(unbiased: Any, correction: Any) -> float:
-    return (0 if unbiased is False else 1) if correction is None else correction
+def _spread(finish: Callable[[torch.Tensor, torch.Tensor], Any]) -> Callable[..., Any]:
+    """A function of variance and mean, whose `unbiased` and `correction` are torch's."""
+
+    def function(
+        rows: RowTensor, dims: Dims, keepdim: bool, given: Any, unbiased: Any = None, *, correction: Any = None
+    ) -> Any:
+        correction = (0 if unbiased is False else 1) if correction is None else correction
+        found = finish(*moments(rows, dims, keepdim, correction))
+        return tuple(map(whole_of, found)) if isinstance(found, tuple) else whole_of(found)
+
+    return function
 
 
-@over_all("var")
-def _var(
-    rows: RowTensor, dims: Dims, keepdim: bool, given: Any, unbiased: Any = None, *, correction: Any = None
-) -> torch.Tensor:
-    return whole_of(moments(rows, dims, keepdim, _correction(unbiased, correction))[0])
-
-
-@over_all("std")
-def _std(
-    rows: RowTensor, dims: Dims, keepdim: bool, given: Any, unbiased: Any = None, *, correction: Any = None
-) -> torch.Tensor:
-    return whole_of(moments(rows, dims, keepdim, _correction(unbiased, correction))[0].sqrt())
-
-
-@over_all("var_mean")
-def _var_mean(
-    rows: RowTensor, dims: Dims, keepdim: bool, given: Any, unbiased: Any = None, *, correction: Any = None
-) -> tuple[Any, ...]:
-    return tuple(map(whole_of, moments(rows, dims, keepdim, _correction(unbiased, correction))))
-
-
-@over_all("std_mean")
-def _std_mean(
-    rows: RowTensor, dims: Dims, keepdim: bool, given: Any, unbiased: Any = None, *, correction: Any = None
-) -> tuple[Any, ...]:
-    variance, mean = moments(rows, dims, keepdim, _correction(unbiased, correction))
-    return whole_of(variance.sqrt()), whole_of(mean)
+GLOBAL["var"], GLOBAL["std"] = _spread(lambda variance, mean: variance), _spread(lambda variance, mean: variance.sqrt())
+GLOBAL["var_mean"] = _spread(lambda variance, mean: (variance, mean))
+GLOBAL["std_mean"] = _spread(lambda variance, mean: (variance.sqrt(), mean))
 
 
 @handles("linalg_norm")
@@ -247,16 +220,14 @@ def _logsumexp(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.
 def _log_softmax(
     rows: RowTensor, dims: Dims, keepdim: bool, given: Any, *_: Any, dtype: Any = None, **options: Any
 ) -> RowTensor:
-    rows = rows if dtype is None else rows_of(rows.inner.to(dtype), rows.row_space, rows.row_dim)
-    return rows_of(rows.inner - _log_sum(rows, dims), rows.row_space, rows.row_dim)
+    rows = rows if dtype is None else rows.like(rows.inner.to(dtype))
+    return rows.like(rows.inner - _log_sum(rows, dims))
 
 
 @over_all("softmax")
-def _softmax(
-    rows: RowTensor, dims: Dims, keepdim: bool, given: Any, *_: Any, dtype: Any = None, **options: Any
-) -> RowTensor:
-    rows = rows if dtype is None else rows_of(rows.inner.to(dtype), rows.row_space, rows.row_dim)
-    return rows_of((rows.inner - _log_sum(rows, dims)).exp(), rows.row_space, rows.row_dim)
+def _softmax(rows: RowTensor, *arguments: Any, **options: Any) -> RowTensor:
+    found = _log_softmax(rows, *arguments, **options)
+    return found.like(found.inner.exp())
 
 
 @over_all("normalize")
@@ -264,7 +235,7 @@ def _normalize(
     rows: RowTensor, dims: Dims, keepdim: bool, given: Any, p: float = 2.0, *, eps: float = 1e-12
 ) -> RowTensor:
     length = _norm(rows, dims, True, given, p)
-    return rows_of(rows.inner / local_of(length).clamp_min(eps), rows.row_space, rows.row_dim)
+    return rows.like(rows.inner / local_of(length).clamp_min(eps))
 
 
 # --- what is counted ---------------------------------------------------------------------------------------------
@@ -297,7 +268,7 @@ def unique(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     found: list[Any] = [torch.from_numpy(values)]
     places = torch.from_numpy(np.searchsorted(values, rows.inner.detach().numpy()))
     if given.get("return_inverse"):
-        found.append(rows_of(places, rows.row_space, rows.row_dim))
+        found.append(rows.like(places))
     if given.get("return_counts"):
         counts = np.bincount(places.reshape(-1)[: counted(rows).numel()].numpy(), minlength=len(values))
         found.append(torch.from_numpy(sum_over_ranks(comm, counts) if comm.size > 1 else counts))

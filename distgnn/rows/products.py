@@ -77,7 +77,7 @@ def linear(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = dict(zip(("input", "weight", "bias"), args, strict=False)) | kwargs
     rows, weight, bias = given["input"], given["weight"], given.get("bias")
     if isinstance(rows, RowTensor) and rows.row_dim < rows.dim() - 1 and not isinstance(weight, RowTensor):
-        return rows_of(func(rows.inner, local_of(weight), local_of(bias)), rows.row_space, rows.row_dim)
+        return rows.like(func(rows.inner, local_of(weight), local_of(bias)))
     out = product(rows, weight.t())
     return out if bias is None else out + bias
 
@@ -164,7 +164,7 @@ def cdist(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Distances of rows to ordinary points."""
     left, right, *rest = args
     if isinstance(left, RowTensor) and not isinstance(right, RowTensor) and left.dim() - left.row_dim == 2:
-        return rows_of(func(left.inner, local_of(right), *rest, **kwargs), left.row_space, left.row_dim)
+        return left.like(func(left.inner, local_of(right), *rest, **kwargs))
     if isinstance(right, RowTensor) and not isinstance(left, RowTensor) and right.dim() - right.row_dim == 2:
         found = func(local_of(left), right.inner, *rest, **kwargs)
         return rows_of(found, right.row_space, found.dim() - 1)

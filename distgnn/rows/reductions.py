@@ -80,25 +80,20 @@ def extreme_of_all(rows: RowTensor, values: torch.Tensor, dims: Dims, which: str
     """With the dimensions kept. Raises: as torch, where there is no row anywhere."""
     if number_of(rows, dims) == 0:
         refuse(which, "there is no row on any rank")
-    worst = _worst(values.dtype, which)
     wide = values.to(torch.uint8) if values.dtype == torch.bool else values
     if wide.numel():
         here = wide.amax(dims, keepdim=True) if which == "max" else wide.amin(dims, keepdim=True)
     else:
-        here = wide.new_full([1 if dim in dims else size for dim, size in enumerate(values.shape)], worst)
+        bounds = None if wide.dtype.is_floating_point else torch.iinfo(wide.dtype)
+        ends = (float("-inf"), float("inf")) if bounds is None else (bounds.min, bounds.max)
+        size = [1 if dim in dims else size for dim, size in enumerate(values.shape)]
+        here = wide.new_full(size, ends[0] if which == "max" else ends[1])
     half = here.dtype == torch.bfloat16
     comm = rows.row_space.comm
     if comm.size > 1:
         array = np.ascontiguousarray((here.float() if half else here).numpy())
         here = torch.from_numpy(extreme_over_ranks(comm, array, which)).to(here.dtype)
     return here.to(values.dtype)
-
-
-def _worst(dtype: torch.dtype, which: str) -> Any:
-    if dtype.is_floating_point:
-        return float("-inf" if which == "max" else "inf")
-    info = torch.iinfo(torch.uint8 if dtype == torch.bool else dtype)
-    return info.min if which == "max" else info.max
 
 
 def places_of_extreme(rows: RowTensor, dim: int, top: torch.Tensor) -> torch.Tensor:
@@ -149,17 +144,13 @@ def _arg(which: str) -> Callable[..., Any]:
 GLOBAL |= {"max": _max_or_min("max"), "min": _max_or_min("min"), "argmax": _arg("max"), "argmin": _arg("min")}
 
 
-@over_all("amax")
-def _amax(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
-    return whole_of(extreme(rows, counted(rows), dims, keepdim, "max"))
+def _amax_or_min(which: str) -> Callable[..., Any]:
+    return lambda rows, dims, keepdim, given: whole_of(extreme(rows, counted(rows), dims, keepdim, which))
 
 
-@over_all("amin")
-def _amin(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
-    return whole_of(extreme(rows, counted(rows), dims, keepdim, "min"))
+GLOBAL |= {"amax": _amax_or_min("max"), "amin": _amax_or_min("min")}
 
 
 @over_all("aminmax")
-def _aminmax(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> Any:
-    low, high = (extreme(rows, counted(rows), dims, keepdim, which) for which in ("min", "max"))
-    return torch.return_types.aminmax((whole_of(low), whole_of(high)))
+def _aminmax(*arguments: Any) -> Any:
+    return torch.return_types.aminmax((GLOBAL["amin"](*arguments), GLOBAL["amax"](*arguments)))

@@ -5,8 +5,8 @@ from typing import Any
 import torch
 
 from distgnn.ops.dense.activation import relu as ops_relu
-from distgnn.rows.align import Aligned, part_of
-from distgnn.rows.row_tensor import HANDLERS, RowTensor, handles, local_of, refuse, rows_of
+from distgnn.rows.align import Aligned, local_in
+from distgnn.rows.row_tensor import HANDLERS, RowTensor, handles, local_of, outer_requires_grad, refuse, rows_of
 
 ELEMENTWISE = """
 abs absolute acos acosh add addcdiv addcmul angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan
@@ -31,6 +31,7 @@ SAME = """
 float double half bfloat16 long int short bool char byte to type type_as cpu contiguous clone detach alias detach_copy
 float32 view_as_real requires_grad_copy
 """.split()
+FROM_ROWS = "an ordinary tensor cannot take the rows of one rank: make it from rows (torch.zeros_like)"
 FLOATS = (torch.float32, torch.float64)
 MADE_LIKE = ("zeros_like", "ones_like", "full_like", "empty_like")
 MADE_NEW = ("new_zeros", "new_ones", "new_full", "new_empty")
@@ -54,9 +55,7 @@ def in_place(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The same, written into the first argument."""
     rows = args[0]
     if not isinstance(rows, RowTensor):
-        refuse(
-            func.__name__, "an ordinary tensor cannot take the rows of one rank: make it from rows (torch.zeros_like)"
-        )
+        refuse(func.__name__, FROM_ROWS)
     together = Aligned(func.__name__, (*args, *kwargs.values()))
     func(*map(together.local, args), **{name: together.local(value) for name, value in kwargs.items()})
     return again(rows)
@@ -67,15 +66,10 @@ def again(rows: RowTensor) -> RowTensor:
     if rows.written_back is not None:
         base, index = rows.written_back
         base[index] = rows
-    if rows.inner.requires_grad != _requires_grad(rows):
+    if rows.inner.requires_grad != outer_requires_grad(rows):
         with torch._C.DisableTorchFunctionSubclass():
             rows.requires_grad_(rows.inner.requires_grad)
     return rows
-
-
-def _requires_grad(rows: RowTensor) -> bool:
-    with torch._C.DisableTorchFunctionSubclass():
-        return bool(rows.requires_grad)
 
 
 for _name in ELEMENTWISE:
@@ -116,14 +110,14 @@ def same(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     found = func(rows.inner, *map(local_of, rest), **kwargs)
     if found is rows.inner:
         return rows
-    return rows_of(found, rows.row_space, rows.row_dim) if isinstance(found, torch.Tensor) else found
+    return rows.like(found) if isinstance(found, torch.Tensor) else found
 
 
 @handles(*MADE_LIKE)
 def made_like(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Rows of the same space."""
     rows = args[0]
-    return rows_of(func(rows.inner, *args[1:], **kwargs), rows.row_space, rows.row_dim)
+    return rows.like(func(rows.inner, *args[1:], **kwargs))
 
 
 @handles(*MADE_NEW)
@@ -150,13 +144,8 @@ def new_tensor(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 # --- within a row ------------------------------------------------------------------------------------------------
 
 
-@handles("prelu")
-def prelu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A weight per column."""
-    return _first_only(func, args, kwargs)
-
-
-def _first_only(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+@handles("prelu", "isin", "bucketize")
+def first_only(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The first argument has the rows, in dimension 0; the others are ordinary and as they are."""
     rows = args[0]
     if not isinstance(rows, RowTensor) or rows.row_dim != 0 or any(isinstance(one, RowTensor) for one in args[1:]):
@@ -171,7 +160,7 @@ def of_each_row(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         refuse(func.__name__, "it would run over the rows: give it [rows, channels, length]")
     if func.__name__ == "pad" and len(kwargs.get("pad", args[1] if len(args) > 1 else ())) >= 2 * args[0].dim():
         refuse("pad", "rows of all ranks cannot be padded: add vertices before the graph is cut")
-    return _first_only(func, args, kwargs)
+    return first_only(func, args, kwargs)
 
 
 @handles("layer_norm", "rms_norm")
@@ -180,7 +169,7 @@ def layer_norm(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     rows, shape = args[0], kwargs.get("normalized_shape", args[1] if len(args) > 1 else ())
     if not isinstance(rows, RowTensor) or rows.dim() - rows.row_dim <= len(shape):
         refuse(func.__name__, "write x.mean() and x.var(), which are over the rows of all ranks")
-    return rows_of(func(rows.inner, *map(local_of, args[1:]), **kwargs), rows.row_space, rows.row_dim)
+    return rows.like(func(rows.inner, *map(local_of, args[1:]), **kwargs))
 
 
 @handles("embedding")
@@ -194,19 +183,7 @@ def embedding(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     found = func(
         ids.inner, local_of(table), *args[2:], **{name: one for name, one in kwargs.items() if name not in names}
     )
-    return rows_of(found, ids.row_space, ids.row_dim)
-
-
-@handles("isin")
-def isin(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Is each number among those of an ordinary tensor?"""
-    return _first_only(func, args, kwargs)
-
-
-@handles("bucketize")
-def bucketize(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Places among ordinary boundaries."""
-    return _first_only(func, args, kwargs)
+    return ids.like(found)
 
 
 @handles("one_hot")
@@ -216,7 +193,7 @@ def one_hot(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     count = kwargs.get("num_classes", args[1] if len(args) > 1 else -1)
     if count == -1:
         count = int(rows.max()) + 1
-    return rows_of(func(rows.inner, count), rows.row_space, rows.row_dim)
+    return rows.like(func(rows.inner, count))
 
 
 @handles("gru_cell", "lstm_cell", "rnn_tanh_cell", "rnn_relu_cell")
@@ -237,10 +214,7 @@ def recurrent(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not isinstance(rows, RowTensor) or not batch_first or rows.row_dim != 0 or (dropout and training):
         refuse(func.__name__, "give it rows [N, L, D] with batch_first=True and without dropout between layers")
     space, many = rows.row_space, isinstance(state, list | tuple)
-    states = [
-        one.inner if isinstance(one, RowTensor) else part_of(local_of(one), space, 1, func.__name__)
-        for one in (state if many else [state])
-    ]
+    states = [local_in(one, space, 1, func.__name__) for one in (state if many else [state])]
     rest = (list(map(local_of, weights)), bias, layers, dropout, training, two_ways, batch_first)
     out, *last = func(rows.inner, tuple(states) if many else states[0], *rest)
     return (rows_of(out, space), *(rows_of(one, space, 1) for one in last))

@@ -82,7 +82,8 @@ class RowTensor(torch.Tensor):
                     raise InputError(OWN_FUNCTION)
         handler = _FOUND.get(func)
         if handler is None:
-            handler = _FOUND[func] = _handler_of(func)
+            name = f"set {name_of(func)}" if getattr(func, "__name__", "") == "__set__" else name_of(func)
+            handler = _FOUND[func] = _metadata if name in METADATA else HANDLERS.get(name, _refused)
         kwargs = kwargs or {}
         try:
             return handler(func, args, kwargs)
@@ -104,6 +105,10 @@ class RowTensor(torch.Tensor):
     def to_local(self) -> torch.Tensor:
         """This rank's rows as an ordinary tensor; what is computed from it is this rank's."""
         return self.inner
+
+    def like(self, inner: torch.Tensor) -> "RowTensor":
+        """Other numbers of the same rows, in the same dimension."""
+        return rows_of(inner, self.row_space, self.row_dim)
 
     def whole(self) -> torch.Tensor:
         """All rows in the order of a single process, on every rank, without gradient. Collective: yes."""
@@ -131,7 +136,7 @@ class RowTensor(torch.Tensor):
         return repr(self)
 
     def __deepcopy__(self, memo: dict[str, Any]) -> "RowTensor":
-        made: Any = rows_of(self.inner.clone().detach(), self.row_space, self.row_dim)
+        made: Any = self.like(self.inner.clone().detach())
         if self.inner.requires_grad:
             made.requires_grad_()
         if isinstance(self, torch.nn.Parameter):
@@ -234,16 +239,11 @@ def gathered(rows: RowTensor) -> torch.Tensor:
             (as_bytes, places) if rank == space.comm.rank else (as_bytes.new_empty((size, *mine.shape[1:])), None)
         )
         where = space.comm.bcast(where, root=rank)
-        _bcast(space.comm, theirs, rank)
+        flat = theirs.reshape(-1).numpy().view("u1")
+        for start in range(0, len(flat), 1 << 30):  # bytes of a piece that any MPI library can count
+            space.comm.Bcast(flat[start : start + (1 << 30)], root=rank)
         out[torch.from_numpy(where)] = theirs
     return (out.view(torch.bfloat16) if mine.dtype == torch.bfloat16 else out).movedim(0, dim)
-
-
-def _bcast(comm: Any, values: torch.Tensor, root: int) -> None:
-    """In pieces of at most 2**30 bytes, in place."""
-    flat = values.reshape(-1).numpy().view("u1")
-    for start in range(0, len(flat), 1 << 30):
-        comm.Bcast(flat[start : start + (1 << 30)], root=root)
 
 
 def handles(*names: str) -> Callable[[Handler], Handler]:
@@ -260,15 +260,6 @@ def name_of(func: Any) -> str:
     """The name of a function of torch, of a property for its getter."""
     name = getattr(func, "__name__", str(func))
     return str(func.__self__.__name__) if name in ("__get__", "__set__", "__delete__") else name
-
-
-def _handler_of(func: Any) -> Handler:
-    name = name_of(func)
-    if getattr(func, "__name__", "") == "__set__":
-        name = f"set {name}"
-    if name in METADATA:
-        return _metadata
-    return HANDLERS.get(name, _refused)
 
 
 def outer_requires_grad(rows: RowTensor) -> bool:

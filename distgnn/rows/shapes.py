@@ -6,9 +6,9 @@ from typing import Any
 import torch
 
 from distgnn.errors import InputError
-from distgnn.rows.align import Aligned, in_space, part_of
+from distgnn.rows.align import Aligned
 from distgnn.rows.row_tensor import HANDLERS, RowTensor, handles, local_of, refuse, rows_of
-from distgnn.rows.space import Flat, Joined, Space
+from distgnn.rows.space import Flat, Joined, Share, Space
 
 MERGED = "rows of all ranks cannot be merged with a dimension before them, or split: keep the first dimension as it is"
 
@@ -28,7 +28,7 @@ def view(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Another shape; the rows stay whole, or are flattened with what is behind them."""
     rows, rest = args[0], args[1:]
     if rest and isinstance(rest[0], torch.dtype):
-        return rows_of(func(rows.inner, rest[0]), rows.row_space, rows.row_dim)
+        return rows.like(func(rows.inner, rest[0]))
     return reshaped(rows, _sizes(rest, kwargs, "shape", "size"))
 
 
@@ -178,7 +178,7 @@ def repeat_interleave(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     rows, dim = args[0], given.get("dim")
     if dim is None or dim % rows.dim() == rows.row_dim or isinstance(given["repeats"], torch.Tensor):
         refuse("repeat_interleave", "rows of all ranks cannot be repeated one by one: write x[ids]")
-    return rows_of(rows.inner.repeat_interleave(given["repeats"], dim), rows.row_space, rows.row_dim)
+    return rows.like(rows.inner.repeat_interleave(given["repeats"], dim))
 
 
 # --- together and apart -------------------------------------------------------------------------------------------
@@ -209,8 +209,6 @@ def cat(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _as_share(one: Any, like: Space, dim: int) -> RowTensor:
     """An ordinary tensor as rows in blocks."""
-    from distgnn.rows.space import Share
-
     if isinstance(one, RowTensor):
         return one
     share = Share(like.graph, one.shape[dim])
@@ -234,7 +232,7 @@ def split(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     rows = args[0]
     dim = kwargs.get("dim", args[2] if len(args) > 2 else 0) % rows.dim()
     if dim != rows.row_dim:
-        return tuple(rows_of(one, rows.row_space, rows.row_dim) for one in func(rows.inner, *args[1:], **kwargs))
+        return tuple(rows.like(one) for one in func(rows.inner, *args[1:], **kwargs))
     stand_in = torch.arange(rows.shape[dim])
     options = {name: value for name, value in kwargs.items() if name != "dim"}
     blocks = func(stand_in, *args[1:2], **options)
@@ -283,10 +281,3 @@ for _name, _plain in {"squeeze_": "squeeze", "unsqueeze_": "unsqueeze", "t_": "t
         refuse(func.__name__, f"write x = x.{plain}(...)")
 
     HANDLERS[_name] = _refuse_in_place
-
-
-def local_rows_of(whole: torch.Tensor, space: Space, name: str) -> torch.Tensor:
-    """This rank's rows of an ordinary tensor [N, ...]; of rows, theirs."""
-    if isinstance(whole, RowTensor):
-        return in_space(whole, space).inner
-    return part_of(local_of(whole), space, 0, name)

@@ -41,11 +41,6 @@ class Space:
         kind: a name for errors.
     """
 
-    graph: Any
-    num_local: int
-    num_global: int
-    kind: str
-
     def __init__(
         self,
         graph: Any,
@@ -147,9 +142,6 @@ class MaskedRows(Space):
     Args: mask: bool [n] of local rows.
     """
 
-    base: "Space"
-    rows: torch.Tensor
-
     def __init__(self, base: Space, mask: torch.Tensor):
         self.base, self.rows = base, mask[: base.num_counted].nonzero().view(-1)
         (total,) = sum_over_ranks(base.comm, np.array([len(self.rows)]))
@@ -188,9 +180,6 @@ class Share(Space):
 
 class Flat(Space):
     """Rows [n, width] as n * width rows."""
-
-    base: "Space"
-    width: int
 
     def __init__(self, base: Space, width: int):
         self.base, self.width = base, width

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from distgnn.comm import Counters, start_sum_over_ranks, wait_for_all
-from distgnn.graph.own_loop import broadcast_tensors, by_dtype, clip_gradients, mark_summed
+from distgnn.ops.own_loop import broadcast_tensors, by_dtype, clip_gradients, mark_summed
 
 BUCKET_NUMBERS = 2**16  # a bucket is closed when it has so many: a message worth its latency
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from distgnn.comm import raise_together
-from distgnn.comm.gather import receive_array, send_array
+from distgnn.comm.sums import receive_array, send_array
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError
 from distgnn.partition.folder.name_rows import names_of

@@ -5,7 +5,7 @@ from mpi4py import MPI
 
 from distgnn.datasets import GraphData
 from distgnn.datasets.findings.findings import Findings
-from distgnn.graph.columns import ColumnGraph, row_share
+from distgnn.graph.column_graph import ColumnGraph, row_share
 from distgnn.graph.copy_graph import CopyGraph
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.partition import VertexCut, local_part

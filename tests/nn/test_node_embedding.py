@@ -14,8 +14,8 @@ from distgnn import nn as dnn
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError
 from distgnn.graph.face.row_graph import with_rows
-from distgnn.graph.own_loop import DistributedOptimizer
 from distgnn.ops import spmm
+from distgnn.ops.own_loop import DistributedOptimizer
 from distgnn.rows import RowTensor
 from distgnn.train import Trainer
 

@@ -192,11 +192,3 @@ def test_an_ordinary_loss_is_not_added_to_one_of_all_ranks(comm):
     sum(one.norm() for one in model.parameters()).backward()
     with pytest.raises(Exception, match="add the losses"):
         optimizer.step()
-
-
-@pytest.mark.mpi(2)
-def test_ranks_with_other_weights_are_refused(comm):
-    _, rows = scenes(comm)
-    model = model_of(comm.rank)
-    with pytest.raises(Exception, match="ranks have different weights"):
-        backward(rows, model(rows.x, rows.e))

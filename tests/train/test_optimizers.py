@@ -11,8 +11,8 @@ from torch.nn import functional as F
 
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError, RunError, RunStopped
-from distgnn.graph.own_loop import DistributedOptimizer
 from distgnn.nn import build_model
+from distgnn.ops.own_loop import DistributedOptimizer
 from distgnn.train import Trainer
 
 SCHEDULERS = torch.optim.lr_scheduler

@@ -101,7 +101,7 @@ def train(
 
         print_table("Trained", closing_rows(summary, manifest))
         if "memory" in summary:
-            from distgnn.graph.memory.report import REST, MemoryReport
+            from distgnn.graph.memory.ledger import REST, MemoryReport
 
             memory_of: dict[str, Any] = summary["memory"]
             blocks = {name: values for name, values in memory_of["blocks"].items() if name != REST}

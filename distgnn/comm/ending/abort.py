@@ -28,8 +28,11 @@ def abort_on_uncaught(comm: MPI.Comm, alone: bool = True) -> None:
         return
 
     def report_and_abort(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if is_child():
-            _end_fork(kind, error, trace)
+        if is_child():  # a fork of a rank fails as any process does; it leaves MPI alone, which is its parent's
+            traceback.print_exception(kind, error, trace)
+            if not may_end_alone():
+                sys.stderr.flush()
+                os._exit(1)
             return
         if isinstance(error, MPI.Exception):
             time.sleep(DEATH_SECONDS)  # another rank may have died: who started the ranks then says so, and ends them
@@ -52,11 +55,3 @@ def abort_on_uncaught(comm: MPI.Comm, alone: bool = True) -> None:
 
     report_and_abort.aborts = True  # type: ignore[attr-defined]
     sys.excepthook = report_and_abort
-
-
-def _end_fork(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """A fork of a rank fails as any process does; it leaves MPI alone, which is its parent's."""
-    traceback.print_exception(kind, error, trace)
-    if not may_end_alone():
-        sys.stderr.flush()
-        os._exit(1)

@@ -38,9 +38,6 @@ class Calls:
     Attributes: number: how many there were; started: those among them that do not wait.
     """
 
-    number: int
-    started: int
-
     def __init__(self) -> None:
         self.number = self.started = 0
         self._recent: deque[tuple[int, str]] = deque(maxlen=REMEMBERED)

@@ -40,19 +40,11 @@ STILL_SECONDS = 1.5  # a message that has left its sender arrives within that ti
 SPEAK_SECONDS = 25.0  # for the rank that has left to end the job with its exit code
 FORK_SECONDS = 20.0  # Python needs half a second to end, with torch in it; ten on a machine with much other work
 LEFT, STUCK, LATEST = 1, 2, 3  # tags
-COUNTED: tuple[str, ...] = (
-    "Barrier",
-    "Bcast",
-    "Gather",
-    "Gatherv",
-    "Scatter",
-    "Scatterv",
-    "Allgather",
-    "Allgatherv",
-    "Alltoall",
+COUNTED = (
+    *("Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv", "Alltoall"),
+    *("Alltoallv", "Reduce", "Allreduce", "Scan", "Exscan", "Split", "Split_type", "barrier", "bcast", "gather"),
+    *("scatter", "allgather", "alltoall", "reduce", "allreduce", "scan", "exscan"),
 )
-COUNTED += ("Alltoallv", "Reduce", "Allreduce", "Scan", "Exscan", "Split", "Split_type", "barrier", "bcast", "gather")
-COUNTED += ("scatter", "allgather", "alltoall", "reduce", "allreduce", "scan", "exscan")
 STARTED = ("Ibarrier", "Ibcast", "Iallreduce", "Iallgather", "Igather", "Ireduce")  # they do not wait
 
 _waits: dict[int, tuple[str, float]] = {}  # by thread: what it waits for in MPI, and since when
@@ -93,7 +85,13 @@ class WatchedComm(MPI.Intracomm):
             yield
             return
         with waiting(name):
-            if self.crew is not None and self.crew.channel is not None and in_main_thread():
+            if (
+                self.crew is not None
+                and self.crew.channel is not None
+                and (
+                    threading.current_thread() is threading.main_thread()  # calls of other threads have no order
+                )
+            ):
                 try:
                     check_kind(self.crew.channel, kind)
                 except RunError:  # on every rank
@@ -124,8 +122,6 @@ class Crew:
 
     Attributes: calls: collective calls and exchanges that this rank has begun.
     """
-
-    place: str
 
     def __init__(self, comm: MPI.Comm):
         self.calls: Calls = Calls()
@@ -164,23 +160,19 @@ class Crew:
                 self._send(STUCK, [min(behind)], self._waits_in())
                 if not self._over.wait(SPEAK_SECONDS) and self._stands_still():
                     self._end(min(behind), self._left[min(behind)][1])
-            self._compare_calls()
-
-    def _compare_calls(self) -> None:
-        """Where ranks wait for each other in calls of other kinds, end the job."""
-        assert self.channel is not None
-        if self._stands_still() and self._told != self.calls.number:
-            self._told = self.calls.number
-            if self.channel.rank:
-                self._send(LATEST, [0], self.calls.recent())
-        for rank, theirs in self._latest.items():
-            kinds = self.calls.other_than(theirs)
-            if kinds:
-                line = f"; rank 0 waits in {self._waits_in()}"
-                speak(difference({0: kinds[0], rank: kinds[1]}) + line, "different calls")
-                self._over.set()
-                abort_job(OWN_CODE)
-                return
+            # Where ranks wait for each other in calls of other kinds, end the job.
+            if self._stands_still() and self._told != self.calls.number:
+                self._told = self.calls.number
+                if self.channel.rank:
+                    self._send(LATEST, [0], self.calls.recent())
+            for rank, theirs in self._latest.items():
+                kinds = self.calls.other_than(theirs)
+                if kinds:
+                    line = f"; rank 0 waits in {self._waits_in()}"
+                    speak(difference({0: kinds[0], rank: kinds[1]}) + line, "different calls")
+                    self._over.set()
+                    abort_job(OWN_CODE)
+                    return
 
     def _calls(self) -> str:
         return f"{Path(sys.argv[0]).name or 'a module'}, after {self.calls.number} collective calls,"
@@ -236,11 +228,6 @@ class Crew:
 
 class _ForkEnds(Exception):
     """This process is the fork that gives an exit code."""
-
-
-def in_main_thread() -> bool:
-    """Calls of other threads have no order among those of this one."""
-    return threading.current_thread() is threading.main_thread()
 
 
 _crews: list[Crew] = []  # of this process

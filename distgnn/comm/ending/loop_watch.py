@@ -82,11 +82,14 @@ class LoopWatch(Watchdog):
     Args: comm: over all ranks; seconds, folder: as of `watchdog`; option: who sets the limit. Collective: yes.
     """
 
-    own_folder: str | None
-    option: str
-
     def __init__(self, comm: Any, seconds: float, folder: str | Path | None, option: str):
-        self.own_folder = None if folder is not None else _shared_folder(comm)
+        self.own_folder: str | None = None
+        if folder is None:  # a new temporary folder, where all ranks are on one machine
+            near = comm.Split_type(MPI.COMM_TYPE_SHARED)
+            everyone = near.size == comm.size
+            near.Free()
+            made = tempfile.mkdtemp(prefix="distgnn-watch-") if everyone and comm.rank == 0 else None
+            self.own_folder = comm.bcast(made, root=0)
         found = folder or self.own_folder
         super().__init__(comm, RankLog(None if found is None else str(found), comm.rank), seconds)
         self.option, self._moves = option, (-1, -1)
@@ -118,13 +121,3 @@ class LoopWatch(Watchdog):
     def _remove_folder(self) -> None:
         if self.own_folder:
             shutil.rmtree(self.own_folder, ignore_errors=True)
-
-
-def _shared_folder(comm: MPI.Comm) -> str | None:
-    """A new temporary folder, where all ranks are on one machine. Collective."""
-    near = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    everyone = near.size == comm.size
-    near.Free()
-    made = tempfile.mkdtemp(prefix="distgnn-watch-") if everyone and comm.rank == 0 else None
-    found: str | None = comm.bcast(made, root=0)
-    return found

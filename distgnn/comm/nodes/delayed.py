@@ -42,10 +42,6 @@ class NodeDelayed(DelayedExchange):
         others: as `DelayedExchange`.
     """
 
-    node_plan: NodePlan
-    flat_bins: list[Bin]
-    stage: NodeStage
-
     def __init__(
         self,
         plan: NodePlan,
@@ -95,23 +91,18 @@ def _ids_of_sums(plan: NodePlan, halo_ids: np.ndarray) -> np.ndarray:
     """Ids of the target halos of `with_near`, for random rounding: a sum has that of its lowest rank's halo, whoever
     leads. Collective over the node."""
     flat, wide, nodes = plan.flat, plan.with_near, plan.nodes
-    everyone = nodes.comm.allgather(
-        {owner: halo_ids[flat.target_indptr[owner] : flat.target_indptr[owner + 1]] for owner in _far(plan)}
-    )
+    own = [halo_ids[first:last] for first, last in pairwise(flat.target_indptr)]
+    everyone = nodes.comm.allgather(own)
     ids = np.zeros(wide.num_target_halos, halo_ids.dtype)
     for owner in range(flat.num_parts):
         mine = slice(int(wide.target_indptr[owner]), int(wide.target_indptr[owner + 1]))
         if not nodes.is_far(owner):
-            ids[mine] = halo_ids[flat.target_indptr[owner] : flat.target_indptr[owner + 1]]
+            ids[mine] = own[owner]
         for place in reversed(range(len(nodes.near)) if mine.stop > mine.start else ()):
             places = plan.neighbours[place].target_places.get(owner)
             if places is not None:
                 ids[mine][places] = everyone[place][owner]
     return ids
-
-
-def _far(plan: NodePlan) -> list[int]:
-    return [owner for owner in range(plan.flat.num_parts) if plan.nodes.is_far(owner)]
 
 
 @dataclass(frozen=True)
@@ -164,18 +155,15 @@ class NodeEpochExchange(EpochExchange):
 
     def finish_reduce(self, out: np.ndarray) -> None:
         """Add and send the node's sums, then add what counts to owned rows `out` [O, D], in the order of nodes."""
-        super().start_reduce(self._sums(out))
-        super().finish_reduce(out)
-
-    def _sums(self, like: np.ndarray) -> np.ndarray:
-        """Target halos of `with_near`: this rank's own for ranks of its node, sums for those of others."""
         late, stage, plan = self.late, self.late.stage, self.late.node_plan
-        shared = stage.shared("targets", like)
+        shared = stage.shared("targets", out)
         shared.wait(WRITTEN, stage.added, shared.use)
-        sums, wide = late.exact.target_rows(like), plan.with_near.target_indptr
+        # Target halos of `with_near`: this rank's own for ranks of its node, sums for those of others.
+        sums, wide = late.exact.target_rows(out), plan.with_near.target_indptr
         flat, own = plan.flat.target_indptr, shared.mine(shared.use)
+        whole = [[slice(int(a), int(b))] if b > a else [] for a, b in pairwise(wide)]
         with self.transport.counters.timing("pack_seconds"):
-            for owner, pieces in enumerate(self._pieces_by_owner()):
+            for owner, pieces in enumerate(whole if self.synchronous else self.bin.targets_halo):
                 for piece in pieces:
                     inside = slice(piece.start - int(wide[owner]), piece.stop - int(wide[owner]))
                     if plan.nodes.is_far(owner):
@@ -183,11 +171,5 @@ class NodeEpochExchange(EpochExchange):
                     else:
                         sums[piece] = own[flat[owner] : flat[owner + 1]][inside]
         shared.announce(READ, shared.use)
-        return sums
-
-    def _pieces_by_owner(self) -> list[list[slice]]:
-        """The target halos of `with_near` that are sent in this epoch, by owner."""
-        if not self.synchronous:
-            return self.bin.targets_halo
-        wide = self.late.node_plan.with_near.target_indptr
-        return [[slice(int(a), int(b))] if b > a else [] for a, b in pairwise(wide)]
+        super().start_reduce(sums)
+        super().finish_reduce(out)

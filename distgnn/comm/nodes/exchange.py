@@ -34,9 +34,6 @@ class NodeExchange(Exchange):
     Collective: as `Exchange`; and the first use of a width or dtype makes shared memory, over the node.
     """
 
-    stage: NodeStage
-    between: Exchange
-
     def __init__(self, plan: NodePlan, transport: Transport):
         super().__init__(plan.flat, transport, plan.nodes.by_node())
         self.stage, self.between = NodeStage(plan, transport), Exchange(plan.between, transport)
@@ -107,12 +104,7 @@ class NodeExchange(Exchange):
             shared.wait(WRITTEN, stage.added, use, tag)
             self._add_and_send()
         shared.wait(WRITTEN, stage.near_targets, use, tag)
-        self._add(out, self.between.finish_broadcast(), shared, use)
-        shared.announce(READ, use)
-
-    def _add(self, out: np.ndarray, partials: np.ndarray, shared: SharedRows, use: int) -> None:
-        """Add node by node: `partials` of leaders, and the shared rows of this node."""
-        plan, nodes = self.stage.plan, self.stage.plan.nodes
+        partials, plan, nodes = self.between.arrived(), stage.plan, stage.plan.nodes
         indptr = plan.between.reduce_indptr
         with self.transport.counters.timing("pack_seconds"):
             for rank in self.order:
@@ -122,6 +114,7 @@ class NodeExchange(Exchange):
                     place = nodes.near.index(rank)
                     first = int(plan.neighbours[place].target_indptr[plan.flat.part_id])
                     kernels.add_rows(out, rows, shared.rows(place, use)[first : first + len(rows)])
+        shared.announce(READ, use)
 
     def reduce_by_rank(self, targets: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """As in `Exchange`, by plain messages: what is no sum is not put together on the node. Collective: yes."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from distgnn.comm.nodes.groups import Nodes
+from distgnn.comm.plans import indptr_of
 from distgnn.comm.transport import Transport
 from distgnn.partition import ExchangePlan
 
@@ -157,16 +158,14 @@ def _plan(flat: ExchangePlan, nodes: Nodes, sources: _Half, targets: _Half, near
     """Messages between owners and leaders; `near`: also those inside the node."""
     broadcast = _rows_by_rank(flat.broadcast_rows, flat.broadcast_indptr, nodes, sources.unions, near)
     reduce = _rows_by_rank(flat.reduce_rows, flat.reduce_indptr, nodes, targets.unions, near)
-    return ExchangePlan(
-        flat.num_parts,
-        flat.part_id,
-        flat.num_owned,
-        broadcast_indptr=_indptr([len(rows) for rows in broadcast]),
+    return replace(
+        flat,
+        broadcast_indptr=indptr_of([len(rows) for rows in broadcast]),
         broadcast_rows=np.concatenate(broadcast),
-        source_indptr=_indptr(_received(flat.source_indptr, nodes, sources.sizes, near)),
-        reduce_indptr=_indptr([len(rows) for rows in reduce]),
+        source_indptr=indptr_of(_received(flat.source_indptr, nodes, sources.sizes, near)),
+        reduce_indptr=indptr_of([len(rows) for rows in reduce]),
         reduce_rows=np.concatenate(reduce),
-        target_indptr=_indptr(_received(flat.target_indptr, nodes, targets.sizes, near)),
+        target_indptr=indptr_of(_received(flat.target_indptr, nodes, targets.sizes, near)),
     )
 
 
@@ -209,7 +208,3 @@ def _neighbours(
             if indptr[owner + 1] > indptr[owner]:
                 told[owner] = places[indptr[owner] : indptr[owner + 1]]
     return [Neighbour(*one, *places) for one, places in zip(everyone, nodes.comm.alltoall(leaving), strict=True)]
-
-
-def _indptr(counts: np.typing.ArrayLike) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

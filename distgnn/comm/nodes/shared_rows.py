@@ -38,10 +38,6 @@ class SharedRows:
         freeing a window is collective, and a rank drops a graph when it likes.
     """
 
-    transport: Transport
-    place: int
-    use: int
-
     def __init__(self, comm: MPI.Intracomm, transport: Transport, num_rows: int, like: np.ndarray):
         self.transport, self.place, self.use = transport, comm.rank, 0
         counts = comm.allgather(num_rows)

@@ -21,9 +21,6 @@ class NodeStage:
         added: whose partial sums this rank adds as a leader.
     """
 
-    plan: NodePlan
-    transport: Transport
-
     def __init__(self, plan: NodePlan, transport: Transport):
         self.plan, self.transport = plan, transport
         nodes, flat = plan.nodes, plan.flat

@@ -9,7 +9,11 @@ of held gradients, is as wrong as those are old, and training was seen to swing 
 What is fresh is decided by the batch, not by ranks: owners send the batch's rows to all halo copies, which keep them,
 and get the partial sums of the batch's rows.
 
-Legend: O owned rows, B those of the batch, H halo rows, D width.
+The arcs into a batch are rows of the blocks of the whole part, columns as they were: a column is a row of a table of
+all vertices, so that a batch reads held rows where they lie.
+
+Legend: O owned rows, B those of the batch, H halo rows of one direction (source halos forward, target halos backward),
+D width.
 
 Source: LMC, Shi et al., ICLR'23 (arXiv 2302.00924), without its convex combination; forward as GAS (Fey et al.,
 ICML'21).
@@ -17,15 +21,109 @@ ICML'21).
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from distgnn.comm.plans import indptr_of
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.graph.batches.batch_exchange import BatchExchange
-from distgnn.graph.batches.held_rows import HeldRows
-from distgnn.ops.aggregation.aggregator import Aggregator, Site
+from distgnn.kernels import Tuning
+from distgnn.ops.aggregation.aggregator import Aggregator, Arcs, Block, Site
 from distgnn.ops.aggregation.row_scale import RowScale, whole_scale
+from distgnn.ops.csr_rows import Entries
+
+
+class Table(NamedTuple):
+    """owned [O, D], halos [H, D]."""
+
+    owned: np.ndarray
+    halos: np.ndarray
+
+
+class HeldRows:
+    """One table for each exchange of a step, in one direction; zeros until a batch has written to it.
+
+    Args: num_owned, num_halos: O and H; kept: False where nothing outside a batch is read: one table then serves all
+        exchanges.
+    """
+
+    def __init__(self, num_owned: int, num_halos: int, kept: bool = True):
+        self._sizes, self._kept = (num_owned, num_halos), kept
+        self._tables: dict[int | tuple[Any, ...], Table] = {}
+
+    def at(self, site: int, like: np.ndarray) -> Table:
+        """The table of exchange `site`, of rows like `like` [*, D]."""
+        kind = like.shape[1], like.dtype
+        key = site if self._kept else kind
+        table = self._tables.get(key)
+        if table is None or (table.owned.shape[1], table.owned.dtype) != kind:
+            table = self._tables[key] = Table(*(np.zeros((rows, kind[0]), kind[1]) for rows in self._sizes))
+        return table
+
+    def num_bytes(self) -> int:
+        """Memory of all tables."""
+        return sum(array.nbytes for table in self._tables.values() for array in table)
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """The rows, for a checkpoint: empty where none are kept."""
+        named = ((site, part, array) for site, table in self._tables.items() for part, array in table._asdict().items())
+        return {f"{site}.{part}": array for site, part, array in named if self._kept}
+
+    def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
+        """Take up what `state_dict` gave. Raises: ValueError where it is of another part."""
+        self._tables = {}
+        for site in sorted({int(name.partition(".")[0]) for name in state}):
+            table = Table(*(np.array(state[f"{site}.{part}"]) for part in Table._fields))
+            if tuple(map(len, table)) != self._sizes or table.owned.shape[1:] != table.halos.shape[1:]:
+                raise ValueError(f"exchange {site} has {len(table.owned)} and {len(table.halos)} rows")
+            self._tables[site] = table
+
+
+class RowsOfBlock(Block):
+    """Some rows of a block; `positions` are places in the whole block, found where arcs have weights.
+
+    Args: whole: the block; rows: places, ascending; columns: which of its columns count, bool; None: all.
+    """
+
+    _whole: Block
+    _entries: Entries
+    _kept: np.ndarray | None
+
+    def __init__(self, whole: Block, rows: np.ndarray, columns: np.ndarray | None):
+        entries = Entries(whole.indptr, rows)
+        indptr, indices, kept = entries.indptr, entries.of(whole.indices), None
+        if columns is not None:
+            kept = columns[indices]
+            indptr, indices = indptr_of(kept)[indptr], indices[kept]
+        mine = {"indptr": indptr, "indices": indices, "first_arc": whole.first_arc, "tuning": Tuning()}
+        self.__dict__.update(mine, _whole=whole, _entries=entries, _kept=kept)
+
+    @cached_property
+    def positions(self) -> np.ndarray:
+        places = self._entries.places() if self._kept is None else self._entries.places()[self._kept]
+        return places if self._whole.positions is None else self._whole.positions[places]
+
+    @property
+    def weights(self) -> slice:
+        return self._whole.weights
+
+
+def arcs_into(
+    arcs: Arcs, owned: np.ndarray, halos: np.ndarray, columns: tuple[np.ndarray, np.ndarray] | None = None
+) -> Arcs:
+    """The arcs whose target is one of the `owned` rows or target `halos` (places, ascending).
+
+    Args: columns: which owned sources and which source halos count, bool [O] and [S]; None: all.
+    """
+    of_owned, of_halos = columns or (None, None)
+    return Arcs(
+        RowsOfBlock(arcs.owned_owned, owned, of_owned),
+        RowsOfBlock(arcs.owned_halo, owned, of_halos),
+        RowsOfBlock(arcs.halo_owned, halos, of_owned),
+        RowsOfBlock(arcs.halo_halo, halos, of_halos),
+    )
 
 
 @dataclass(kw_only=True)
@@ -59,11 +157,10 @@ class BatchAggregator(Aggregator):
         table.owned[self.rows] = rows
         self.exchange.arrive_in(table.halos)
         out = np.empty_like(rows) if out is None else out
-        sources, targets = whole_scale(source_scale), self._of_targets(whole_scale(target_scale))
+        sources, targets = whole_scale(source_scale), whole_scale(target_scale)
+        if targets is not None:
+            targets = RowScale(targets.owned[self.rows], targets.sources, targets.targets[self.halos])
         return super().__call__(table.owned, edge_weight, sources, targets, None, out, overlap_work)
-
-    def _of_targets(self, whole: RowScale | None) -> RowScale | None:
-        return whole and RowScale(whole.owned[self.rows], whole.sources, whole.targets[self.halos])
 
     def arc_dots(self, *args: object) -> np.ndarray:
         raise on_all_ranks(InputError("cluster batches take edge weights that are not trained: choose --batch full"))

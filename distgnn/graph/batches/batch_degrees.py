@@ -24,9 +24,6 @@ class BatchDegrees:
         rows: places of the batch's owned rows; num_owned, num_halos: O, and (S, T).
     """
 
-    sources: np.ndarray
-    targets: np.ndarray
-
     def __init__(
         self,
         arcs: tuple[Arcs, Arcs],

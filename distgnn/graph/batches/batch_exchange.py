@@ -8,11 +8,12 @@ Legend: O owned rows, B those of the batch, S source halos, T target halos, D wi
 Both ends leave out the same vertices and keep the order of the plan, so no ids travel.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from distgnn.comm.exchange import Exchange
+from distgnn.comm.plans import indptr_of
 from distgnn.partition import ExchangePlan
 
 
@@ -44,16 +45,14 @@ class BatchExchange(Exchange):
         numbers = np.cumsum(chosen.owned) - 1
         sent, added = chosen.owned[whole.broadcast_rows], chosen.owned[whole.reduce_rows]
         self.whole = whole
-        self.plan: ExchangePlan = ExchangePlan(
-            whole.num_parts,
-            whole.part_id,
-            whole.num_owned,
-            broadcast_indptr=_ranges(sent, whole.broadcast_indptr),
+        self.plan: ExchangePlan = replace(
+            whole,
+            broadcast_indptr=indptr_of(sent)[whole.broadcast_indptr],
             broadcast_rows=whole.broadcast_rows[sent],
-            source_indptr=_ranges(chosen.sources, whole.source_indptr),
-            reduce_indptr=_ranges(added, whole.reduce_indptr),
+            source_indptr=indptr_of(chosen.sources)[whole.source_indptr],
+            reduce_indptr=indptr_of(added)[whole.reduce_indptr],
             reduce_rows=numbers[whole.reduce_rows[added]].astype(np.int32),
-            target_indptr=_ranges(chosen.targets, whole.target_indptr),
+            target_indptr=indptr_of(chosen.targets)[whole.target_indptr],
         )
         self._source_rows = np.flatnonzero(chosen.sources)
 
@@ -70,9 +69,4 @@ class BatchExchange(Exchange):
         whole = self.whole
         ends = {"sources": whole.source_indptr, "packed": whole.broadcast_indptr}
         ends |= {"partials": whole.reduce_indptr, "targets": whole.target_indptr}
-        return super()._buffer(role, ends[role][-1], like)[: int(num_rows)]
-
-
-def _ranges(kept: np.ndarray, indptr: np.ndarray) -> np.ndarray:
-    """The ranges of `indptr` when only the `kept` entries are left."""
-    return np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)[indptr]
+        return super()._buffer(role, max(int(ends[role][-1]), num_rows), like)[: int(num_rows)]

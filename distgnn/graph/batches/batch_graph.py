@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from distgnn.graph.batches.batch_aggregator import BatchAggregator
-from distgnn.graph.batches.batch_arcs import arcs_into
+from distgnn.graph.batches.batch_aggregator import BatchAggregator, HeldRows, arcs_into
 from distgnn.graph.batches.batch_degrees import BatchDegrees
 from distgnn.graph.batches.batch_exchange import BatchExchange, OwnedAndHalos
-from distgnn.graph.batches.held_rows import HeldRows
 from distgnn.graph.batches.sparse_sums import SparseSums
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.global_values import global_mean
@@ -98,14 +96,12 @@ class BatchGraph:
     def _take(self, rows: Any) -> Any:
         if isinstance(rows, SparseRows):
             mine = rows.rows_at(self.rows)
-            mine.sums = None if self._shared.sparse_sums is None else self._sparse_sums
+            kept: Any = self._shared.sparse_sums
+            if kept is not None:
+                mine.sums = lambda weight, scales: kept.of(weight, tuple(map(whole_scale, scales))).rows_at(self.rows)
             return mine
         out = self.buffers.empty(self.num_rows, rows.shape[1], rows.dtype)
         return torch.index_select(rows, 0, self._index, out=out)
-
-    def _sparse_sums(self, edge_weight: torch.Tensor | None, scales: tuple[Any, ...]) -> SparseRows:
-        sums: Any = self._shared.sparse_sums
-        return sums.of(edge_weight, tuple(map(whole_scale, scales))).rows_at(self.rows)
 
     # --- arcs ------------------------------------------------------------------------------------------------
 
@@ -119,14 +115,8 @@ class BatchGraph:
             into = self.forward_arcs.arcs  # a symmetric part is its own transpose, and so are its rows
         else:
             into = arcs_into(arcs, self.rows, halos, columns)
-        direction = int(backward)
-        return BatchAggregator(
-            arcs=into,
-            exchange=shared.exchanges[direction],
-            held=shared.held[direction],
-            rows=self.rows,
-            halos=halos,
-        )
+        ways: dict[str, Any] = {"exchange": shared.exchanges[backward], "held": shared.held[backward]}
+        return BatchAggregator(arcs=into, rows=self.rows, halos=halos, **ways)
 
     def backward_arcs(self, weighted: bool) -> BatchAggregator:
         """The aggregator over transposed arcs, made when first needed."""

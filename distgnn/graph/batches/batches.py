@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from distgnn.comm import sum_over_ranks
+from distgnn.graph.batches.batch_aggregator import HeldRows
 from distgnn.graph.batches.batch_exchange import BatchExchange, OwnedAndHalos
 from distgnn.graph.batches.batch_graph import BatchGraph, Shared
-from distgnn.graph.batches.held_rows import HeldRows
 from distgnn.graph.batches.sparse_sums import SparseSums
 from distgnn.graph.batches.strata import chosen_micro_parts, micro_parts, orders
 from distgnn.graph.dist_graph import DistGraph
@@ -32,9 +32,6 @@ class Batches:
     Notes: the same batches for any cut and number of ranks. Memory with history: a row of each owned vertex and each
         halo copy for every aggregation of the model but the kept one, forward and backward.
     """
-
-    graph: DistGraph
-    num_micro: int
 
     def __init__(self, graph: DistGraph, num_micro: int, num_strata: int, history: bool = True):
         self.graph, self.num_micro = graph, num_micro

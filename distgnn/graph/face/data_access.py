@@ -19,8 +19,7 @@ import torch
 
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError
-from distgnn.ops.edges.local_arcs import SIDES
-from distgnn.partition import LocalGraph
+from distgnn.ops.edges.local_arcs import arc_ends
 from distgnn.rows import RowTensor
 
 BEFORE_THE_CUT = "transform the graph before it is cut: dg.GraphData.from_pyg(transform(data)), then partition it"
@@ -78,12 +77,10 @@ class DataAccess:
 
     def keys(self) -> list[str]:
         """Names of what there is, but None."""
-        named = [name for name in (*OF_VERTICES[:1], "edge_index", *OF_ARCS, *OF_VERTICES[1:]) if self._has(name)]
+        known = (*OF_VERTICES[:1], "edge_index", *OF_ARCS, *OF_VERTICES[1:])
+        named = [name for name in known if getattr(self, name, None) is not None]
         columns = [name for name in (*self.ndata, *self.edata) if name not in ALIASES]
         return [*named, *dict.fromkeys([*columns, *self.__dict__.get("_given", ())])]
-
-    def _has(self, name: str) -> bool:
-        return getattr(self, name, None) is not None
 
     def get(self, name: str, default: Any = None) -> Any:
         """A column by name, or `default`."""
@@ -214,15 +211,11 @@ class DataAccess:
             object.__setattr__(self, name, value)
         elif getattr(self, name) != value:
             raise InputError(f"graph.{name} is {getattr(self, name)}, from the partition folder: it cannot be {value}")
-        if name in IN_FRAME:
-            self._show_in_frame(name)
-
-    def _show_in_frame(self, name: str) -> None:
-        """The frame shows what the attribute has."""
-        column = self.__dict__[name]
-        self._put(self.plain.ndata, IN_FRAME[name], column)
-        if name == "feats" and isinstance(column, torch.Tensor):
-            self.plain.constants.expect(column)
+        if name in IN_FRAME:  # the frame shows what the attribute has
+            column = self.__dict__[name]
+            self._put(self.plain.ndata, IN_FRAME[name], column)
+            if name == "feats" and isinstance(column, torch.Tensor):
+                self.plain.constants.expect(column)
 
     def _frame_of(self, name: str, value: torch.Tensor) -> Any:
         """The frame that a tensor is a column of; None: of neither."""
@@ -274,16 +267,8 @@ class DataAccess:
             for name in frame:
                 frame[name] = frame[name].clone()
         state = made.__dict__
-        for name in (
-            "feats",
-            "labels",
-            "node_values",
-            "node_types",
-            "graph_ids",
-            "train_mask",
-            "valid_mask",
-            "test_mask",
-        ):
+        of_vertices = ("feats", "labels", "node_values", "node_types", "graph_ids")
+        for name in (*of_vertices, "train_mask", "valid_mask", "test_mask"):
             if isinstance(state.get(name), torch.Tensor):
                 state[name] = state[name].clone()
         state["edge_weight"] = made.plain.edata.get("weight")
@@ -327,7 +312,7 @@ class DataAccess:
 
         Notes: sums of 64-bit hashes of arcs and of arcs turned around are compared.
         """
-        sources, targets = arc_ends(self.plain)
+        sources, targets = arc_ends_of(self.plain)
         there, back = _hash(sources, targets), _hash(targets, sources)
         rows = self.plain.edata.get("feat")
         if rows is not None:
@@ -342,7 +327,7 @@ class DataAccess:
 
     def has_self_loops(self) -> bool:
         """Does an arc end where it begins? Collective: yes."""
-        sources, targets = arc_ends(self.plain)
+        sources, targets = arc_ends_of(self.plain)
         return self._any((sources == targets).any())
 
     contains_self_loops = has_self_loops
@@ -350,7 +335,7 @@ class DataAccess:
     def has_isolated_nodes(self) -> bool:
         """Is there a vertex without an arc from or to another one? Collective: yes."""
         graph = self.plain
-        sources, targets = arc_ends(graph)
+        sources, targets = arc_ends_of(graph)
         met = np.zeros(graph.num_global_nodes, np.int64)
         apart = sources != targets
         met[sources[apart]] = 1
@@ -363,7 +348,7 @@ class DataAccess:
         """Is no arc there twice? Collective: yes. Their order, which PyG asks of too, is not kept in a cut."""
         graph = self.plain
         comm = graph.comm
-        sources, targets = arc_ends(graph)
+        sources, targets = arc_ends_of(graph)
         keys = sources * graph.num_global_nodes + targets
         to = _mix(keys.view(np.uint64).copy()) % np.uint64(comm.size)
         keys = np.concatenate(comm.alltoall([keys[to == rank] for rank in range(comm.size)]))
@@ -385,18 +370,9 @@ def _width(rows: Any) -> int:
     return int(rows.shape[1]) if len(rows.shape) > 1 else 1
 
 
-def arc_ends(graph: Any) -> tuple[np.ndarray, np.ndarray]:
+def arc_ends_of(graph: Any) -> tuple[np.ndarray, np.ndarray]:
     """Global ids of the sources and targets of the arcs that this rank counts, int64 each."""
-    part: LocalGraph = graph.arcs_counted
-    ids = np.asarray(part.global_ids).astype(np.int64)
-    own, sources, targets = ids[: part.num_owned], [], []
-    for name, (halo_targets, halo_sources) in SIDES.items():
-        block = part.blocks[name]
-        at_targets = ids[part.target_halo_rows] if halo_targets else own
-        at_sources = ids[part.source_halo_rows] if halo_sources else own
-        targets.append(np.repeat(at_targets, np.diff(block.indptr)))
-        sources.append(at_sources[block.indices])
-    return np.concatenate(sources), np.concatenate(targets)
+    return arc_ends(graph.arcs_counted, np.asarray(graph.arcs_counted.global_ids).astype(np.int64))
 
 
 def _mix(values: np.ndarray) -> np.ndarray:

@@ -47,13 +47,8 @@ class Arcs(Space):
         self._ids = np.asarray(graph.part.arc_ids)
         counted = len(self._ids) if graph.arcs_counted is graph.part else 0
         (total,) = sum_over_ranks(graph.comm, np.array([counted]))
-        draw_ids = self._draw_ids
-        super().__init__(
-            graph, len(self._ids), int(total), self._places, num_counted=counted, draw_ids=draw_ids, kind="arcs"
-        )
-
-    def _draw_ids(self) -> np.ndarray:
-        return self._ids
+        options: dict[str, Any] = {"num_counted": counted, "draw_ids": lambda: self._ids, "kind": "arcs"}
+        super().__init__(graph, len(self._ids), int(total), self._places, **options)
 
     def _places(self) -> np.ndarray:
         """Ids count up to the number of arcs, but for loops of undirected graphs, which have one arc."""
@@ -71,7 +66,8 @@ class Arcs(Space):
 
     def check_order(self, whole: torch.Tensor, dim: int) -> None:
         """Raise InputError for an ordinary tensor of numbers of arcs that differ, where arcs have another order."""
-        if not self.graph.info.get("directed", True) and len(whole) and not _is_constant(whole, dim):
+        undirected = not self.graph.info.get("directed", True)
+        if undirected and len(whole) and not bool((whole == whole.narrow(dim, 0, 1)).all()):
             raise InputError(
                 "an ordinary tensor of one number for each arc meets arcs of an undirected graph, whose order is not "
                 "the source's: save it with the graph (edge_weight, edge_feats), or make it from graph.edge_attr or "
@@ -79,27 +75,14 @@ class Arcs(Space):
             )
 
 
-def _is_constant(whole: torch.Tensor, dim: int) -> bool:
-    return bool((whole == whole.narrow(dim, 0, 1)).all())
-
-
 def vertices(graph: Any) -> Space:
     """The space of the model's rows."""
-    return Space(
-        graph,
-        graph.num_rows,
-        graph.num_global_nodes,
-        lambda: graph.row_ids,
-        num_counted=graph.num_owned,
-        kind="vertices",
-    )
+    sizes = graph.num_rows, graph.num_global_nodes
+    return Space(graph, *sizes, lambda: graph.row_ids, num_counted=graph.num_owned, kind="vertices")
 
 
 class RowFrame(Frame):
     """The columns of a frame as rows of all ranks."""
-
-    kind: str
-    num_rows: int
 
     def __init__(self, frame: Frame, space: Space, kept: dict[str, RowTensor]):
         self._frame, self._space, self._kept = frame, space, kept
@@ -277,7 +260,10 @@ class RowGraph(DGLRows):
         local = [plain if one is self else self._local(one, run.__name__) for one in args]
         first = 1 if len(local) > 1 and args[0] is self else 0
         if first and gives != "whole" and run.__name__ not in OF_OWN:
-            local[first] = self._of_all(local[first], args[first], run.__name__)
+            given, space = args[first], self.vertex_space
+            ordinary = isinstance(given, torch.Tensor) and not isinstance(given, RowTensor) and given.dim()
+            if ordinary and len(given) == space.num_global:  # of all vertices: this rank's
+                local[first] = part_of(local[first], space, 0, run.__name__)
         named = {name: plain if one is self else self._local(one, run.__name__) for name, one in kwargs.items()}
         found = run(*local, **named)
         if gives == "like":
@@ -291,18 +277,10 @@ class RowGraph(DGLRows):
             raise InputError(
                 f"{name} takes rows [N, ...]: dimension {value.row_dim} of {list(value.shape)} counts them"
             )
-        if value.row_space is self.vertex_space or value.row_space is self.arc_space or name in OF_OWN:
-            return value.inner
-        if name in ANY_ROWS:
+        if value.row_space in (self.vertex_space, self.arc_space) or name in (*OF_OWN, *ANY_ROWS):
             return value.inner
         space = self.arc_space if value.row_space.same(self.arc_space) else self.vertex_space
         return in_space(value, space).inner
-
-    def _of_all(self, local: Any, given: Any, name: str) -> Any:
-        """An ordinary tensor of all vertices in place of rows: this rank's."""
-        if not isinstance(given, torch.Tensor) or isinstance(given, RowTensor) or not given.dim():
-            return local
-        return part_of(local, self.vertex_space, 0, name) if len(given) == self.vertex_space.num_global else local
 
     def _wrapped(self, result: Any, gives: str) -> Any:
         if isinstance(result, tuple):

@@ -1,8 +1,9 @@
-"""Statistics of features over all ranks, each vertex once, of the rows as the steps before left them.
+"""Statistics of features over all ranks, each vertex once, of the rows as the steps before left them; sparse features.
 
 Legend: O owned rows, I columns.
 """
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ import torch
 from distgnn.comm import sum_over_ranks
 from distgnn.config.run import OF_COLUMNS, parse_feat_norm
 from distgnn.errors import InputError, on_all_ranks
-from distgnn.graph.features.feat_norm import ROUNDING, FeatNorm
-from distgnn.graph.features.sparse import normalized
+from distgnn.graph.features.feat_norm import ROUNDING, FeatNorm, inverse_norms
+from distgnn.ops.dense.sparse_rows import SparseRows
 
 BLOCK_ROWS = 1 << 14
 
@@ -79,3 +80,27 @@ class _Columns:
         total = np.bincount(indices, (values - mean[indices]) ** power, self.width)
         others = int(self._chosen.sum()) - np.bincount(indices, minlength=self.width)
         return total + others * (-mean) ** power
+
+
+def normalized(norm: FeatNorm, matrix: Any, dtype: torch.dtype) -> SparseRows:
+    """A scipy CSR [O, I] as sparse rows, after the steps of `norm`: factors go into values, means into a shift."""
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    values, row_of = matrix.data.astype(np.float64), np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    shift: np.ndarray | None = None
+    weight: Any = np.ones(matrix.shape[0])
+    for step in norm.steps:
+        if step in OF_COLUMNS:
+            mean, factor = (one.numpy() for one in norm.columns())
+            values, shift, weight = values * factor[matrix.indices], mean * factor, np.ones_like(weight)
+            continue
+        squares = np.bincount(row_of, values**2, len(weight))
+        before: Any = np.zeros(()) if shift is None else squares + shift @ shift
+        if shift is not None:
+            squares = before - 2 * np.bincount(row_of, values * shift[matrix.indices], len(weight))
+        weight = inverse_norms(torch.from_numpy(squares), torch.from_numpy(before)).numpy()
+        values = values * weight[row_of]
+    arrays = {"indptr": matrix.indptr, "indices": matrix.indices, "data": values}
+    shifted = None if shift is None else (weight, shift)
+    return SparseRows(SimpleNamespace(shape=matrix.shape, **arrays), dtype, shift=shifted)

@@ -12,7 +12,7 @@ from distgnn.config import check_choice
 from distgnn.config.task import NEGATIVES
 from distgnn.errors import InputError
 from distgnn.graph.links.edge_pairs import EdgePairs
-from distgnn.kernels.simd.philox import MULTIPLIER_0, MULTIPLIER_1, WEYL_0, WEYL_1, derive_key
+from distgnn.kernels.simd.philox import derive_key, philox_python
 
 NEGATIVE_TAG = 0x6E656761  # "nega"
 SITE = -1  # counted like a site of dropout: who draws twice in a step gets other pairs
@@ -43,21 +43,12 @@ def negative_edges(graph: Any, pairs: EdgePairs, per_positive: int = 1, kind: st
     key = derive_key(graph.seed, graph.step, graph.next_call(SITE), NEGATIVE_TAG)
     ids = np.repeat(pairs.ids, per_positive)
     draws = np.tile(np.arange(per_positive), len(pairs.ids))
-    first, second = _numbers(ids, draws, key)
+    # Two 64-bit numbers for each (row, draw).
+    rows, key_words = ids.astype(np.uint64), (int(key[0]), int(key[1]))
+    counter = draws.astype(np.uint64), rows & LOW, rows >> HALF, np.uint64(key[2])
+    words = philox_python(counter, key_words)
+    first, second = words[0] | words[1] << HALF, words[2] | words[3] << HALF
     count = np.uint64(graph.num_global_nodes)
     targets = (second % count).astype(np.int64)  # of 2^64 numbers: all vertices alike but for 1 in 10^9
     sources = np.repeat(pairs.pairs[:, 0], per_positive) if kind == "source" else (first % count).astype(np.int64)
     return np.stack([sources, targets], axis=1)
-
-
-def _numbers(ids: np.ndarray, draws: np.ndarray, key: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Two 64-bit numbers for each (row, draw): Philox 4x32-10 on arrays, 32-bit words in uint64."""
-    k0, k1, stream = (np.uint64(word) for word in key)
-    rows = ids.astype(np.uint64)
-    c0, c1, c2 = draws.astype(np.uint64), rows & LOW, rows >> HALF
-    c3 = np.full_like(c0, stream)
-    for _ in range(10):
-        p0, p1 = MULTIPLIER_0 * c0, MULTIPLIER_1 * c2
-        c0, c1, c2, c3 = (p1 >> HALF) ^ c1 ^ k0, p1 & LOW, (p0 >> HALF) ^ c3 ^ k1, p0 & LOW
-        k0, k1 = (k0 + np.uint64(WEYL_0)) & LOW, (k1 + np.uint64(WEYL_1)) & LOW
-    return c0 | c1 << HALF, c2 | c3 << HALF

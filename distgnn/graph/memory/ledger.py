@@ -17,14 +17,15 @@ of the phase in which they were made, unless another owner, such as the kept agg
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
-from distgnn.graph.memory.report import MemoryReport
 from distgnn.graph.memory.spans import Span, apart, resident_in, spans_in
 from distgnn.kernels import give_back_freed_memory
 from distgnn.system.sizes import Resident, malloc_bytes, peak_resident_bytes, resident
+from distgnn.system.units import human_bytes
 
-OTHERS, FREED = "other tensors", "freed memory"
+OTHERS, FREED, REST = "other tensors", "freed memory", "not accounted for"
 NAMES = (
     *("features", "kept aggregation", "structure", "activations", "working rows", "evaluation", "rows", "free rows"),
     *(OTHERS, FREED),
@@ -34,6 +35,45 @@ SECONDS = 0.002
 GROWTH = 1.002  # a new peak is looked at from here on
 
 Named = Iterable[tuple[str, Any]]  # (name of a block, arrays or objects that hold them)
+
+
+@dataclass
+class MemoryReport:
+    """Bytes of each rank at its peak. `blocks`: by name; `peak` and `anonymous`: of each rank.
+
+    Example:
+        >>> report = graph.memory_report()
+        >>> report.blocks["features"][0] >= 60 * 8 * 4
+        True
+    """
+
+    peak: list[int]
+    anonymous: list[int]
+    blocks: dict[str, list[int]] = field(default_factory=dict)
+
+    @property
+    def rest(self) -> list[int]:
+        """What is not accounted for."""
+        return [peak - sum(each) for peak, *each in zip(self.peak, *self.blocks.values(), strict=True)]
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The table: each block on the rank that has most of it, and its share of that rank's peak."""
+        lines = {"peak": self.peak, "of it anonymous": self.anonymous} | self.blocks | {REST: self.rest}
+        cells = []
+        for name, values in lines.items():
+            rank = max(range(len(values)), key=values.__getitem__)
+            where = f" on rank {rank}" if len(values) > 1 else ""
+            share = 100 * values[rank] / self.peak[rank]
+            cells += [(name, f"{human_bytes(values[rank])}, {share:.1f} %{where}")] if any(values) else []
+        return cells
+
+    def as_dict(self) -> dict[str, Any]:
+        """As summary.json has it."""
+        return {"peak": self.peak, "anonymous": self.anonymous, "blocks": self.blocks | {REST: self.rest}}
+
+    def __repr__(self) -> str:
+        """The table."""
+        return "\n".join(f"{name:<26}{cell}" for name, cell in self.rows())
 
 
 class MemoryLedger:

@@ -21,8 +21,8 @@ from distgnn.errors import InputError
 from distgnn.ops.edges import messages
 from distgnn.ops.edges.softmax import edge_softmax
 from distgnn.ops.entry import opaque
+from distgnn.rows.align import local_in
 from distgnn.rows.row_tensor import RowTensor, local_of, rows_of
-from distgnn.rows.shapes import local_rows_of
 
 
 def index_of(graph: Any) -> Any:
@@ -75,7 +75,7 @@ def _gather_mm(
     theirs: Callable[..., Any], rows: RowTensor, matrices: torch.Tensor, *, idx_b: torch.Tensor
 ) -> RowTensor:
     """Each row times the matrix of its type: row by row."""
-    types = local_rows_of(idx_b, rows.row_space, "gather_mm")
+    types = local_in(idx_b, rows.row_space, 0, "gather_mm")
     return rows_of(theirs(rows.inner, local_of(matrices), idx_b=types), rows.row_space)
 
 

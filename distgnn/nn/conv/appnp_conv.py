@@ -1,7 +1,5 @@
 """Propagation by personalised PageRank (APPNP) with DGL's arguments."""
 
-from typing import Any
-
 import torch
 from torch import nn
 
@@ -42,16 +40,11 @@ class APPNPConv(nn.Module):
         self, graph: ops.GraphView, feat: torch.Tensor, edge_weight: torch.Tensor | None = None
     ) -> torch.Tensor:
         weight = None if edge_weight is None else normalized_weight(graph, edge_weight)
-        initial = feat
+        initial, scales = feat, scales_of(graph, weight, "out")
         for step in range(self.k):
-            arcs, scales = self._arcs(graph, feat, weight)
+            arcs = weight
+            if self.training and self.edge_drop.p > 0:
+                ones = feat.new_ones(graph.num_edges(), 1) if weight is None else weight[:, None]
+                arcs = self.edge_drop(ones, graph)[:, 0]
             feat = ops.mixed(graph, feat, initial, self.alpha, arcs, scales, alone=step < self.k - 1)
         return feat
-
-    def _arcs(self, graph: ops.GraphView, feat: torch.Tensor, weight: torch.Tensor | None) -> tuple[Any, ...]:
-        """Weights of arcs in one step, and scales of both ends."""
-        scales = scales_of(graph, weight, "out")
-        if not self.training or self.edge_drop.p == 0:
-            return weight, scales
-        arcs = feat.new_ones(graph.num_edges(), 1) if weight is None else weight[:, None]
-        return self.edge_drop(arcs, graph)[:, 0], scales

@@ -42,17 +42,7 @@ class GATConv(AttentionConv):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
-    def fused(
-        self, graph: DataGraph, feat: torch.Tensor, edge_weight: torch.Tensor | None, fusion: Fusion
-    ) -> torch.Tensor:
-        """The convolution without residual and what follows it, in one function, [O, H * F]: see `ops.attend`."""
-        return self._attend(graph, feat, self.bias, fusion)
-
-    def mean_of_heads(self, graph: DataGraph, feat: torch.Tensor) -> torch.Tensor:
-        """Output averaged over heads, [O, F], in one function; without edge weights, residual, activation, dropout."""
-        return self._attend(graph, feat, self.bias, mean=True)
-
-    def _attend(
+    def attend(
         self,
         graph: DataGraph,
         feat: torch.Tensor,
@@ -60,6 +50,10 @@ class GATConv(AttentionConv):
         fusion: Fusion = NOT_FUSED,
         mean: bool = False,
     ) -> torch.Tensor:
+        """The convolution and what follows it in one function, [O, H * F], or its mean over heads: see `ops.attend`.
+
+        Without edge weights, residual, activation, dropout.
+        """
         self.check(graph)
         attn = torch.stack([self.attn_l.flatten(), self.attn_r.flatten()])
         slope = self.leaky_relu.negative_slope
@@ -75,12 +69,12 @@ class GATConv(AttentionConv):
         get_attention: bool = False,
         fusion: Fusion | None = None,
     ) -> Any:
-        """With `get_attention` also the attention of local arcs, [A, H, 1]. With `fusion`: see `fused`."""
+        """With `get_attention` also the attention of local arcs, [A, H, 1]. With `fusion`: see `attend`."""
         if fusion is not None:
-            return self.fused(graph, feat, edge_weight, fusion)
+            return self.attend(graph, feat, self.bias, fusion)
         inputs = self.feat_drop(feat, graph)
         if edge_weight is None and not get_attention and not self.drops_attention:
-            out = self.heads(self._attend(graph, inputs, None if self.res_fc is not None else self.bias))
+            out = self.heads(self.attend(graph, inputs, None if self.res_fc is not None else self.bias))
             if self.res_fc is not None:
                 return self.finish(out, inputs)
             return out if self.activation is None else self.activation(out)

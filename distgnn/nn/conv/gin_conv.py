@@ -64,9 +64,15 @@ class GINConv(nn.Module):
         edge_weight: torch.Tensor | None = None,
         fusion: Fusion | None = None,
     ) -> torch.Tensor:
-        """With `fusion`: see `fused`."""
+        """With `fusion`, where `may_fuse`, what follows runs in the same functions; kept: the sum, after ReLU, z."""
         if fusion is not None:
-            return self.fused(graph, feat, edge_weight, fusion)
+            first, _, last = cast(Any, self.apply_func)
+            weight = None if edge_weight is None else edge_weight.reshape(-1)
+            alone = fusion.may_overwrite_grad
+            rows = ops.with_neighbours(graph, feat, self.eps, weight, alone)
+            rows = ops.linear(graph, rows, first.weight.T, first.bias, epilogue=ops.Epilogue(relu=True), alone=True)
+            more: Any = {"epilogue": fusion.epilogue, "norm": fusion.norm, "alone": alone}
+            return ops.linear(graph, rows, last.weight.T, last.bias, room=feat, **more)
         op = "copy_lhs" if edge_weight is None else "mul"
         out = (1 + self.eps) * feat + ops.gspmm(graph, op, self.aggregator_type, feat, edge_weight)
         out = out if self.apply_func is None else self.apply_func(out)
@@ -79,14 +85,3 @@ class GINConv(nn.Module):
         if [type(one) for one in inner] != [nn.Linear, nn.ReLU, nn.Linear] or any(map(is_watched, [function, *inner])):
             return False
         return self.aggregator_type == "sum" and self.activation is None and constant(edge_weight)
-
-    def fused(
-        self, graph: ops.GraphView, feat: torch.Tensor, edge_weight: torch.Tensor | None, fusion: Fusion
-    ) -> torch.Tensor:
-        """The convolution and what follows it, where `may_fuse`; kept: the sum, what ReLU made, and z."""
-        first, _, last = cast(Any, self.apply_func)
-        weight = None if edge_weight is None else edge_weight.reshape(-1)
-        rows = ops.with_neighbours(graph, feat, self.eps, weight, fusion.may_overwrite_grad)
-        rows = ops.linear(graph, rows, first.weight.T, first.bias, epilogue=ops.Epilogue(relu=True), alone=True)
-        more: Any = {"epilogue": fusion.epilogue, "norm": fusion.norm, "alone": fusion.may_overwrite_grad}
-        return ops.linear(graph, rows, last.weight.T, last.bias, room=feat, **more)

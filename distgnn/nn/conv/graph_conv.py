@@ -78,61 +78,30 @@ class GraphConv(nn.Module):
         edge_weight: torch.Tensor | None = None,
         fusion: Fusion | None = None,
     ) -> torch.Tensor:
-        """With `fusion`: see `fused`."""
-        if fusion is not None:
-            return self.fused(graph, feat, edge_weight, fusion)
-        self._check(graph)
-        weight = self._weight(weight)
-        if weight is not None and feat.dim() == 2 and constant(edge_weight):
-            out = self._convolve(graph, feat, weight, edge_weight, NOT_FUSED)
-            return out if self.activation is None else self.activation(out)
-        if weight is not None and graph.narrows(self.in_feats, self.out_feats) and not graph.is_input(feat):
-            out = self._aggregate(graph, ops.plain_product(graph, feat, weight), edge_weight)
-        else:
-            out = self._aggregate(graph, feat, edge_weight)
-            out = out if weight is None else ops.plain_product(graph, out, weight)
-        out = out if self.bias is None else out + self.bias
-        return out if self.activation is None else self.activation(out)
-
-    def fused(
-        self, graph: DataGraph, feat: torch.Tensor, edge_weight: torch.Tensor | None, fusion: Fusion
-    ) -> torch.Tensor:
-        """The convolution and what follows it, in one function: see `ops.convolve`."""
-        self._check(graph)
-        return self._convolve(graph, feat, self.weight, edge_weight, fusion)
-
-    def _convolve(
-        self,
-        graph: DataGraph,
-        feat: torch.Tensor,
-        weight: torch.Tensor | None,
-        edge_weight: torch.Tensor | None,
-        fusion: Fusion,
-    ) -> torch.Tensor:
-        if weight is None:
-            raise ValueError("this GraphConv was made with weight=False: it cannot be fused with what follows it")
-        spec = ops.ConvSpec(
-            self._scales(graph), edge_weight, fusion.epilogue, fusion.may_overwrite_grad, remat=fusion.remat
-        )
-        return ops.convolve(graph, feat, weight, None, self.bias, spec, fusion.norm)
-
-    def _check(self, graph: DataGraph) -> None:
+        """With `fusion`, without activation, what follows runs in the same function: see `ops.convolve`."""
         if not self.allow_zero_in_degree and graph.has_zero_in_degree():
             raise InputError(
                 "there are vertices without in-arcs, whose output would be the bias alone: partition with "
                 "--self-loops add, or set allow_zero_in_degree=True"
             )
-
-    def _weight(self, given: torch.Tensor | None) -> torch.Tensor | None:
-        if given is not None and self.weight is not None:
+        if weight is not None and self.weight is not None:
             raise ValueError("a weight was given but the layer has its own: make it with weight=False")
-        return self.weight if given is None else given
-
-    def _aggregate(self, graph: DataGraph, rows: torch.Tensor, edge_weight: torch.Tensor | None) -> torch.Tensor:
-        return ops.spmm(graph, rows, edge_weight, *self._scales(graph))
-
-    def _scales(self, graph: DataGraph) -> tuple[Any, ...]:
+        if weight is None and self.weight is None and fusion is not None:
+            raise ValueError("this GraphConv was made with weight=False: it cannot be fused with what follows it")
+        weight = self.weight if weight is None else weight
         power = -0.5 if self.norm == "both" else -1
         source = graph.degree_scale("out", power) if self.norm in ("both", "left") else None
         target = graph.degree_scale("in", power) if self.norm in ("both", "right") else None
-        return source, target
+        if weight is not None and (fusion is not None or (feat.dim() == 2 and constant(edge_weight))):
+            after = NOT_FUSED if fusion is None else fusion
+            how = after.epilogue, after.may_overwrite_grad
+            spec = ops.ConvSpec((source, target), edge_weight, *how, remat=after.remat)
+            out = ops.convolve(graph, feat, weight, None, self.bias, spec, after.norm)
+            return out if fusion is not None or self.activation is None else self.activation(out)
+        if weight is not None and graph.narrows(self.in_feats, self.out_feats) and not graph.is_input(feat):
+            out = ops.spmm(graph, ops.plain_product(graph, feat, weight), edge_weight, source, target)
+        else:
+            out = ops.spmm(graph, feat, edge_weight, source, target)
+            out = out if weight is None else ops.plain_product(graph, out, weight)
+        out = out if self.bias is None else out + self.bias
+        return out if self.activation is None else self.activation(out)

@@ -86,48 +86,31 @@ class SAGEConv(nn.Module):
         edge_weight: torch.Tensor | None = None,
         fusion: Fusion | None = None,
     ) -> torch.Tensor:
-        """With `fusion`: see `fused`."""
-        if fusion is not None:
-            return self.fused(graph, feat, edge_weight, fusion)
-        feat = self.feat_drop(feat, graph)
-        if self.aggregator_type == "mean" and feat.dim() == 2 and constant(edge_weight):
-            out = self.fused(graph, feat, edge_weight, NOT_FUSED)
-            out = out if self.activation is None else self.activation(out)
-            return out if self.norm is None else self.norm(out)
-        if self.fc_pool is not None:
-            neigh = self._pool(graph, torch.relu(self.fc_pool(feat)), edge_weight)
+        """With `fusion`, of mean aggregation, what follows runs in the same function: see `ops.convolve`."""
+        if fusion is None:
+            feat = self.feat_drop(feat, graph)
+        is_gcn = self.aggregator_type == "gcn"
+        if fusion is not None or (self.aggregator_type == "mean" and feat.dim() == 2 and constant(edge_weight)):
+            after = NOT_FUSED if fusion is None else fusion
+            how = edge_weight, after.epilogue, after.may_overwrite_grad
+            spec = ops.ConvSpec((None, graph.degree_scale("in", -1)), *how, remat=after.remat)
+            weights = self.fc_neigh.weight.T, self.fc_self.weight.T
+            out = ops.convolve(graph, feat, *weights, self.fc_self.bias, spec, after.norm)
+            if fusion is not None:
+                return out
         else:
-            neigh = self._mean(graph, feat, edge_weight)
-        out = self._with_bias(neigh) if self.aggregator_type == "gcn" else neigh + self.fc_self(feat)
+            if self.fc_pool is not None:
+                op = "copy_lhs" if edge_weight is None else "mul"
+                rows = torch.relu(self.fc_pool(feat))
+                out = self.fc_neigh(ops.gspmm(graph, op, "max", rows, edge_weight))
+            else:
+                scale = graph.degree_scale("in", -1, 1 if is_gcn else 0)
+                first = graph.narrows(self.in_feats, self.out_feats) and not graph.is_input(feat)
+                rows = self.fc_neigh(feat) if first else feat
+                out = ops.spmm(graph, rows, edge_weight, target_scale=scale)
+                out = out + rows * torch.from_numpy(scale.owned)[:, None] if is_gcn else out
+                out = out if first else self.fc_neigh(out)
+            own = self.bias if is_gcn else self.fc_self(feat)
+            out = out if own is None else out + own
         out = out if self.activation is None else self.activation(out)
         return out if self.norm is None else self.norm(out)
-
-    def fused(
-        self, graph: DataGraph, feat: torch.Tensor, edge_weight: torch.Tensor | None, fusion: Fusion
-    ) -> torch.Tensor:
-        """The convolution of mean aggregation and what follows it, in one function: see `ops.convolve`."""
-        scales = None, graph.degree_scale("in", -1)
-        spec = ops.ConvSpec(scales, edge_weight, fusion.epilogue, fusion.may_overwrite_grad, remat=fusion.remat)
-        weights = self.fc_neigh.weight.T, self.fc_self.weight.T
-        return ops.convolve(graph, feat, *weights, self.fc_self.bias, spec, fusion.norm)
-
-    def _pool(self, graph: DataGraph, feat: torch.Tensor, edge_weight: torch.Tensor | None) -> torch.Tensor:
-        op = "copy_lhs" if edge_weight is None else "mul"
-        return self.fc_neigh(ops.gspmm(graph, op, "max", feat, edge_weight))
-
-    def _mean(self, graph: DataGraph, feat: torch.Tensor, edge_weight: torch.Tensor | None) -> torch.Tensor:
-        scale = graph.degree_scale("in", -1, 1 if self.aggregator_type == "gcn" else 0)
-        if graph.narrows(self.in_feats, self.out_feats) and not graph.is_input(feat):
-            return self._neighbours(graph, self.fc_neigh(feat), edge_weight, scale)
-        return self.fc_neigh(self._neighbours(graph, feat, edge_weight, scale))
-
-    def _neighbours(
-        self, graph: DataGraph, rows: torch.Tensor, edge_weight: torch.Tensor | None, scale: ops.RowScale
-    ) -> torch.Tensor:
-        total = ops.spmm(graph, rows, edge_weight, target_scale=scale)
-        if self.aggregator_type == "gcn":
-            total = total + rows * torch.from_numpy(scale.owned)[:, None]
-        return total
-
-    def _with_bias(self, rows: torch.Tensor) -> torch.Tensor:
-        return rows if self.bias is None else rows + self.bias

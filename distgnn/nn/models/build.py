@@ -7,11 +7,10 @@ from distgnn.config.model import decoder_for
 from distgnn.config.task import check_graph_for
 from distgnn.errors import InputError
 from distgnn.nn.models.deep_stacks import APPNP, GCN2
-from distgnn.nn.models.described import Described
 from distgnn.nn.models.edge_stacks import GINE, EdgeGAT
 from distgnn.nn.models.label_reuse import LabelReuse
 from distgnn.nn.models.relational_stack import RGCN
-from distgnn.nn.models.stacks import GAT, GCN, GIN, GATv2, GraphSAGE
+from distgnn.nn.models.stacks import GAT, GCN, GIN, Described, GATv2, GraphSAGE
 from distgnn.nn.pair_predictor import PairDecoder, PairPredictor
 from distgnn.nn.protocol import DataGraph
 

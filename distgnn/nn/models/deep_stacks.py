@@ -11,8 +11,7 @@ from distgnn.nn.conv.appnp_conv import APPNPConv
 from distgnn.nn.conv.gcn2_conv import GCN2Conv
 from distgnn.nn.conv.graph_module import is_watched
 from distgnn.nn.dropout import Dropout, number_sites
-from distgnn.nn.models.described import Described
-from distgnn.nn.models.stacks import fused_layer, fused_linear, make_norms
+from distgnn.nn.models.stacks import Described, fused_layer, fused_linear, make_norms
 from distgnn.nn.protocol import NOT_FUSED, DataGraph
 from distgnn.ops.entry import opaque
 

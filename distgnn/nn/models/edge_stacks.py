@@ -29,7 +29,18 @@ class EncodedGINE(nn.Module):
         return self.conv(graph, rows, self.encoder(edge_feats))
 
 
-class GINE(Stack):
+class OfEdgeFeats(Stack):
+    """Base: a stack of a graph whose arcs have so many features, De."""
+
+    def __init__(self, *sizes: int, num_edge_feats: int, **options: Any):
+        self.num_edge_feats = num_edge_feats
+        super().__init__(*sizes, **options)
+
+    def graph_sizes(self) -> dict[str, int]:
+        return {"num_edge_feats": self.num_edge_feats}
+
+
+class GINE(OfEdgeFeats):
     """A stack of GINEConv, each with a linear encoder of edge features, a learned eps and two linear layers.
 
     Args: as `Stack`, without weighted; num_edge_feats: De.
@@ -42,13 +53,6 @@ class GINE(Stack):
 
     config_name = "gine"
 
-    def __init__(self, *sizes: int, num_edge_feats: int, **options: Any):
-        self.num_edge_feats = num_edge_feats
-        super().__init__(*sizes, **options)
-
-    def graph_sizes(self) -> dict[str, int]:
-        return {"num_edge_feats": self.num_edge_feats}
-
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         return EncodedGINE(in_feats, out_feats, self.num_edge_feats)
 
@@ -56,7 +60,7 @@ class GINE(Stack):
         return conv(graph, feats, graph.edata["feat"])
 
 
-class EdgeGAT(GAT):
+class EdgeGAT(OfEdgeFeats, GAT):
     """A stack of EdgeGATConv without its residual; heads stand side by side and are averaged in the last layer.
 
     Args: as `GAT`, without weighted; num_edge_feats: De.
@@ -68,13 +72,6 @@ class EdgeGAT(GAT):
     """
 
     config_name = "edgegat"
-
-    def __init__(self, *sizes: int, num_edge_feats: int, **options: Any):
-        self.num_edge_feats = num_edge_feats
-        super().__init__(*sizes, **options)
-
-    def graph_sizes(self) -> dict[str, int]:
-        return {"num_edge_feats": self.num_edge_feats}
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         width = out_feats if last else out_feats // self.num_heads

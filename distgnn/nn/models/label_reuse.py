@@ -12,7 +12,7 @@ from torch.nn import functional
 from distgnn import ops
 from distgnn.config import ModelConfig
 from distgnn.errors import InputError
-from distgnn.nn.models.described import Described
+from distgnn.nn.models.stacks import Described
 from distgnn.nn.protocol import DataGraph
 from distgnn.ops.entry import opaque
 

@@ -1,4 +1,4 @@
-"""R-GCN on vertices and arcs of several types."""
+"""R-GCN on vertices and arcs of several types, whose features are of different kinds or none."""
 
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -9,10 +9,62 @@ from torch import nn
 from distgnn import ops
 from distgnn.nn.conv.rel_graph_conv import RelGraphConv
 from distgnn.nn.models.stacks import Stack
-from distgnn.nn.models.typed_input import TypedInput
 from distgnn.nn.protocol import DataGraph
-from distgnn.nn.relation_norm import relation_norm
 from distgnn.ops.entry import opaque
+
+COLUMN = "relation_norm"
+
+
+def relation_norm(graph: DataGraph) -> torch.Tensor:
+    """One over the number of in-arcs of the same relation at the same target, in the whole graph: [A, 1]. Kept.
+
+    Collective: the first time.
+
+    Notes: kept in `graph.edata`; relations are counted one after the other, so it takes a few numbers per arc.
+
+    Source: Schlichtkrull et al., ESWC'18, equation 2.
+    """
+    if COLUMN not in graph.edata:
+        relations = graph.edata["etype"]
+        norm = torch.ones(len(relations), 1, dtype=graph.dtype)
+        for relation in range(graph.num_relations):
+            here = relations == relation
+            counts = ops.to_arcs(graph, ops.from_arcs(graph, here[:, None].to(graph.dtype)), "target")
+            norm[here] = 1 / counts[here]
+        graph.edata[COLUMN] = norm
+    return graph.edata[COLUMN]
+
+
+class TypedInput(nn.Module):
+    """y[v] = W_t x[v] + b_t, with t the type of v; a type without features (rows of zeros) has its bias alone.
+
+    Args: in_feats, out_feats: widths; num_types: vertex types.
+
+    Shape: [O, in_feats] and types int64 [O] (None: all 0) to [O, out_feats].
+
+    Example:
+        >>> layer = dg.nn.TypedInput(graph.num_feats, 4, num_types=2)
+        >>> layer(graph.feats, graph.node_types).shape
+        torch.Size([60, 4])
+    """
+
+    def __init__(self, in_feats: int, out_feats: int, num_types: int):
+        super().__init__()
+        self.out_feats = out_feats
+        layers = [nn.Linear(in_feats, out_feats) for _ in range(num_types)]
+        for layer in layers:
+            nn.init.normal_(layer.bias)  # all that tells vertices without features apart
+        self.types: nn.ModuleList = nn.ModuleList(layers)
+
+    @opaque
+    def forward(self, rows: torch.Tensor, types: torch.Tensor | None) -> torch.Tensor:
+        if types is None or len(self.types) == 1:
+            return self.types[0](rows)
+        out = rows.new_zeros(len(rows), self.out_feats)
+        for number, layer in enumerate(self.types):
+            chosen = torch.nonzero(types == number).view(-1)
+            out = out.index_copy(0, chosen, layer(rows[chosen]))
+        return out
 
 
 class RGCN(Stack):

@@ -1,15 +1,18 @@
-"""Stacks of layers: convolution, norm, ReLU, dropout, repeated; the last layer is the bare convolution."""
+"""Stacks of layers: convolution, norm, ReLU, dropout, repeated; the last layer is the bare convolution.
+
+Over 300 lines: a short class for each convolution.
+"""
 
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import Any, TypeGuard
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
 
 from distgnn import ops
-from distgnn.config import JUMPS, NORMS, check_choice
+from distgnn.config import JUMPS, NORMS, ModelConfig, check_choice
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.nn.conv.attention import AttentionConv
 from distgnn.nn.conv.gat_conv import GATConv
@@ -19,11 +22,57 @@ from distgnn.nn.conv.graph_conv import GraphConv
 from distgnn.nn.conv.graph_module import GraphModule, is_watched
 from distgnn.nn.conv.sage_conv import SAGEConv
 from distgnn.nn.dropout import Dropout, number_sites
-from distgnn.nn.models.described import Described
 from distgnn.nn.norms import BatchNorm1d, ColumnNorm, GraphNorm, PairNorm
-from distgnn.nn.protocol import NOT_FUSED, DataGraph, FusesEpilogue, Fusion
+from distgnn.nn.protocol import NOT_FUSED, DataGraph, Fusion
 from distgnn.ops.dense.made_again import room_of
 from distgnn.ops.entry import opaque
+
+
+class Described(nn.Module):
+    """Base of our stacks: their settings and sizes, read from the model as it is."""
+
+    config_name: ClassVar[str]  # as of `ModelConfig`
+    sizes: tuple[int, int, int]  # of input, hidden layers and output
+    norm: str
+    weighted: bool
+    drops: nn.ModuleList
+
+    def described(self) -> tuple[ModelConfig, dict[str, int], dict[str, float]]:
+        """Settings; sizes of the graph it is for; and numbers of its layers that are no settings.
+
+        Raises: InputError for a class that is not ours.
+        """
+        if "config_name" not in vars(type(self)):
+            raise InputError(
+                f"{type(self).__name__} is a class of your own: write it with PyG's layers, and load its weights"
+            )
+        in_feats, hidden_feats, num_classes = self.sizes
+        drop: Any = self.drops[0] if len(self.drops) else None
+        options: dict[str, Any] = {"dropout": 0.0 if drop is None else drop.p, "norm": self.norm}
+        options |= {"weighted": self.weighted} | self.own_settings()
+        config = ModelConfig(self.config_name, hidden_feats, **options)
+        return config, {"num_feats": in_feats, "num_classes": num_classes} | self.graph_sizes(), self.layer_numbers()
+
+    def own_settings(self) -> dict[str, Any]:
+        """Fields of `ModelConfig` that not all models have."""
+        raise NotImplementedError
+
+    def graph_sizes(self) -> dict[str, int]:
+        """Further sizes of the graph."""
+        return {}
+
+    def layer_numbers(self) -> dict[str, float]:
+        """Numbers of the layers that are no settings."""
+        return {}
+
+    def to_pyg(self) -> nn.Module:
+        """This model of PyG's layers, in evaluation mode, with the weights as they are now: see `dg.to_pyg`.
+
+        Raises: InputError for a model that PyG has no layers for.
+        """
+        import distgnn
+
+        return distgnn.to_pyg(self)
 
 
 class Stack(Described):
@@ -101,25 +150,24 @@ class Stack(Described):
     def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:
         hidden = []
         for layer in range(len(self.drops)):
-            feats = self._kept_or_again(graph, layer, feats)
+            conv = self.convs[layer]
+            # These keep one tensor in any case. Then the first layer's can be made again at least.
+            keeps_one = isinstance(conv, SAGEConv | GraphConv) and not self.residual and self.jump == "none"
+            if not self.remat or keeps_one:
+                feats = self._hidden_layer(graph, layer, feats)
+            else:
+                if not graph.exchanges_exactly:
+                    raise on_all_ranks(
+                        InputError("remat repeats exchanges: it needs algorithm cd-0 and float32 on the wire")
+                    )
+                modules = [conv, *([] if self.norms is None else [self.norms[layer]])]
+                parameters = [parameter for module in modules for parameter in module.parameters()]
+                feats = ops.recompute(graph, partial(self._hidden_layer, graph, layer), feats, parameters)
             if self.jump != "none":
                 hidden.append(feats)
         if self.jump == "none":
             return self.convolve(graph, self.convs[-1], feats, last=True)
         return self.read(torch.cat(hidden, 1) if self.jump == "cat" else torch.stack(hidden).amax(0))
-
-    def _kept_or_again(self, graph: DataGraph, layer: int, feats: torch.Tensor) -> torch.Tensor:
-        if not self.remat or self._keeps_one(self.convs[layer]):
-            return self._hidden_layer(graph, layer, feats)
-        if not graph.exchanges_exactly:
-            raise on_all_ranks(InputError("remat repeats exchanges: it needs algorithm cd-0 and float32 on the wire"))
-        modules = [self.convs[layer], *([] if self.norms is None else [self.norms[layer]])]
-        parameters = [parameter for module in modules for parameter in module.parameters()]
-        return ops.recompute(graph, lambda rows: self._hidden_layer(graph, layer, rows), feats, parameters)
-
-    def _keeps_one(self, conv: nn.Module) -> bool:
-        """Does a hidden layer keep one tensor in any case? Then the first layer's can be made again at least."""
-        return isinstance(conv, SAGEConv | GraphConv) and not self.residual and self.jump == "none"
 
     def _hidden_layer(self, graph: DataGraph, layer: int, feats: torch.Tensor) -> torch.Tensor:
         conv, norm = self.convs[layer], None if self.norms is None else self.norms[layer]
@@ -139,9 +187,9 @@ class Stack(Described):
         """The weights that multiply messages, or None."""
         return graph.edge_weight if self.weighted else None
 
-    def fuses(self, conv: nn.Module) -> TypeGuard[FusesEpilogue]:
+    def fuses(self, conv: nn.Module) -> bool:
         """Can norm, ReLU and dropout run with the convolution?"""
-        return isinstance(conv, FusesEpilogue)
+        return isinstance(conv, SAGEConv | GraphConv)
 
 
 def make_norms(norm: str, width: int, count: int) -> nn.ModuleList | None:
@@ -254,7 +302,7 @@ class GIN(Stack):
         func = nn.Sequential(nn.Linear(in_feats, out_feats), nn.ReLU(), nn.Linear(out_feats, out_feats))
         return GINConv(func, "sum", learn_eps=True)
 
-    def fuses(self, conv: nn.Module) -> TypeGuard[FusesEpilogue]:
+    def fuses(self, conv: nn.Module) -> bool:
         return isinstance(conv, GINConv) and conv.may_fuse(None)
 
     def convolve(self, graph: DataGraph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
@@ -293,12 +341,12 @@ class GAT(Stack):
         width = out_feats if last else out_feats // self.num_heads
         return self.conv_type(in_feats, width, self.num_heads, attn_drop=self.attn_drop, allow_zero_in_degree=True)
 
-    def fuses(self, conv: nn.Module) -> TypeGuard[FusesEpilogue]:
+    def fuses(self, conv: nn.Module) -> bool:
         return isinstance(conv, GATConv) and not self.weighted and not conv.drops_attention
 
     def convolve(self, graph: DataGraph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
         if last and self.fuses(conv) and isinstance(conv, GATConv):
-            return conv.mean_of_heads(graph, feats)
+            return conv.attend(graph, feats, conv.bias, mean=True)
         out = super().convolve(graph, conv, feats, last)
         return out.mean(1) if last else out.flatten(1)
 

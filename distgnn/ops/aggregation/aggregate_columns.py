@@ -45,7 +45,8 @@ class ColumnAggregator(Aggregator):
     ) -> tuple[np.ndarray, np.ndarray]:
         """As `Aggregator`; the source halos' rows are those of this rank's columns, [S, w]."""
         group, out = self.group, np.empty_like(rows) if out is None else out
-        first, second, third = _thirds(overlap_work)
+        one, two = len(overlap_work) // 3, 2 * len(overlap_work) // 3
+        first, second, third = overlap_work[:one], overlap_work[one:two], overlap_work[two:]
         group.start_columns(rows)
         do_work(first, self.exchange)
         columns, made = group.finish_columns(rows), group.empty_columns(out)
@@ -76,8 +77,3 @@ class ColumnAggregator(Aggregator):
             ends.append(group.finish_columns(own, role))
         scales = whole_scale(source_scale), whole_scale(target_scale)
         return super().arc_dots(ends[0], sources, ends[1], target_grads, *scales)
-
-
-def _thirds(work: Sequence[Callable]) -> tuple[Sequence[Callable], ...]:
-    cuts = len(work) // 3, 2 * len(work) // 3
-    return work[: cuts[0]], work[cuts[0] : cuts[1]], work[cuts[1] :]

@@ -20,27 +20,17 @@ import numpy as np
 
 from distgnn import kernels
 from distgnn.comm import DelayedExchange, EpochExchange, Exchange
-from distgnn.ops.aggregation.aggregator import Block, Factors, Site, run_block
+from distgnn.ops.aggregation.aggregator import Block, Site, run_block
 from distgnn.ops.aggregation.row_scale import RowScale
+from distgnn.ops.edges.local_arcs import arc_ends
 from distgnn.partition import LocalGraph
 
 
 def arcs_of_all_rows(local: LocalGraph, tuning: kernels.Tuning) -> Block:
     """One CSR over all local rows [V]; `positions` maps to the local arc numbering."""
-    rows = {"owned": np.arange(local.num_owned, dtype=np.int32)}
-    columns = rows | {"halo": local.source_halo_rows}
-    rows = rows | {"halo": local.target_halo_rows}
-    sources, targets = [], []
-    for name, block in local.blocks.items():
-        target_kind, source_kind = name.split("_")
-        sources.append(columns[source_kind][block.indices])
-        targets.append(np.repeat(rows[target_kind], np.diff(block.indptr)))
-    return Block(*_csr(np.concatenate(sources), np.concatenate(targets), local.num_rows), tuning)
-
-
-def _csr(sources: np.ndarray, targets: np.ndarray, num_rows: int) -> tuple[np.ndarray, np.ndarray, int, np.ndarray]:
-    indptr, indices, arcs = kernels.csr_from_edges(sources, targets, num_rows)
-    return indptr, indices, 0, arcs
+    ends = arc_ends(local, np.arange(local.num_rows, dtype=np.int32))
+    indptr, indices, arcs = kernels.csr_from_edges(*ends, local.num_rows)
+    return Block(indptr, indices, 0, arcs, tuning)
 
 
 def transposed_all_rows(block: Block) -> Block:
@@ -99,7 +89,7 @@ class CopyAggregator:
         if self.backward and not local_only:
             rows = self._add_copies_then_tell_targets(rows, site)
         out = np.empty_like(rows) if out is None else out
-        factors = Factors(edge_weight, source_scale, target_scale).of("owned", "owned")
+        factors = edge_weight, source_scale and source_scale.owned, target_scale and target_scale.owned
         halo, owned = slice(self.num_owned, len(rows)), slice(0, self.num_owned)
         counters = self.exchange.transport.counters
         run_block(counters, self.block, rows, out, factors, halo)

@@ -181,26 +181,29 @@ class Aggregator:
         """
         arcs = self.arcs
         exchange = self.exchange if site is None or self.delayed is None else self.delayed.at(*site)
-        factors = Factors(edge_weight, source_scale, target_scale)
+        counters, weight, source, target = exchange.transport.counters, edge_weight, source_scale, target_scale
+        from_owned, to_owned = source and source.owned, target and target.owned
+        from_halos, to_halos = source and source.sources, target and target.targets
         out = np.empty_like(rows) if out is None else out
         if exchange.transport.num_ranks == 1:
-            self._run(arcs.owned_owned, rows, out, factors.of("owned", "owned"))
+            run_block(counters, arcs.owned_owned, rows, out, (weight, from_owned, to_owned))
             do_work(overlap_work, exchange)
             return out, rows[:0]
         half = len(overlap_work) // 2
         targets = exchange.target_rows(out)
         exchange.start_broadcast(rows)
         for piece in exchange.target_pieces():
-            self._run(arcs.halo_owned, rows, targets, factors.of("owned", "targets"), piece)
+            run_block(counters, arcs.halo_owned, rows, targets, (weight, from_owned, to_halos), piece)
         for piece in arcs.pieces:
-            self._run(arcs.owned_owned, rows, out, factors.of("owned", "owned"), piece)
+            run_block(counters, arcs.owned_owned, rows, out, (weight, from_owned, to_owned), piece)
             exchange.progress()
         do_work(overlap_work[:half], exchange)
         sources = exchange.finish_broadcast()
         for piece in exchange.target_pieces():
-            self._run(arcs.halo_halo, sources, targets, factors.of("sources", "targets"), piece, accumulate=True)
+            factors = weight, from_halos, to_halos
+            run_block(counters, arcs.halo_halo, sources, targets, factors, piece, accumulate=True)
         exchange.start_reduce(targets)
-        self._run(arcs.owned_halo, sources, out, factors.of("sources", "owned"), accumulate=True)
+        run_block(counters, arcs.owned_halo, sources, out, (weight, from_halos, to_owned), accumulate=True)
         do_work(overlap_work[half:], exchange)
         exchange.finish_reduce(out)
         return out, sources
@@ -208,17 +211,6 @@ class Aggregator:
     def with_loops(self, missing: np.ndarray) -> "Aggregator":
         """The same over one more arc from each of some owned vertices (bool [O]) to itself; not for edge weights."""
         return Aggregator(self.arcs.with_loops(missing), self.exchange, self.delayed)
-
-    def _run(
-        self,
-        block: Block,
-        rows: np.ndarray,
-        out: np.ndarray,
-        factors: tuple[Any, ...],
-        piece: slice | None = None,
-        accumulate: bool = False,
-    ) -> None:
-        run_block(self.exchange.transport.counters, block, rows, out, factors, piece, accumulate)
 
     @property
     def num_arcs(self) -> int:
@@ -271,7 +263,10 @@ def run_block(
     piece: slice | None = None,
     accumulate: bool = False,
 ) -> None:
-    """One block: out (+)= target_scale * A(edge_weight) @ (source_scale * rows), for all its targets or a piece."""
+    """One block: out (+)= target_scale * A(edge_weight) @ (source_scale * rows), for all its targets or a piece.
+
+    Args: factors: edge_weight, source_scale and target_scale of the block's ends, or None each.
+    """
     if accumulate and block.num_arcs == 0:
         return
     edge_weight, source_scale, target_scale = factors
@@ -294,20 +289,4 @@ def run_block(
             source_scale=source_scale,
             target_scale=None if target_scale is None else target_scale[piece],
             accumulate=accumulate,
-        )
-
-
-@dataclass(frozen=True)
-class Factors:
-    """Weights and scales of one aggregation; `of` picks those that belong to one block."""
-
-    edge_weight: np.ndarray | None
-    source_scale: RowScale | None
-    target_scale: RowScale | None
-
-    def of(self, source_kind: str, target_kind: str) -> tuple[Any, ...]:
-        return (
-            self.edge_weight,
-            None if self.source_scale is None else getattr(self.source_scale, source_kind),
-            None if self.target_scale is None else getattr(self.target_scale, target_kind),
         )

@@ -94,7 +94,8 @@ class ConstantRows:
         """The kept result for these rows, or what `compute(will it be kept)` gives."""
         if not self.enabled:
             return compute(False)
-        self._forget_the_dead()
+        self._met = [key for key in self._met if not key.is_dead]
+        self._entries = [entry for entry in self._entries if not entry.rows.is_dead]
         scales = *scales, loops
         entry = self._find(rows, edge_weight, scales)
         met = any(key.is_now(rows) for key in self._expected + self._met)
@@ -104,23 +105,20 @@ class ConstantRows:
         if state == MET_BEFORE:
             with constants():
                 result = compute(True)
-            self._keep(rows, edge_weight, scales, result)
+            known = self._find(rows, edge_weight, scales)
+            if known:
+                self._entries.remove(known)
+            keys = _Key.of(rows), _Key.of(edge_weight)
+            self._entries.append(_Entry(*keys, scales, result, version_of(result)))
             return result
         result = compute(False)
-        if met:
-            return result
-        self._met.append(_Key.of(rows))
+        if not met:
+            self._met.append(_Key.of(rows))
         return result
 
     def holds(self, result: torch.Tensor) -> bool:
         """Is this memory of a kept result? This rank's answer."""
         return any(entry.result.data_ptr() == result.data_ptr() for entry in self._entries)
-
-    def _keep(self, rows: torch.Tensor, edge_weight: torch.Tensor | None, scales: tuple, result: torch.Tensor) -> None:
-        known = self._find(rows, edge_weight, scales)
-        if known:
-            self._entries.remove(known)
-        self._entries.append(_Entry(_Key.of(rows), _Key.of(edge_weight), scales, result, version_of(result)))
 
     def _find(self, rows: torch.Tensor, edge_weight: torch.Tensor | None, scales: tuple) -> _Entry | None:
         for entry in self._entries:
@@ -129,7 +127,3 @@ class ConstantRows:
                 if entry.edge_weight.is_now(edge_weight):
                     return entry
         return None
-
-    def _forget_the_dead(self) -> None:
-        self._met = [key for key in self._met if not key.is_dead]
-        self._entries = [entry for entry in self._entries if not entry.rows.is_dead]

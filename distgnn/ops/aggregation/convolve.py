@@ -22,7 +22,7 @@ they let through. With a norm z is kept, not y; where only the layer behind read
 (`dense/made_again.py`), and written over what x was. Constant rows are aggregated by `spmm`, which keeps the result
 over epochs.
 
-x Ws, x' g and g Ws' need no remote data: where an aggregation waits for messages they overlap it (`ops/overlap.py`).
+x Ws, x' g and g Ws' need no remote data: where an aggregation waits for messages they overlap it.
 
 Over 300 lines: the plans forward and backward mirror each other and are read side by side.
 """
@@ -30,12 +30,10 @@ Over 300 lines: the plans forward and backward mirror each other and are read si
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from functools import partial
 from typing import Any, NamedTuple, cast
 
 import torch
 
-from distgnn.ops.aggregation.aggregator import Site
 from distgnn.ops.aggregation.spmm import Scales, SelfLoops, aggregate, spmm
 from distgnn.ops.dense.activation import (
     NO_EPILOGUE,
@@ -43,18 +41,24 @@ from distgnn.ops.dense.activation import (
     Norm,
     SavedEpilogue,
     activated,
-    activated_again,
     activated_backward,
     column_sums,
     finish,
     rows_of,
 )
-from distgnn.ops.dense.made_again import MadeAgain, lend, offer, room_of, taken, whole
-from distgnn.ops.dense.products import add_product, product, sum_of_products, weight_gradient, weight_gradients
+from distgnn.ops.dense.fused import PLAIN, Call, Fused, Kept
+from distgnn.ops.dense.made_again import MadeAgain, lend, room_of, whole
+from distgnn.ops.dense.products import (
+    Work,
+    add_product,
+    product,
+    product_pieces,
+    sum_of_products,
+    weight_gradient,
+    weight_gradients,
+)
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.entry import operator
-from distgnn.ops.function import PLAIN, Remade
-from distgnn.ops.overlap import Work, product_pieces
 from distgnn.ops.protocol import GraphView
 
 
@@ -123,33 +127,22 @@ def convolve(
         True
     """
     plan = choose_plan(graph, feats, *neigh.shape)
-    aggregated = site = None
+    aggregated: torch.Tensor | None = None
+    site = None
     if plan is Plan.CONSTANT:
         kept = feats.sums if isinstance(feats, SparseRows) else None
         if kept is not None and spec.loops is not None:
             raise ValueError("sums that a batch keeps have no self-loops: multiply first, and add loops with spmm")
-        aggregated = (kept or partial(_sums, graph, feats, spec.loops))(spec.edge_weight, spec.scales)
+        if kept is not None:
+            aggregated = kept(spec.edge_weight, spec.scales)
+        else:
+            aggregated = spmm(graph, feats, spec.edge_weight, *spec.scales, spec.loops)
     else:
         site = graph.next_site()
     gamma, beta = norm or (None, None)
     needs_grad = torch.is_grad_enabled()
-    again = taken(feats) if needs_grad else None
-    if again is not None and spec.may_overwrite_grad:
-        lend(feats)
-    call = _Call(graph, spec, plan, site, needs_grad)
-    offered: list[MadeAgain] = []
-    out: torch.Tensor = _Convolve.apply(feats, aggregated, neigh, own, bias, gamma, beta, again, call, offered)
-    return offer(out, offered[0]) if offered and out.requires_grad else out
-
-
-def _sums(
-    graph: GraphView,
-    feats: torch.Tensor,
-    loops: SelfLoops | None,
-    edge_weight: torch.Tensor | None,
-    scales: Scales,
-) -> torch.Tensor:
-    return spmm(graph, feats, edge_weight, *scales, loops)
+    call = Call(graph, spec.epilogue, spec.may_overwrite_grad, needs_grad, spec, site, plan)
+    return _Convolve.of((feats, aggregated, neigh, own, bias, gamma, beta), call)
 
 
 def choose_plan(graph: GraphView, feats: torch.Tensor | SparseRows, in_feats: int, out_feats: int) -> Plan:
@@ -167,112 +160,77 @@ def choose_plan(graph: GraphView, feats: torch.Tensor | SparseRows, in_feats: in
     return Plan.AGGREGATE_ONLY
 
 
-class _Call(NamedTuple):
-    """What one call of `convolve` hands to both passes."""
-
-    graph: GraphView
-    spec: ConvSpec
-    plan: Plan
-    site: Site | None
-    needs_grad: bool = True
+@dataclass
+class _Kept(Kept):
+    aggregated: torch.Tensor | None
 
 
 @dataclass
-class _Saved:
+class _Saved(_Kept):
     """What the backward pass needs; `aggregated` is A x where the plan saves it."""
 
     feats: Any
-    aggregated: torch.Tensor | None
     weights: tuple[torch.Tensor, torch.Tensor | None]
     bias: torch.Tensor | None
     norm: Norm | None
-    epilogue: SavedEpilogue | None
 
 
-@dataclass
-class _Kept:
-    """Of `_Saved`, what is no input."""
-
-    aggregated: torch.Tensor | None
-    epilogue: SavedEpilogue | None
-
-    @property
-    def is_intact(self) -> bool:
-        """Was the result not written to, where it is needed?"""
-        return self.epilogue is None or self.epilogue.is_intact
-
-
-class _Convolve(Remade):
+class _Convolve(Fused):
     @staticmethod
-    def run(feats, aggregated, neigh, own, bias, gamma, beta, call: _Call) -> tuple[torch.Tensor, _Kept]:  # type: ignore[no-untyped-def]
-        graph, epilogue = call.graph, call.spec.epilogue
-        is_last = epilogue.is_empty and gamma is None and feats.dtype == torch.bfloat16
+    def run(feats, aggregated, neigh, own, bias, gamma, beta, call: Call, _room: None) -> tuple[torch.Tensor, _Kept]:  # type: ignore[no-untyped-def]
+        is_last = call.epilogue.is_empty and gamma is None and feats.dtype == torch.bfloat16
         dtype = torch.float32 if is_last else feats.dtype  # logits of bfloat16 rows
         z, made = _FORWARD[call.plan](call, _Operands(feats, aggregated, neigh, own, dtype))
         norm = None if gamma is None else (gamma.detach(), beta.detach())
         takes_place = call.plan is Plan.AGGREGATE_ONLY and made is not None  # z lies where x was
-        out, before = finish(graph, z, made if takes_place else feats, bias, norm, epilogue, call.needs_grad)
-        return out, _Kept(None if aggregated is not None or takes_place else made, before)
+        over = made if takes_place else feats
+        out, before = finish(call.graph, z, over, bias, norm, call.epilogue, call.needs_grad)
+        return out, _Kept(before, None if aggregated is not None or takes_place else made)
 
-    @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
-        *given, again, call, offered = inputs
-        out = _Convolve.forward_of(ctx, tuple(given), again, call)
-        bias, gamma, beta = given[-3:]
-        if _is_made_again(call, given):
-            again = _constant_again(call, given, out)
-            if call.spec.may_overwrite_grad:
-                offered.append(again)
-            if ctx.kept.epilogue is not None:
-                ctx.kept.epilogue = SavedEpilogue(None, None, ctx.kept.epilogue.stats)
-            return out
-        if gamma is not None and call.needs_grad and call.spec.may_overwrite_grad:
-            z = ctx.kept.epilogue.rows
-            offered.append(activated_again(call.graph, z, bias, (gamma, beta), call.spec.epilogue, out.dtype))
-        return out
+    @classmethod
+    def again_of(cls, call: Call, inputs: list[Any], out: torch.Tensor, kept: _Kept) -> MadeAgain | None:
+        """Of constant rows under remat from x and A x: products of some rows, and what follows."""
+        plain = all(type(one) in PLAIN for one in inputs[:2])
+        if not (call.how.remat and call.needs_grad and call.plan is Plan.CONSTANT and plain):
+            return super().again_of(call, inputs, out, kept)
+        graph, epilogue = call.graph, call.epilogue
+
+        def make(kept: Any, rows: slice) -> torch.Tensor:
+            feats, aggregated, neigh, own, bias, gamma, beta = kept
+            pairs = [*([] if own is None else [(feats[rows], own)]), (aggregated[rows], neigh)]
+            norm = None if gamma is None else (gamma, beta)
+            return activated(graph, sum_of_products(graph, pairs), bias, norm, rows_of(epilogue, rows), True)[0]
+
+        if kept.epilogue is not None:
+            kept.epilogue = SavedEpilogue(None, None, kept.epilogue.stats)
+        parts = [one if one is None else one.detach() for one in inputs]
+        return MadeAgain(parts, make, (out.shape[0], out.shape[1]), out.dtype) if call.alone else None
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        (feats, aggregated, *parameters), kept = _Convolve.inputs_and_kept(ctx)
-        plain: Any = [None if one is None else one.detach() for one in parameters]
-        neigh, own, bias, gamma, beta = plain
+        (feats, aggregated, neigh, own, bias, gamma, beta), kept = _Convolve.inputs_and_kept(ctx)
         norm = None if gamma is None else (gamma, beta)
-        of_neigh = kept.aggregated if aggregated is None else aggregated
-        saved = _Saved(feats.detach(), of_neigh, (neigh, own), bias, norm, kept.epilogue)
+        of_neigh, before = kept.aggregated if aggregated is None else aggregated, kept.epilogue
+        saved = _Saved(None, of_neigh, feats, (neigh, own), bias, norm)
         del kept, aggregated, of_neigh
         call, needs_grad = ctx.call, ctx.needs_input_grad[0]
-        before = saved.epilogue
         if before is not None and before.out is None and before.rows is None:
             z, _ = _constant(call, _Operands(saved.feats, saved.aggregated, neigh, own, saved.feats.dtype))
-            saved.epilogue = SavedEpilogue(None, z, before.stats)
+            before = SavedEpilogue(None, z, before.stats)
             if norm is None:
-                saved.epilogue = SavedEpilogue(activated(call.graph, z, bias, None, call.spec.epilogue, True)[0])
+                before = SavedEpilogue(activated(call.graph, z, bias, None, call.epilogue, True)[0])
             del z
-        del before
-        grads, *more = _through_epilogue(call, saved, grad.contiguous())
-        del grad
-        saved.epilogue = None
+        grad = grad.contiguous()
+        more: list[Any] = [None, None, None]
+        if before is None:
+            more[0] = column_sums(grad) if bias is not None else None
+            grads = grad.to(saved.feats.dtype)
+        else:
+            grads, *more = activated_backward(call.graph, grad, before, bias, norm, call.epilogue, call.alone)
+            more[0] = more[0] if bias is not None else None
+        del grad, before
         grad_feats, grad_neigh, grad_own = _BACKWARD[call.plan](call, saved, grads, needs_grad)
-        return grad_feats, None, grad_neigh, grad_own, *more, None, None, None
-
-
-def _is_made_again(call: _Call, inputs: list) -> bool:
-    plain = all(type(one) in PLAIN for one in inputs[:2])
-    return call.spec.remat and call.needs_grad and call.plan is Plan.CONSTANT and plain
-
-
-def _constant_again(call: _Call, inputs: list, out: torch.Tensor) -> MadeAgain:
-    """The result from x and A x: products of some rows, and what follows."""
-    graph, epilogue = call.graph, call.spec.epilogue
-
-    def make(kept: Any, rows: slice) -> torch.Tensor:
-        feats, aggregated, neigh, own, bias, gamma, beta = kept
-        pairs = [*([] if own is None else [(feats[rows], own)]), (aggregated[rows], neigh)]
-        norm = None if gamma is None else (gamma, beta)
-        return activated(graph, sum_of_products(graph, pairs), bias, norm, rows_of(epilogue, rows), True)[0]
-
-    kept = [one if one is None else one.detach() for one in inputs]
-    return MadeAgain(kept, make, (out.shape[0], out.shape[1]), out.dtype)
+        return grad_feats, None, grad_neigh, grad_own, *more, None, None, None, None
 
 
 # --- forward, a function per plan: (z, the aggregate to save or None) ------------------------------------------
@@ -288,16 +246,16 @@ class _Operands(NamedTuple):
     dtype: torch.dtype
 
 
-def _constant(call: _Call, x: _Operands) -> tuple[torch.Tensor, torch.Tensor | None]:
+def _constant(call: Call, x: _Operands) -> tuple[torch.Tensor, torch.Tensor | None]:
     aggregated = cast(torch.Tensor, x.aggregated)
-    passes = not call.needs_grad and call.spec.may_overwrite_grad and type(aggregated) is torch.Tensor
+    passes = not call.needs_grad and call.alone and type(aggregated) is torch.Tensor
     # Of a hidden layer in evaluation: nobody keeps A x, and z takes its place.
     is_ours = passes and x.dtype == torch.float32 and not call.graph.constants.holds(aggregated)
     over = aggregated if is_ours and x.neigh.shape[0] == x.neigh.shape[1] else None
     return _add_up(call.graph, x, aggregated, over), aggregated
 
 
-def _product_first(call: _Call, x: _Operands) -> tuple[torch.Tensor, None]:
+def _product_first(call: Call, x: _Operands) -> tuple[torch.Tensor, None]:
     graph = call.graph
     if x.own is not None and _overlaps(graph, x):
         z, work = _own_product_in_pieces(graph, x.feats, x.own)
@@ -310,11 +268,7 @@ def _product_first(call: _Call, x: _Operands) -> tuple[torch.Tensor, None]:
     return z, None
 
 
-def _keep_aggregate(call: _Call, x: _Operands) -> tuple[torch.Tensor, torch.Tensor]:
-    return _aggregate_first(call, x)
-
-
-def _aggregate_only(call: _Call, x: _Operands) -> tuple[torch.Tensor, torch.Tensor | None]:
+def _aggregate_only(call: Call, x: _Operands) -> tuple[torch.Tensor, torch.Tensor | None]:
     """With A x where that is lent, as z was written over x."""
     if x.own is None or not _overlaps(call.graph, x) or not _goes_over(call, x.feats, x.own):
         return _aggregate_first(call, x)[0], None
@@ -326,13 +280,13 @@ def _aggregate_only(call: _Call, x: _Operands) -> tuple[torch.Tensor, torch.Tens
     return z, aggregated
 
 
-def _goes_over(call: _Call, rows: torch.Tensor, weight: torch.Tensor) -> bool:
+def _goes_over(call: Call, rows: torch.Tensor, weight: torch.Tensor) -> bool:
     """May rows times a weight be written over the rows while messages of them travel? They are packed, and arcs between
     owned vertices have read them; loops have not."""
-    return call.spec.loops is None and weight.shape[0] == weight.shape[1] == rows.shape[1]
+    return call.how.loops is None and weight.shape[0] == weight.shape[1] == rows.shape[1]
 
 
-def _aggregate_first(call: _Call, x: _Operands, room: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+def _aggregate_first(call: Call, x: _Operands, room: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
     """z and A x; room: where z is to be written, the memory of x."""
     graph = call.graph
     if x.own is not None and _overlaps(graph, x):
@@ -370,31 +324,18 @@ def _own_product_in_pieces(
 
 
 def _aggregate(
-    call: _Call,
+    call: Call,
     rows: torch.Tensor,
     overlap_work: Work = (),
     backward: bool = False,
     dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    spec = call.spec
+    spec = call.how
     how = backward, dtype, overlap_work, spec.loops
     return aggregate(call.graph, rows, spec.edge_weight, spec.scales, call.site, *how)[0]
 
 
 # --- backward, a function per way to take dWn: gradients of (feats, neigh, own) --------------------------------
-
-
-def _through_epilogue(call: _Call, saved: _Saved, grad: torch.Tensor) -> tuple:
-    """Gradients of z, bias, gamma, beta."""
-    epilogue, before = call.spec.epilogue, saved.epilogue
-    if before is None:
-        bias = column_sums(grad) if saved.bias is not None else None
-        return grad.to(saved.feats.dtype), bias, None, None
-    may_overwrite = call.spec.may_overwrite_grad
-    grads, bias, gamma, beta = activated_backward(
-        call.graph, grad, before, saved.bias, saved.norm, epilogue, may_overwrite
-    )
-    return grads, bias if saved.bias is not None else None, gamma, beta
 
 
 class _WeightGradients:
@@ -417,13 +358,7 @@ class _WeightGradients:
         self.neigh = weight_gradient(self.graph, cast(torch.Tensor, self.saved.aggregated), self.grads)
 
 
-def _backward_constant(call: _Call, saved: _Saved, grads: torch.Tensor, needs_grad: bool) -> tuple:
-    found = _WeightGradients(call.graph, saved, grads)
-    _do([*found.own_work, found.make_neigh, *_recording(call, saved, saved.aggregated, grads, grads, needs_grad)])
-    return None, found.neigh, found.own
-
-
-def _backward_from_aggregate(call: _Call, saved: _Saved, grads: torch.Tensor, needs_grad: bool) -> tuple:
+def _backward_from_aggregate(call: Call, saved: _Saved, grads: torch.Tensor, needs_grad: bool) -> tuple:
     """dWn = (A x)' g and dx = g Ws' + A' (g Wn')."""
     graph, (neigh, own) = call.graph, saved.weights
     found = _WeightGradients(graph, saved, grads)
@@ -441,14 +376,14 @@ def _backward_from_aggregate(call: _Call, saved: _Saved, grads: torch.Tensor, ne
     return grad_feats, found.neigh, found.own
 
 
-def _backward_from_rows(call: _Call, saved: _Saved, grads: torch.Tensor, needs_grad: bool) -> tuple:
+def _backward_from_rows(call: Call, saved: _Saved, grads: torch.Tensor, needs_grad: bool) -> tuple:
     """dWn = x' t and dx = g Ws' + t Wn', t = A' g."""
     graph, (neigh, own) = call.graph, saved.weights
     found = _WeightGradients(graph, saved, grads)
     together = own is not None and isinstance(saved.feats, MadeAgain) and not graph.waits_for_rows
     grad_feats = None
     # `grads` is ours to write over where the epilogue made it, or nobody else uses it.
-    made_here = saved.norm is not None or not call.spec.epilogue.is_empty or call.spec.may_overwrite_grad
+    made_here = saved.norm is not None or not call.epilogue.is_empty or call.alone
     is_ours = made_here and grads.shape == saved.feats.shape
     if needs_grad and own is not None and graph.waits_for_rows:
         over = is_ours and graph.factor_recorder is None and _goes_over(call, grads, own)
@@ -471,7 +406,7 @@ def _backward_from_rows(call: _Call, saved: _Saved, grads: torch.Tensor, needs_g
 
 
 def _recording(
-    call: _Call, saved: _Saved, inputs: Any, of_neigh: torch.Tensor, of_own: torch.Tensor, needs_grad: bool
+    call: Call, saved: _Saved, inputs: Any, of_neigh: torch.Tensor, of_own: torch.Tensor, needs_grad: bool
 ) -> Work:
     """Tell the recorder, where there is one: Wn multiplies `inputs` with gradient `of_neigh`, Ws multiplies x."""
     recorder, (neigh, own) = call.graph.factor_recorder, saved.weights
@@ -494,11 +429,11 @@ def _do(work: Work) -> list[Callable[[], object]]:
 _FORWARD = {
     Plan.CONSTANT: _constant,
     Plan.PRODUCT_FIRST: _product_first,
-    Plan.KEEP_AGGREGATE: _keep_aggregate,
+    Plan.KEEP_AGGREGATE: _aggregate_first,
     Plan.AGGREGATE_ONLY: _aggregate_only,
 }
 _BACKWARD = {
-    Plan.CONSTANT: _backward_constant,
+    Plan.CONSTANT: _backward_from_aggregate,
     Plan.PRODUCT_FIRST: _backward_from_rows,
     Plan.KEEP_AGGREGATE: _backward_from_aggregate,
     Plan.AGGREGATE_ONLY: _backward_from_rows,

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 
 from distgnn import kernels
-from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
-from distgnn.ops.aggregation.partials import merge_at_owners
+from distgnn.ops.aggregation.halo import as_array, merge_at_owners, onto_owners, with_halos
 from distgnn.ops.edges.on_arcs import FLOATS, check_arc_rows, check_rows, flat
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function
@@ -44,7 +43,7 @@ def extreme(graph: GraphView, rows: torch.Tensor, reduce: str = "max") -> torch.
     check_rows(graph, rows)
     if rows.dtype not in FLOATS:
         raise ValueError(f"rows are {rows.dtype}: {reduce} takes float32 or float64")
-    return _Extreme.apply(flat(rows), graph, reduce).view(rows.shape)
+    return _Extreme.apply(flat(rows), graph, reduce, False).view(rows.shape)
 
 
 @operator
@@ -57,72 +56,44 @@ def arc_extreme(graph: GraphView, arc_rows: torch.Tensor, reduce: str = "max") -
         True
     """
     check_arc_rows(graph, arc_rows)
-    return _ArcExtreme.apply(flat(arc_rows), graph, reduce).view(graph.num_owned, *arc_rows.shape[1:])
+    return _Extreme.apply(flat(arc_rows), graph, reduce, True).view(graph.num_owned, *arc_rows.shape[1:])
 
 
 class _Extreme(Function):
     @staticmethod
-    def forward(ctx: Any, rows: torch.Tensor, graph: GraphView, reduce: str) -> torch.Tensor:
-        ctx.graph, copies = graph, with_halos(graph, as_array(rows), "source")
-        out, ctx.winners = _forward(graph, copies, graph.local_arcs.grouped["target"].others, reduce)
-        return torch.from_numpy(out)
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        graph = ctx.graph
+    def forward(ctx: Any, rows: torch.Tensor, graph: GraphView, reduce: str, on_arcs: bool) -> torch.Tensor:
         group = graph.local_arcs.grouped["target"]
-        num_copies = graph.local_arcs.grouped["source"].num_copies
-        copies = _backward(graph, as_array(grad), ctx.winners, group.others, num_copies)
-        return torch.from_numpy(onto_owners(graph, copies, "source")), None, None
+        table = as_array(rows) if on_arcs else with_halos(graph, as_array(rows), "source")
+        ctx.graph, ctx.on_arcs, ctx.places = graph, on_arcs, group.arcs if on_arcs else group.others
+        values, positions = kernels.spmm(group.indptr, ctx.places, table, reduce, keep_inf=True)
+        ids = np.full(values.shape, NO_ARC)
+        has_arc = positions >= 0
+        ids[has_arc] = graph.local_arcs.arc_ids[group.arcs[positions[has_arc]]]
+        pairs = np.concatenate([values.astype(np.float64), ids], axis=1)
+        width, sign = rows.shape[1], 1 if reduce == "max" else -1
 
+        def better(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+            """Of two [*, 2D] blocks (values, arc ids), the better value; of equal ones the smaller id."""
+            value, other = sign * left[:, :width], sign * right[:, :width]
+            take = (other > value) | ((other == value) & (right[:, width:] < left[:, width:]))
+            return np.where(np.concatenate([take, take], axis=1), right, left)
 
-class _ArcExtreme(Function):
-    @staticmethod
-    def forward(ctx: Any, arc_rows: torch.Tensor, graph: GraphView, reduce: str) -> torch.Tensor:
-        ctx.graph = graph
-        out, ctx.winners = _forward(graph, as_array(arc_rows), graph.local_arcs.grouped["target"].arcs, reduce)
+        best = merge_at_owners(graph, pairs, "target", better)
+        won = with_halos(graph, np.ascontiguousarray(best[:, width:]), "target") == ids
+        ctx.winners = np.where(won, positions, -1)  # of every target copy [O + T, D]: -1 where another rank won
+        out = best[:, :width].astype(table.dtype)
+        out[np.isinf(out)] = 0
         return torch.from_numpy(out)
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        graph = ctx.graph
-        arcs = graph.local_arcs.grouped["target"].arcs
-        return torch.from_numpy(_backward(graph, as_array(grad), ctx.winners, arcs, graph.num_edges())), None, None
-
-
-def _forward(graph: GraphView, rows: np.ndarray, indices: np.ndarray, reduce: str) -> tuple[np.ndarray, np.ndarray]:
-    """The merged result [O, D], and the winning position of every target copy [O + T, D]: -1 where another rank won."""
-    group = graph.local_arcs.grouped["target"]
-    values, positions = kernels.spmm(group.indptr, indices, rows, reduce, keep_inf=True)
-    ids = np.full(values.shape, NO_ARC)
-    has_arc = positions >= 0
-    ids[has_arc] = graph.local_arcs.arc_ids[group.arcs[positions[has_arc]]]
-    pairs = np.concatenate([values.astype(np.float64), ids], axis=1)
-    sign = 1 if reduce == "max" else -1
-    best = merge_at_owners(graph, pairs, "target", lambda left, right: _better(left, right, sign))
-    width = rows.shape[1]
-    won = with_halos(graph, np.ascontiguousarray(best[:, width:]), "target") == ids
-    out = best[:, :width].astype(rows.dtype)
-    out[np.isinf(out)] = 0
-    return out, np.where(won, positions, -1)
-
-
-def _better(left: np.ndarray, right: np.ndarray, sign: int) -> np.ndarray:
-    """Of two [*, 2D] blocks (values, arc ids), the better value; of equal ones the smaller id."""
-    width = left.shape[1] // 2
-    value, other = sign * left[:, :width], sign * right[:, :width]
-    take = (other > value) | ((other == value) & (right[:, width:] < left[:, width:]))
-    return np.where(np.concatenate([take, take], axis=1), right, left)
-
-
-def _backward(
-    graph: GraphView, grads: np.ndarray, winners: np.ndarray, indices: np.ndarray, num_rows: int
-) -> np.ndarray:
-    """The gradient of each target copy goes to the row behind its winner: [num_rows, D]."""
-    grads = with_halos(graph, grads, "target")
-    width = grads.shape[1]
-    won = winners >= 0
-    places = indices[winners[won]].astype(np.int64) * width + np.nonzero(won)[1]
-    out = torch.zeros(num_rows * width, dtype=torch.from_numpy(grads).dtype)
-    out.scatter_add_(0, torch.from_numpy(places), torch.from_numpy(grads[won]))
-    return out.view(num_rows, width).numpy()
+        """The gradient of each target copy goes to the row behind its winner."""
+        graph, won = ctx.graph, ctx.winners >= 0
+        grads = with_halos(graph, as_array(grad), "target")
+        width, num_sources = grads.shape[1], graph.local_arcs.grouped["source"].num_copies
+        num_rows = graph.num_edges() if ctx.on_arcs else num_sources
+        places = ctx.places[ctx.winners[won]].astype(np.int64) * width + np.nonzero(won)[1]
+        out = torch.zeros(num_rows * width, dtype=torch.from_numpy(grads).dtype)
+        out.scatter_add_(0, torch.from_numpy(places), torch.from_numpy(grads[won]))
+        found = out.view(num_rows, width)
+        return found if ctx.on_arcs else torch.from_numpy(onto_owners(graph, found.numpy(), "source")), None, None, None

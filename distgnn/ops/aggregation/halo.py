@@ -4,8 +4,10 @@ Legend: O owned rows, S / T source and target halos, D width. Each verb takes a 
 
     halo_broadcast   owned rows [O, D] -> halos [S or T, D]          halo_reduce   its transpose: halos are added
     with_halos       owned rows [O, D] -> copies [O + S or T, D]     onto_owners   its transpose: copies are added
+                                                                     merge_at_owners   the same by max, softmax, …
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -75,6 +77,25 @@ def with_halos(graph: GraphView, rows: np.ndarray, role: str) -> np.ndarray:
 def onto_owners(graph: GraphView, copies: np.ndarray, role: str) -> np.ndarray:
     """Copies [O + S or T, D] are added at their owners: [O, D]. Collective: yes."""
     return _reduce(graph, copies[graph.num_owned :], copies[: graph.num_owned].copy(), role)
+
+
+def merge_at_owners(
+    graph: GraphView, copies: np.ndarray, role: str, merge: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Merge the partial rows of all copies of a vertex at its owner, where that is no sum: [O + T, D] to [O, D].
+
+    Collective: yes.
+
+    Args:
+        copies: this rank's partial rows, owned first.
+        merge: of two equally shaped blocks of partial rows, the one so far and another rank's. It is called rank by
+            rank, so the order is the same in every run.
+    """
+    exchange = graph.exchange if role == "target" else graph.transposed_exchange
+    merged = copies[: graph.num_owned].copy()
+    for rows, partial in exchange.reduce_by_rank(np.ascontiguousarray(copies[graph.num_owned :])):
+        merged[rows] = merge(merged[rows], partial)
+    return merged
 
 
 def as_array(rows: torch.Tensor) -> np.ndarray:

@@ -11,13 +11,12 @@ from typing import Any
 import torch
 
 from distgnn.ops.aggregation.spmm import Scales, aggregate, spmm
+from distgnn.ops.dense.activation import blocks
 from distgnn.ops.dense.made_again import MadeAgain, lend, offer, taken
 from distgnn.ops.dense.sparse_rows import dense
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function
 from distgnn.ops.protocol import GraphView
-
-BLOCK_ROWS = 1 << 12  # rows of a pass
 
 
 @operator
@@ -98,13 +97,13 @@ def with_neighbours(
     call = graph, edge_weight, site
     out: torch.Tensor = _WithNeighbours.apply(feats, eps, sums, again, call)
     if sums is not None and out.requires_grad:  # both are kept anyway
-        offer(out, MadeAgain((feats, sums, eps.detach()), _block, (len(out), out.shape[1]), out.dtype))
+
+        def make(kept: Any, rows: slice) -> torch.Tensor:
+            feats, sums, eps = kept
+            return (1 + eps) * feats[rows] + sums[rows]
+
+        offer(out, MadeAgain((feats, sums, eps.detach()), make, (len(out), out.shape[1]), out.dtype))
     return out
-
-
-def _block(kept: Any, rows: slice) -> torch.Tensor:
-    feats, sums, eps = kept
-    return (1 + eps) * feats[rows] + sums[rows]
 
 
 class _WithNeighbours(Function):
@@ -134,8 +133,3 @@ class _WithNeighbours(Function):
             for rows in blocks(len(grad)):
                 of_feats[rows].add_((1 + eps) * grad[rows])
         return of_feats, of_eps, None, None, None
-
-
-def blocks(num_rows: int) -> list[slice]:
-    """Ranges of rows that stay in the caches from one operation to the next."""
-    return [slice(first, min(first + BLOCK_ROWS, num_rows)) for first in range(0, num_rows, BLOCK_ROWS)]

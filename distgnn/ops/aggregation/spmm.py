@@ -16,10 +16,10 @@ import torch
 from distgnn.ops.aggregation.aggregator import Aggregator, Site
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.aggregation.row_scale import RowScale
+from distgnn.ops.dense.products import Work
 from distgnn.ops.dense.sparse_rows import dense
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function
-from distgnn.ops.overlap import Work
 from distgnn.ops.protocol import GraphView
 
 Scales = tuple[RowScale | None, RowScale | None]  # of sources, of targets
@@ -96,9 +96,16 @@ def spmm(
         >>> bool((dg.ops.spmm(graph, ones)[:, 0] == graph.in_degrees()).all())
         True
     """
-    feats = dense(feats)
-    _check(graph, feats, edge_weight)
-    rows = feats
+    rows = feats = dense(feats)
+    if feats.dtype not in FLOATS:
+        raise ValueError(f"rows are {feats.dtype}: aggregation takes float32, float64 or bfloat16")
+    if len(feats) != graph.num_rows:
+        raise ValueError(f"{len(feats)} rows for a part with {graph.num_rows} rows: give one row per vertex")
+    if edge_weight is not None and edge_weight.numel() != graph.num_edges():
+        raise ValueError(f"edge_weight has shape {tuple(edge_weight.shape)}: expected {graph.num_edges()} local arcs")
+    weight_dtype = torch.float32 if feats.dtype == torch.bfloat16 else feats.dtype
+    if edge_weight is not None and edge_weight.dtype != weight_dtype:
+        raise ValueError(f"edge_weight is {edge_weight.dtype}, rows are {feats.dtype}: give both the same dtype")
     if feats.dim() != 2 or not feats.is_contiguous():
         rows = feats.reshape(len(feats), feats.shape[1:].numel()).contiguous()
     trainable = rows.requires_grad or (edge_weight is not None and edge_weight.requires_grad)
@@ -110,19 +117,6 @@ def spmm(
         return aggregate(graph, rows, edge_weight, scales, None if keep else site, loops=loops)[0]
 
     return graph.constants.get(rows, edge_weight, scales, compute, loops).view(feats.shape)
-
-
-def _check(graph: GraphView, feats: torch.Tensor, edge_weight: torch.Tensor | None) -> None:
-    if feats.dtype not in FLOATS:
-        raise ValueError(f"rows are {feats.dtype}: aggregation takes float32, float64 or bfloat16")
-    if len(feats) != graph.num_rows:
-        raise ValueError(f"{len(feats)} rows for a part with {graph.num_rows} rows: give one row per vertex")
-    if edge_weight is None:
-        return
-    if edge_weight.numel() != graph.num_edges():
-        raise ValueError(f"edge_weight has shape {tuple(edge_weight.shape)}: expected {graph.num_edges()} local arcs")
-    if edge_weight.dtype != (torch.float32 if feats.dtype == torch.bfloat16 else feats.dtype):
-        raise ValueError(f"edge_weight is {edge_weight.dtype}, rows are {feats.dtype}: give both the same dtype")
 
 
 def aggregate(
@@ -142,7 +136,7 @@ def aggregate(
 
     Args: scales: (of sources, of targets), of the forward pass; backward: over the transposed arcs, scales swapped;
         dtype: of the result, float32 or that of `rows`; overlap_work: work to do while messages travel, where
-        `graph.waits_for_rows` (`ops/overlap.py`); loops: what is added of each vertex's own row, as in `spmm`.
+        `graph.waits_for_rows`; loops: what is added of each vertex's own row, as in `spmm`.
 
     Notes: bfloat16 rows travel as they are, partial sums in float32. Delayed exchanges and update on copies hold
         float32 rows: bfloat16 is widened for them and rounded again.

@@ -16,8 +16,7 @@ import numpy as np
 import torch
 
 from distgnn import kernels
-from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
-from distgnn.ops.aggregation.partials import merge_at_owners
+from distgnn.ops.aggregation.halo import as_array, merge_at_owners, onto_owners, with_halos
 from distgnn.ops.edges.on_arcs import check_arc_rows, check_rows, flat
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function
@@ -79,22 +78,17 @@ class _TiedExtreme(Function):
         owned = onto_owners(graph, counts, "target") + (ctx.best == 0)  # see the head: torch's zero
         mine = None if ctx.own is None else (ctx.own == ctx.best).astype(table.dtype)
         shares = as_array(grad) / np.maximum(owned if mine is None else owned + mine, 1)
-        grads = _to_winners(graph, table, best, shares, ctx.on_arcs)
         grad_own = None if mine is None else torch.from_numpy(mine * shares)
+        # Each winner's share: of arc rows [A, D], or added at the sources' owners [O, D].
+        sources, shares = graph.local_arcs.grouped["source"], with_halos(graph, shares, "target")
+        ends = np.repeat(np.arange(group.num_copies), np.diff(group.indptr))
+        grads = np.empty_like(table)
+        for columns, won in _winners(graph, table, best, ctx.on_arcs):
+            rows = np.empty_like(won)
+            rows[group.arcs] = won * shares[ends, columns]
+            grads[:, columns] = rows if ctx.on_arcs else kernels.spmm(sources.indptr, sources.arcs, rows)
+        grads = grads if ctx.on_arcs else onto_owners(graph, grads, "source")
         return torch.from_numpy(grads), grad_own, None, None, None
-
-
-def _to_winners(graph: GraphView, table: np.ndarray, best: np.ndarray, shares: np.ndarray, on_arcs: bool) -> np.ndarray:
-    """Each winner's share: of arc rows [A, D], or added at the sources' owners [O, D]. Collective: yes."""
-    targets, sources = (graph.local_arcs.grouped[role] for role in ("target", "source"))
-    shares = with_halos(graph, shares, "target")
-    ends = np.repeat(np.arange(targets.num_copies), np.diff(targets.indptr))
-    out = np.empty_like(table)
-    for columns, won in _winners(graph, table, best, on_arcs):
-        rows = np.empty_like(won)
-        rows[targets.arcs] = won * shares[ends, columns]
-        out[:, columns] = rows if on_arcs else kernels.spmm(sources.indptr, sources.arcs, rows)
-    return out if on_arcs else onto_owners(graph, out, "source")
 
 
 def _winners(

@@ -21,9 +21,8 @@ Legend: O owned rows, S / T source and target halos, H heads, F features per hea
 Over 300 lines: one function and its gradient.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,7 +30,6 @@ import torch
 from distgnn import kernels
 from distgnn.kernels.attention.attention import PARTS
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
-from distgnn.ops.aggregation.partials import received_by_rank
 from distgnn.ops.attention.through_scores import ThroughScores
 from distgnn.ops.dense.activation import (
     NO_EPILOGUE,
@@ -39,14 +37,13 @@ from distgnn.ops.dense.activation import (
     Norm,
     SavedEpilogue,
     activated,
-    activated_again,
     activated_backward,
 )
-from distgnn.ops.dense.made_again import MadeAgain, lend, offer, room_of, taken, whole
+from distgnn.ops.dense.fused import Call, Fused, Kept
+from distgnn.ops.dense.made_again import room_of, whole
 from distgnn.ops.dense.products import product, sum_of_products
 from distgnn.ops.edges.on_arcs import check_update
 from distgnn.ops.entry import operator
-from distgnn.ops.function import Remade
 from distgnn.ops.protocol import GraphView
 
 KEPT_COLUMNS = 128  # of x, from which on r is saved: a product's time for each number of r grows with them
@@ -108,35 +105,23 @@ def attend(
     gamma, beta = norm or (None, None)
     if heads.mean and not (norm is None and heads.epilogue.is_empty):
         raise ValueError("the mean over heads is the last step: leave out the norm and what follows")
-    needs_grad = torch.is_grad_enabled()
-    again = taken(feats) if needs_grad else None
-    if again is not None and heads.may_overwrite_grad:
-        lend(feats)
-    inputs = feats, weight, attn, bias, gamma, beta
-    offered: list[MadeAgain] = []
-    out: torch.Tensor = _Attend.apply(*inputs, again, _Call(graph, heads, needs_grad), offered)
-    return offer(out, offered[0]) if offered and out.requires_grad else out
+    call = Call(graph, heads.epilogue, heads.may_overwrite_grad, torch.is_grad_enabled(), heads)
+    return _Attend.of((feats, weight, attn, bias, gamma, beta), call)
 
 
 @dataclass
-class _Kept:
+class _Kept(Kept):
     """What the backward pass needs beside the inputs.
 
     Args: rows: r of all copies [O + S, H, F] if `_keeps_rows`, else of source halos; together: memory of z and, behind
         it, of r, [2 O, H * F], of a mean on one rank: the gradient of feats is written over both.
     """
 
-    epilogue: SavedEpilogue | None
     rows: np.ndarray
     scores: tuple[np.ndarray, np.ndarray]
     maximum: np.ndarray
     sums: np.ndarray
     together: torch.Tensor | None
-
-    @property
-    def is_intact(self) -> bool:
-        """Was the result not written to, where it is needed?"""
-        return self.epilogue is None or self.epilogue.is_intact
 
 
 @dataclass
@@ -149,19 +134,10 @@ class _Saved(_Kept):
     norm: Norm | None
 
 
-class _Call(NamedTuple):
-    """What one call of `attend` hands to both passes; its exchanges are exact."""
-
-    graph: GraphView
-    heads: Heads
-    needs_grad: bool = True
-    site: None = None
-
-
-class _Attend(Remade):
+class _Attend(Fused):
     @staticmethod
-    def run(feats, weight, attn, bias, gamma, beta, call: _Call) -> tuple[torch.Tensor, _Kept]:  # type: ignore[no-untyped-def]
-        graph, heads, *_ = call
+    def run(feats, weight, attn, bias, gamma, beta, call: Call, _room: None) -> tuple[torch.Tensor, _Kept]:  # type: ignore[no-untyped-def]
+        graph, heads = call.graph, call.how
         last = heads.epilogue.is_empty and gamma is None
         z, *found = _attention(graph, feats, weight, attn, heads, narrow=not last)
         dtype = z.dtype if last else feats.dtype
@@ -179,24 +155,12 @@ class _Attend(Remade):
         return out, _Kept(epilogue, *found)
 
     @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
-        *given, again, call, offered = inputs
-        out = _Attend.forward_of(ctx, tuple(given), again, call)
-        bias, gamma, beta = given[-3:]
-        if gamma is not None and call.needs_grad and call.heads.may_overwrite_grad:
-            z = ctx.kept.epilogue.rows
-            offered.append(activated_again(call.graph, z, bias, (gamma, beta), call.heads.epilogue, out.dtype))
-        return out
-
-    @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        (feats, *parameters), kept = _Attend.inputs_and_kept(ctx)
-        plain: Any = [None if one is None else one.detach() for one in parameters]
-        weight, attn, bias, gamma, beta = plain
+        (feats, weight, attn, bias, gamma, beta), kept = _Attend.inputs_and_kept(ctx)
         norm = None if gamma is None else (gamma, beta)
-        saved = _Saved(**vars(kept), feats=feats.detach(), weights=(weight, attn), bias=bias, norm=norm)
+        saved = _Saved(**vars(kept), feats=feats, weights=(weight, attn), bias=bias, norm=norm)
         del kept
-        graph, heads, *_ = ctx.call
+        graph, heads = ctx.call.graph, ctx.call.how
         before_heads = _through_mean if heads.mean else _through_activation
         before: Any = saved.epilogue
         saved.epilogue = None
@@ -209,7 +173,7 @@ class _Attend(Remade):
         through.record(grad_rows, grad_scores, constant=not ctx.needs_input_grad[0])
         grad_weight, grad_attn = through.of_parameters(grad_rows, grad_scores)
         of_feats = through.of_feats(grad_rows, grad_scores, saved.together) if ctx.needs_input_grad[0] else None
-        return of_feats, grad_weight, grad_attn, *more, None, None, None
+        return of_feats, grad_weight, grad_attn, *more, None, None, None, None
 
 
 def _arcs(graph: GraphView) -> tuple:
@@ -247,8 +211,10 @@ def _attention(
         _, maximum, sums = attention(*_arcs(graph)[0], sources, *ends, slope=heads.slope, out=out)
     if not one_rank:
         _merge(graph, out, maximum, sums)
-        if heads.loops is not None:
-            _merge_loops(heads, sources[:owned], left, right, (out[:owned], maximum[:owned], sums[:owned]))
+        if heads.loops is not None:  # arcs of vertices to themselves
+            mine, times = (out[:owned], maximum[:owned], sums[:owned]), np.repeat(heads.loops[:, None], count, axis=1)
+            of_loops = sources[:owned] * times[:, :, None], _leaky(left + right, heads.slope), times
+            kernels.merge_attention(*mine, np.arange(owned), *of_loops)
         kernels.finish_attention(out[:owned], sums[:owned])
     kept = sources if _keeps_rows(feats, heads) else sources[owned:].copy()
     return z[:owned], kept, ends, maximum[:owned], sums[:owned], together
@@ -265,18 +231,9 @@ def _merge(graph: GraphView, out: np.ndarray, maximum: np.ndarray, sums: np.ndar
     flat_out = out.reshape(len(out), width)  # not -1: a rank may have no copies at all
     halos = np.concatenate([part[owned:] for part in (flat_out, maximum, sums)], axis=1)
     mine = out[:owned], maximum[:owned], sums[:owned]
-    for rows, partial in received_by_rank(graph, halos, "target"):
+    for rows, partial in graph.exchange.reduce_by_rank(np.ascontiguousarray(halos)):
         theirs = np.split(partial, [width, width + out.shape[1]], axis=1)
         kernels.merge_attention(*mine, rows, theirs[0].reshape(len(rows), *out.shape[1:]), *theirs[1:])
-
-
-def _merge_loops(heads: Heads, rows: np.ndarray, left: np.ndarray, right: np.ndarray, mine: tuple) -> None:
-    """Arcs of vertices to themselves into partial results (out, maximum, sums) of owned rows, in place."""
-    loops: Any = heads.loops
-    times = np.repeat(loops[:, None], heads.num_heads, axis=1)
-    of_loops = rows * times[:, :, None], _leaky(left + right, heads.slope), times
-    merge: Any = kernels.merge_attention
-    merge(*mine, np.arange(len(rows)), *of_loops)
 
 
 def _leaky(scores: np.ndarray, slope: float) -> np.ndarray:
@@ -295,12 +252,12 @@ def _mean(
     return out, short
 
 
-def _through_mean(call: _Call, saved: _Saved, before: Any, grad: torch.Tensor) -> tuple:
+def _through_mean(call: Call, saved: _Saved, before: Any, grad: torch.Tensor) -> tuple:
     """(H dz [O, F], the same for all heads, in the dtype of feats, H <dz, z> [O, H], gradients of bias, gamma, beta).
 
     What is missing, 1 / H, is in the sums from now on.
     """
-    count, grad = call.heads.num_heads, grad.contiguous()
+    count, grad = call.how.num_heads, grad.contiguous()
     grads = grad
     if grad.dtype != saved.feats.dtype:
         grads = call.graph.buffers.empty_like(grad, saved.feats.dtype).copy_(grad)
@@ -309,20 +266,24 @@ def _through_mean(call: _Call, saved: _Saved, before: Any, grad: torch.Tensor) -
     return grads, dots, None if saved.bias is None else grad.sum(0).div_(count).repeat(count), None, None
 
 
-def _through_activation(call: _Call, saved: _Saved, before: Any, grad: torch.Tensor) -> tuple:
+def _through_activation(call: Call, saved: _Saved, before: Any, grad: torch.Tensor) -> tuple:
     """As `_through_mean`, through bias, norm, ReLU and dropout."""
-    graph, heads, count = call.graph, call.heads, call.heads.num_heads
+    graph, heads, count = call.graph, call.how, call.how.num_heads
     grad = grad.contiguous()
-    if saved.norm is None and heads.epilogue.relu:
-        return _through_relu(call, saved, before, grad)
+    if saved.norm is None and heads.epilogue.relu:  # <dz, z> in the pass that makes dz
+        grads = grad if heads.may_overwrite_grad else graph.buffers.empty_like(grad)
+        offset = None if saved.bias is None else as_array(saved.bias)
+        given: Any = as_array(grad), as_array(before.out), offset, count
+        _, sums, found = kernels.relu_backward_dots(*given, p=heads.epilogue.p, grad_feats=as_array(grads))
+        return grads, found, None if offset is None else torch.from_numpy(sums), None, None
     last = heads.epilogue.is_empty and saved.norm is None
     # Without a norm <dz, z + bias> = <dy, y>, to be taken before the gradient is written over.
     dots = None if saved.norm is not None else kernels.head_dots(as_array(grad), as_array(before.out), count)
     if last:
         grads, grad_bias, gamma, beta = grad, None if saved.bias is None else grad.sum(0), None, None
     else:
-        arguments = before, saved.bias, saved.norm, heads.epilogue, heads.may_overwrite_grad
-        grads, grad_bias, gamma, beta = activated_backward(graph, grad, *arguments)
+        given = before, saved.bias, saved.norm, heads.epilogue, heads.may_overwrite_grad
+        grads, grad_bias, gamma, beta = activated_backward(graph, grad, *given)
     if before.rows is not None:
         dots = kernels.head_dots(as_array(grads), as_array(before.rows), count)
     elif saved.bias is not None:
@@ -330,24 +291,25 @@ def _through_activation(call: _Call, saved: _Saved, before: Any, grad: torch.Ten
     return grads.to(saved.feats.dtype), dots, None if saved.bias is None else grad_bias, gamma, beta
 
 
-def _through_relu(call: _Call, saved: _Saved, before: Any, grad: torch.Tensor) -> tuple:
-    """As `_through_activation` with a ReLU and no norm: <dz, z> in the pass that makes dz."""
-    graph, heads = call.graph, call.heads
-    grads = grad if heads.may_overwrite_grad else graph.buffers.empty_like(grad)
-    bias = None if saved.bias is None else as_array(saved.bias)
-    arguments = as_array(grad), as_array(before.out), bias, heads.num_heads
-    _, sums, dots = kernels.relu_backward_dots(*arguments, p=heads.epilogue.p, grad_feats=as_array(grads))
-    return grads, dots, None if bias is None else torch.from_numpy(sums), None, None
-
-
 def _through_attention(
     graph: GraphView, saved: _Saved, grads: torch.Tensor, dots: np.ndarray, heads: Heads
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Gradients of rows r, but for what scores add, [O, H * F] in the dtype of feats, and of both scores [O, 2 H]."""
-    shape = saved.rows.shape[1:]
-    rows = _rows_again(graph, saved, heads)
+    shape, weight = saved.rows.shape[1:], saved.weights[0]
+    # r of owned vertices and source halos, [O + S, H * F], in the dtype of feats, to be written over
+    kept = saved.rows.reshape(len(saved.rows), weight.shape[1])
+    saved.rows = saved.rows[:0].copy()  # nobody else holds on to them
+    if _keeps_rows(saved.feats, heads):
+        rows = torch.from_numpy(kept).view(saved.feats.dtype)
+    else:
+        rows = product(graph, whole(saved.feats), weight)
+        rows = torch.from_numpy(np.concatenate([as_array(rows), kept])).view(rows.dtype) if len(kept) else rows
+    del kept
     of_loops = None if heads.loops is None else _through_loops(saved, rows[: len(dots)], grads, dots, heads)
-    state = _at_targets(graph, saved.maximum, saved.sums, dots)
+    state: Any = saved.maximum, saved.sums, dots
+    if graph.num_ranks > 1:  # of owned vertices, and of target halos behind them, in one exchange
+        state = np.split(with_halos(graph, np.concatenate(state, axis=1), "target"), 3, axis=1)
+        state = list(map(np.ascontiguousarray, state))
     targets = with_halos(graph, as_array(grads), "target")
     wide = torch.from_numpy(dots).dtype if graph.num_ranks > 1 else grads.dtype
     # r is needed no more, and the kernel may write a row's gradient over it; partial sums of bfloat16 rows are wider.
@@ -376,25 +338,6 @@ def _room(graph: GraphView, saved: _Saved, num_targets: int, dots: np.ndarray) -
     if saved.together is not None and PARTS * dots.shape[1] <= saved.together.shape[1]:
         return as_array(saved.together).reshape(-1)[: shape[0] * shape[1]].reshape(shape)
     return as_array(graph.buffers.empty(*shape, torch.from_numpy(dots).dtype))
-
-
-def _rows_again(graph: GraphView, saved: _Saved, heads: Heads) -> torch.Tensor:
-    """r of owned vertices and source halos, [O + S, H * F], in the dtype of feats, to be written over."""
-    weight = saved.weights[0]
-    kept = saved.rows.reshape(len(saved.rows), weight.shape[1])
-    saved.rows = saved.rows[:0].copy()  # nobody else holds on to them
-    if _keeps_rows(saved.feats, heads):
-        return torch.from_numpy(kept).view(saved.feats.dtype)
-    rows = product(graph, whole(saved.feats), weight)
-    return torch.from_numpy(np.concatenate([as_array(rows), kept])).view(rows.dtype) if len(kept) else rows
-
-
-def _at_targets(graph: GraphView, *columns: np.ndarray) -> Sequence[np.ndarray]:
-    """Columns [O, H] of owned vertices with those of target halos behind them, in one exchange."""
-    if graph.num_ranks == 1:
-        return columns
-    together = with_halos(graph, np.concatenate(columns, axis=1), "target")
-    return [np.ascontiguousarray(part) for part in np.split(together, len(columns), axis=1)]
 
 
 def _through_loops(saved: _Saved, rows: torch.Tensor, grads: torch.Tensor, dots: np.ndarray, heads: Heads) -> tuple:

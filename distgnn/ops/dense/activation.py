@@ -19,6 +19,7 @@ from distgnn.ops.entry import operator
 from distgnn.ops.function import Function, is_same, version_of
 from distgnn.ops.protocol import GraphView
 
+BLOCK_ROWS = 1 << 12  # rows of a pass
 Norm = tuple[torch.Tensor, torch.Tensor]  # gamma and beta of a layer norm, [D] each
 
 
@@ -46,10 +47,8 @@ class Epilogue:
 
     def keywords(self) -> dict[str, Any]:
         """As the kernels take it."""
-        activation = "relu" if self.relu else "none"
-        return {"activation": activation, "p": self.p} | {
-            name: getattr(self, name) for name in ("row_ids", "seed", "step", "site")
-        }
+        key = {"row_ids": self.row_ids, "seed": self.seed, "step": self.step, "site": self.site}
+        return {"activation": "relu" if self.relu else "none", "p": self.p} | key
 
 
 NO_EPILOGUE = Epilogue()
@@ -165,6 +164,11 @@ def activated(
         as_array(rows), offset, parameters, eps=epilogue.eps, out=as_array(out), **epilogue.keywords()
     )
     return out, stats
+
+
+def blocks(num_rows: int) -> list[slice]:
+    """Ranges of rows that stay in the caches from one operation to the next."""
+    return [slice(first, min(first + BLOCK_ROWS, num_rows)) for first in range(0, num_rows, BLOCK_ROWS)]
 
 
 def rows_of(epilogue: Epilogue, rows: slice) -> Epilogue:

@@ -13,7 +13,7 @@ dL/dq, dL/dm and the gradients of parameters come from `centre` and `scale` on [
 block, so nothing as large as x is made but the result.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,11 +21,13 @@ import torch
 
 from distgnn.comm import sum_over_ranks
 from distgnn.ops.dense.activation import (
+    BLOCK_ROWS,
     NO_EPILOGUE,
     Epilogue,
     SavedEpilogue,
     activated,
     activated_backward,
+    blocks,
     rows_of,
 )
 from distgnn.ops.dense.made_again import MadeAgain, offer, taken
@@ -33,7 +35,6 @@ from distgnn.ops.entry import operator
 from distgnn.ops.function import Function
 from distgnn.ops.protocol import GraphView
 
-BLOCK_ROWS = 1 << 12  # rows of a pass
 Small = torch.Tensor  # [D]
 
 
@@ -113,7 +114,7 @@ class _ColumnNorm(Function):
             out = room_of_out.detach()
         else:
             out = plain if over else call.graph.buffers.empty_like(plain)
-        for block in _blocks(len(plain)):
+        for block in blocks(len(plain)):
             out[block].copy_(_made(call, plain, block, (centre, scale, offset), room.first))
         ctx.again = None if again is None else again.of(())
         kept = (rows,) if again is None else again.kept
@@ -128,7 +129,7 @@ class _ColumnNorm(Function):
         (call, count), (mean, square, *others) = (ctx.call, len(ctx.needs)), ctx.saved_tensors
         parameters, kept = others[:count], others[count:]
         if grad is None:
-            return None, None, None, None, None, *(None for _ in parameters)
+            return *[None] * 5, *(None for _ in parameters)
         rows = kept[0] if ctx.again is None else ctx.again.of(kept).whole()
         rows, grad, room = rows.detach(), grad.contiguous(), _Room(rows)
         with torch.enable_grad():
@@ -138,7 +139,7 @@ class _ColumnNorm(Function):
         c, s, b = (one.detach() for one in (centre, scale, offset))
         out = grad if call.alone else call.graph.buffers.empty_like(grad)
         total, moment = torch.zeros_like(c), torch.zeros_like(c)
-        for block in _blocks(len(rows)):
+        for block in blocks(len(rows)):
             g = room.second(grad[block])
             if not call.epilogue.is_empty:
                 made = SavedEpilogue(_made(call, rows, block, (c, s, b), room.first))
@@ -154,20 +155,14 @@ class _ColumnNorm(Function):
         if call.fixed is None:
             both = sum_over_ranks(call.graph.transport.comm, torch.stack([of_square, of_mean]).numpy())
             slope, constant = torch.from_numpy(both) / call.num_nodes * torch.tensor([[2.0], [1.0]], dtype=s.dtype)
-        for block in _blocks(len(rows)):
+        for block in blocks(len(rows)):
             g = room.second(out[block]).mul_(s)
             if call.fixed is None and block.start < call.graph.num_owned:
                 owned = slice(0, call.graph.num_owned - block.start)
                 g[owned] += room.first(rows[block][owned]).sub_(c).mul_(slope).add_(constant)
             out[block].copy_(g)
-        return (
-            out,
-            None,
-            None,
-            None,
-            None,
-            *(one if needed else None for one, needed in zip(of_parameters, ctx.needs, strict=True)),
-        )
+        needed = (one if needed else None for one, needed in zip(of_parameters, ctx.needs, strict=True))
+        return out, None, None, None, None, *needed
 
 
 def _again(call: _Call, rows: torch.Tensor, source: MadeAgain | None, numbers: tuple) -> MadeAgain:
@@ -203,16 +198,11 @@ class _Room:
         return self._blocks[1, : len(rows)].copy_(rows)
 
 
-def _blocks(num_rows: int) -> Iterator[slice]:
-    """Ranges of rows that stay in the caches from one operation to the next."""
-    return (slice(first, min(first + BLOCK_ROWS, num_rows)) for first in range(0, num_rows, BLOCK_ROWS))
-
-
 def _mean(call: _Call, rows: torch.Tensor, room: _Room, centre: torch.Tensor | None) -> torch.Tensor:
     """The mean over all vertices, of squares from a centre on where one is given: sums over blocks, then over ranks."""
     owned = rows[: call.graph.num_owned]
     total = torch.zeros(rows.shape[1], dtype=room.first(rows[:0]).dtype)
-    for block in _blocks(len(owned)):
+    for block in blocks(len(owned)):
         wide = room.first(owned[block])
         total += wide.sum(0) if centre is None else wide.sub_(centre).square_().sum(0)
     everywhere = sum_over_ranks(call.graph.transport.comm, total.numpy())

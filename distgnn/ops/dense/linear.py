@@ -8,35 +8,16 @@ over the gradient of y where nobody else has that.
 Legend: O rows, I columns in, D columns out.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
-from distgnn.ops.dense.activation import (
-    NO_EPILOGUE,
-    Epilogue,
-    Norm,
-    SavedEpilogue,
-    activated_again,
-    activated_backward,
-    column_sums,
-    finish,
-)
-from distgnn.ops.dense.made_again import MadeAgain, lend, offer, taken
+from distgnn.ops.dense.activation import NO_EPILOGUE, Epilogue, Norm, activated_backward, column_sums, finish
+from distgnn.ops.dense.fused import Call, Fused, Kept
+from distgnn.ops.dense.made_again import MadeAgain
 from distgnn.ops.dense.products import sum_of_products, weight_gradient
 from distgnn.ops.entry import operator
-from distgnn.ops.function import Remade
 from distgnn.ops.protocol import GraphView
-
-
-class _Call(NamedTuple):
-    """What one call hands to both passes."""
-
-    graph: GraphView
-    epilogue: Epilogue
-    alone: bool
-    needs_grad: bool
-    site: None = None
 
 
 @operator
@@ -62,45 +43,24 @@ def linear(
         >>> dg.ops.linear(graph, graph.feats, torch.ones(8, 4), epilogue=dg.ops.Epilogue(relu=True)).shape
         torch.Size([60, 4])
     """
-    needs_grad = torch.is_grad_enabled()
-    if again is None and needs_grad:
-        again = taken(feats)
-        if again is not None and alone:
-            lend(feats)
     gamma, beta = norm or (None, None)
-    call = _Call(graph, epilogue, alone, needs_grad)
-    offered: list[MadeAgain] = []
-    out: torch.Tensor = _Linear.apply(feats, weight, bias, gamma, beta, again, call, offered, room)
-    return offer(out, offered[0]) if offered and out.requires_grad else out
+    call = Call(graph, epilogue, alone, torch.is_grad_enabled())
+    return _Linear.of((feats, weight, bias, gamma, beta), call, again, room)
 
 
-class _Linear(Remade):
+class _Linear(Fused):
     @staticmethod
-    def run(feats, weight, bias, gamma, beta, call: _Call, room=None) -> tuple:  # type: ignore[no-untyped-def]
-        graph = call.graph
-        z = feats.detach() if weight is None else sum_of_products(graph, [(feats, weight)])
+    def run(feats, weight, bias, gamma, beta, call: Call, room: torch.Tensor | None) -> tuple[torch.Tensor, Kept]:  # type: ignore[no-untyped-def]
+        z = feats.detach() if weight is None else sum_of_products(call.graph, [(feats, weight)])
         norm = None if gamma is None else (gamma.detach(), beta.detach())
-        may_write = weight is not None
-        out, before = finish(
-            graph, z, feats if room is None else room, bias, norm, call.epilogue, call.needs_grad, may_write
-        )
-        return out, _Kept(before)
-
-    @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
-        *given, again, call, offered, room = inputs
-        out = _Linear.forward_of(ctx, tuple(given), again, call, room)
-        bias, gamma, beta = given[-3:]
-        if gamma is not None and call.needs_grad and call.alone:
-            z = ctx.kept.epilogue.rows
-            offered.append(activated_again(call.graph, z, bias, (gamma, beta), call.epilogue, out.dtype))
-        return out
+        over = feats if room is None else room
+        out, before = finish(call.graph, z, over, bias, norm, call.epilogue, call.needs_grad, weight is not None)
+        return out, Kept(before)
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        (feats, *parameters), kept = _Linear.inputs_and_kept(ctx)
-        weight, bias, gamma, beta = (None if one is None else one.detach() for one in parameters)
-        feats, call, before = feats.detach(), ctx.call, kept.epilogue
+        (feats, weight, bias, gamma, beta), kept = _Linear.inputs_and_kept(ctx)
+        call, before = ctx.call, kept.epilogue
         del kept
         grads, norm = grad.contiguous(), None if gamma is None or beta is None else (gamma, beta)
         more: Any = None, None, None
@@ -123,14 +83,3 @@ class _Linear(Remade):
             over = grads if is_ours and tuple(grads.shape) == tuple(shape) and grads.dtype == dtype else None
             of_feats = sum_of_products(call.graph, [(grads, weight.T)], over)
         return of_feats, of_weight, *more, None, None, None, None
-
-
-class _Kept(NamedTuple):
-    """What is no input."""
-
-    epilogue: SavedEpilogue | None
-
-    @property
-    def is_intact(self) -> bool:
-        """Was the result not written to, where it is needed?"""
-        return self.epilogue is None or self.epilogue.is_intact

@@ -24,11 +24,6 @@ class MadeAgain:
     Args: kept: tensors that they are made of; `make` holds none. shape, dtype: of all rows.
     """
 
-    kept: tuple[torch.Tensor | None, ...]
-    make: Any
-    shape: tuple[int, int]
-    dtype: torch.dtype
-
     def __init__(self, kept: Sequence[torch.Tensor | None], make: Any, shape: tuple[int, int], dtype: torch.dtype):
         self.kept, self.make, self.shape, self.dtype = tuple(kept), make, shape, dtype
 

@@ -11,6 +11,7 @@ Others are torch's. Weight gradients of rows that are to be made again (`MadeAga
 
 import functools
 import platform
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,6 +26,10 @@ from distgnn.ops.protocol import GraphView
 
 OVER_ROWS = 1 << 13  # rows of a block that is written over what it is made of: it stays in the caches
 BLOCK_ROWS = 1 << 15  # rows whose bfloat16 products are summed inside one product that is rounded
+NUM_PIECES = 8
+LEAST_ROWS = 1 << 10  # of a piece: packing the weight costs once per piece
+
+Work = Sequence[Callable[[], object]]  # of a layer, which needs no message
 
 
 def _own(graph: GraphView, rows: Any) -> bool:
@@ -65,7 +70,8 @@ def plain_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor) ->
         >>> dg.ops.plain_product(graph, graph.feats, torch.ones(8, 4)).shape
         torch.Size([60, 4])
     """
-    out, recorder = _plainly(rows, weight), graph.factor_recorder
+    out = rows @ weight if isinstance(rows, SparseRows) else (_wide(rows) @ _wide(weight)).to(rows.dtype)
+    recorder = graph.factor_recorder
     if recorder is not None and out.requires_grad:
         given = rows if isinstance(rows, SparseRows) else rows.detach().flatten(0, -2)
         fixed, constant = weight.detach(), not rows.requires_grad
@@ -73,10 +79,15 @@ def plain_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor) ->
     return out
 
 
-def _plainly(rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    if isinstance(rows, SparseRows):
-        return rows @ weight
-    return (_wide(rows) @ _wide(weight)).to(rows.dtype)
+def product_pieces(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> Work:
+    """Pieces of work that together write rows [O, A] times weight [A, B] to `out` [O, B].
+
+    An aggregation does them while its messages travel, and calls MPI in between.
+    """
+    weight = weight.to(rows.dtype).contiguous()
+    step = max(-(-len(rows) // NUM_PIECES), LEAST_ROWS)
+    pieces = [slice(first, first + step) for first in range(0, len(rows), step)]
+    return [partial(sum_of_products, graph, [(rows[piece], weight)], out[piece]) for piece in pieces]
 
 
 def add_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> None:
@@ -114,21 +125,16 @@ def sum_of_products(graph: GraphView, pairs: list[tuple[Any, ...]], over: torch.
         torch.mm(rows, weight, out=out)
         for more in pairs[1:]:
             out.addmm_(*more)
-    else:
-        _in_blocks(pairs, out)
+    else:  # `out` may be one of the rows
+        pairs = [(rows, _wide(weight)) for rows, weight in pairs]
+        room = pairs[0][1].new_empty(min(len(out), OVER_ROWS), out.shape[1])
+        for first in range(0, len(out), OVER_ROWS):
+            block = slice(first, first + OVER_ROWS)
+            made = room[: len(out[block])]
+            for number, (rows, weight) in enumerate(pairs):
+                torch.addmm(made, _wide(rows[block]), weight, beta=int(number > 0), out=made)
+            out[block].copy_(made)
     return out
-
-
-def _in_blocks(pairs: list[tuple], out: torch.Tensor) -> None:
-    """The sum of products written to `out` [O, B], which may be one of the rows."""
-    pairs = [(rows, _wide(weight)) for rows, weight in pairs]
-    room = pairs[0][1].new_empty(min(len(out), OVER_ROWS), out.shape[1])
-    for first in range(0, len(out), OVER_ROWS):
-        block = slice(first, first + OVER_ROWS)
-        made = room[: len(out[block])]
-        for number, (rows, weight) in enumerate(pairs):
-            torch.addmm(made, _wide(rows[block]), weight, beta=int(number > 0), out=made)
-        out[block].copy_(made)
 
 
 def weight_gradient(graph: GraphView, rows: Any, grads: torch.Tensor) -> torch.Tensor:

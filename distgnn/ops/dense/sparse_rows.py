@@ -76,19 +76,16 @@ class SparseRows(torch.Tensor):
         rows.indptr, rows.indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
         rows.values = matrix.data.astype(np.float64 if dtype == torch.float64 else np.float32)
         rows.on_dense, rows.sums, rows.shift_row = on_dense, None, None
-        if shift is not None:
-            rows._append_columns(*shift)
+        if shift is not None:  # one column of -q; two where weights are bfloat16
+            factors, mean = shift
+            rows.shift_row = torch.from_numpy(np.asarray(mean, dtype=np.float64))
+            count, width = rows.num_more, rows.shape[1]
+            places = np.repeat(rows.indptr[1:], count)
+            columns = np.tile(np.arange(width, width + count), len(rows)).astype(np.int32)
+            rows.indices = np.insert(rows.indices, places, columns)
+            rows.values = np.insert(rows.values, places, np.repeat(-factors, count).astype(rows.values.dtype))
+            rows.indptr = rows.indptr + count * np.arange(len(rows.indptr))
         return rows
-
-    def _append_columns(self, factors: np.ndarray, mean: np.ndarray) -> None:
-        """One column of -factors; two where weights are bfloat16."""
-        count, width, ends = 2 if self.dtype == torch.bfloat16 else 1, self.shape[1], self.indptr[1:]
-        places = np.repeat(ends, count)
-        columns = np.tile(np.arange(width, width + count), len(self)).astype(np.int32)
-        self.indices = np.insert(self.indices, places, columns)
-        self.values = np.insert(self.values, places, np.repeat(-factors, count).astype(self.values.dtype))
-        self.indptr = self.indptr + count * np.arange(len(self.indptr))
-        self.shift_row = torch.from_numpy(np.asarray(mean, dtype=np.float64))
 
     @property
     def num_more(self) -> int:
@@ -108,18 +105,22 @@ class SparseRows(torch.Tensor):
     def times(self, weight: torch.Tensor, out: torch.Tensor, add: bool = False) -> torch.Tensor:
         """out [O, D] becomes, or is increased by, these rows times weight [I, D]."""
         if self.shift_row is not None and len(self) < self.shape[1] and weight.dtype != torch.bfloat16:
-            return self._times_apart(weight, out, add)
-        arrays = self.indptr, self.indices, as_array(self._with_shift(weight)), "sum", self.values, as_array(out)
+            # `out` is smaller than the weight: X W without a copy of W, then - q (m' W).
+            indptr, indices, values = self._without_shift
+            kernels.spmm(indptr, indices, as_array(weight.contiguous()), "sum", values, as_array(out), accumulate=add)
+            factors = torch.from_numpy(self.values[self.indptr[1:] - 1])
+            return out.addr_(factors, self.shift_row.to(weight.dtype) @ weight)
+        if self.shift_row is not None:  # below the weight stands what rows of the shift multiply
+            exact = self.shift_row.to(weight.dtype) @ weight
+            more = [exact[None]]
+            if weight.dtype == torch.bfloat16:
+                exact = self.shift_row.float() @ weight.float()
+                rounded = exact.to(weight.dtype)
+                more = [rounded[None], (exact - rounded.float()).to(weight.dtype)[None]]
+            weight = torch.cat([weight, *more])
+        arrays = self.indptr, self.indices, as_array(weight), "sum", self.values, as_array(out)
         kernels.spmm(*arrays, accumulate=add)
         return out
-
-    def _times_apart(self, weight: torch.Tensor, out: torch.Tensor, add: bool) -> torch.Tensor:
-        """`times` where `out` is smaller than the weight: X W without a copy of W, then - q (m' W)."""
-        indptr, indices, values = self._without_shift
-        kernels.spmm(indptr, indices, as_array(weight.contiguous()), "sum", values, as_array(out), accumulate=add)
-        factors = torch.from_numpy(self.values[self.indptr[1:] - 1])
-        assert self.shift_row is not None
-        return out.addr_(factors, self.shift_row.to(weight.dtype) @ weight)
 
     def turned_times(self, grads: torch.Tensor) -> torch.Tensor:
         """These rows transposed times grads [O, D]: [I, D], float32 for bfloat16."""
@@ -127,16 +128,13 @@ class SparseRows(torch.Tensor):
         turned = torch.from_numpy(kernels.spmm(indptr, indices, as_array(grads), "sum", values))
         if self.shift_row is None:
             return turned
-        return turned.addr_(self.shift_row.to(turned.dtype), self._factors_times(grads))
-
-    def _factors_times(self, grads: torch.Tensor) -> torch.Tensor:
-        """-q' grads, [D]: as a row of the transposed matrix it would be one thread's work."""
+        # -q' grads, [D]: as a row of the transposed matrix it would be one thread's work.
         factors = torch.from_numpy(self.values[self.indices == self.shape[1]])
         total = torch.zeros(grads.shape[1], dtype=factors.dtype)
         for first in range(0, len(factors), BLOCK_ROWS):
             block = slice(first, first + BLOCK_ROWS)
             total += factors[block] @ grads[block].to(factors.dtype)
-        return total
+        return turned.addr_(self.shift_row.to(turned.dtype), total)
 
     def square_sums(self) -> np.ndarray:
         """The sum of squares of each column, [I], float64."""
@@ -149,16 +147,6 @@ class SparseRows(torch.Tensor):
         of_row = np.repeat(np.arange(len(self)), np.diff(self.indptr))[there]
         both = np.bincount(columns, values * factors[of_row], minlength=width)
         return total - 2 * mean * both + mean**2 * (factors**2).sum()
-
-    def _with_shift(self, weight: torch.Tensor) -> torch.Tensor:
-        """The weight, and below it what rows of the shift multiply."""
-        if self.shift_row is None:
-            return weight
-        if weight.dtype != torch.bfloat16:
-            return torch.cat([weight, (self.shift_row.to(weight.dtype) @ weight)[None]])
-        exact = self.shift_row.float() @ weight.float()
-        rounded = exact.to(weight.dtype)
-        return torch.cat([weight, rounded[None], (exact - rounded.float()).to(weight.dtype)[None]])
 
     def dense(self) -> torch.Tensor:
         """The rows as an ordinary tensor, made at the first call and kept."""
@@ -193,11 +181,6 @@ class SparseRows(torch.Tensor):
         indptr, indices, values = self._without_shift
         indptr, indices, positions = kernels.transpose_csr(indptr, indices, self.shape[1])
         return indptr, indices, values[positions]
-
-    def _scaled(self, factors: np.ndarray) -> "SparseRows":
-        """Each row times a factor of its own, [O]."""
-        values = self.values * np.repeat(factors.astype(self.values.dtype), np.diff(self.indptr))
-        return self.of_columns(self.indptr, self.indices, values)
 
     def rows_at(self, rows: np.ndarray) -> "SparseRows":
         """Some of the rows, in the order of `rows` (places)."""
@@ -269,7 +252,8 @@ def _times_column(rows: Any, factors: Any) -> Any:
         factors = torch.tensor(factors, dtype=torch.float64).expand(len(rows), 1)
     if isinstance(factors, SparseRows) or factors.requires_grad or tuple(factors.shape) != (len(rows), 1):
         return NotImplemented
-    return rows._scaled(factors[:, 0].numpy())
+    of_rows = factors[:, 0].numpy().astype(rows.values.dtype)
+    return rows.of_columns(rows.indptr, rows.indices, rows.values * np.repeat(of_rows, np.diff(rows.indptr)))
 
 
 def _dropout(rows: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:

@@ -51,7 +51,7 @@ class LocalArcs:
     @classmethod
     def of(cls, local: LocalGraph) -> "LocalArcs":
         """From the blocks of a part. Memory: 8 numbers per arc."""
-        sources, targets = _ends(local)
+        sources, targets = compact_ends(local)
         sizes = {
             "source": local.num_owned + local.num_source_halos,
             "target": local.num_owned + local.num_target_halos,
@@ -69,8 +69,8 @@ class LocalArcs:
         return len(self.arc_ids)
 
 
-def _ends(local: LocalGraph) -> tuple[np.ndarray, np.ndarray]:
-    """Source and target copy of every local arc, int32 [A] each."""
+def compact_ends(local: LocalGraph) -> tuple[np.ndarray, np.ndarray]:
+    """Source and target copy of every local arc, int32 [A] each, in compact order."""
     sources, targets = [], []
     for name, (halo_targets, halo_sources) in SIDES.items():
         block = local.blocks[name]
@@ -78,6 +78,14 @@ def _ends(local: LocalGraph) -> tuple[np.ndarray, np.ndarray]:
         targets.append(rows + np.int32(local.num_owned * halo_targets))
         sources.append(block.indices + np.int32(local.num_owned * halo_sources))
     return np.concatenate(sources), np.concatenate(targets)
+
+
+def arc_ends(local: LocalGraph, of_rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The entries of `of_rows` [local rows] at the source and at the target of every local arc, [A] each."""
+    sources, targets = compact_ends(local)
+    owned = of_rows[: local.num_owned]
+    halos = of_rows[local.source_halo_rows], of_rows[local.target_halo_rows]
+    return np.concatenate([owned, halos[0]])[sources], np.concatenate([owned, halos[1]])[targets]
 
 
 def _grouped(keys: np.ndarray, others: np.ndarray, by_id: np.ndarray, num_copies: int) -> Grouped:

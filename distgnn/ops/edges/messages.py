@@ -20,12 +20,7 @@ from distgnn.ops.entry import operator
 from distgnn.ops.protocol import GraphView
 
 Operator = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-OPERATORS: dict[str, Operator] = {
-    "add": torch.add,
-    "sub": torch.sub,
-    "mul": torch.mul,
-    "div": torch.div,
-}
+OPERATORS: dict[str, Operator] = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div}
 OPERATOR_NAMES = (*OPERATORS, "dot")
 REDUCERS = ("sum", "mean", "max", "min")
 Operand = Any  # torch.Tensor, or None where the operator copies the other one
@@ -51,7 +46,9 @@ def gspmm(graph: GraphView, op: str, reduce: str, lhs: Operand, rhs: Operand) ->
         True
     """
     if op == "copy_lhs":
-        return _reduce_sources(graph, lhs, reduce)
+        if reduce in ("max", "min"):
+            return extreme(graph, lhs, reduce)
+        return spmm(graph, lhs, target_scale=graph.degree_scale("in", -1) if reduce == "mean" else None)
     if op == "mul" and reduce in ("sum", "mean"):
         out = _weighted_sum(graph, lhs, rhs, mean=reduce == "mean")
         if out is not None:
@@ -96,12 +93,6 @@ def reduce_arcs(graph: GraphView, arc_rows: torch.Tensor, reduce: str, role: str
         return arc_extreme(graph, arc_rows, reduce)
     total = from_arcs(graph, arc_rows, role)
     return _divided(graph, total) if reduce == "mean" else total
-
-
-def _reduce_sources(graph: GraphView, rows: torch.Tensor, reduce: str) -> torch.Tensor:
-    if reduce in ("max", "min"):
-        return extreme(graph, rows, reduce)
-    return spmm(graph, rows, target_scale=graph.degree_scale("in", -1) if reduce == "mean" else None)
 
 
 def _weighted_sum(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, mean: bool) -> torch.Tensor | None:

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 
 from distgnn import kernels
-from distgnn.ops.aggregation.halo import as_array, with_halos
-from distgnn.ops.aggregation.partials import merge_at_owners
+from distgnn.ops.aggregation.halo import as_array, merge_at_owners, with_halos
 from distgnn.ops.edges.on_arcs import check_arc_rows, flat, gathered, partial_sums, summed
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function

@@ -25,7 +25,7 @@ from distgnn import nn as dnn
 from distgnn.config import num_threads
 from distgnn.datasets import load_graph
 from distgnn.graph.dist_graph import DistGraph
-from distgnn.nn.relation_norm import relation_norm
+from distgnn.nn.models.relational_stack import relation_norm
 from distgnn.partition import VertexCut, local_part
 from distgnn.system.other_libraries import import_dgl
 

@@ -64,7 +64,7 @@ def test_a_row_crosses_once_per_node(comm, split_arcs):
 
 @pytest.mark.mpi(4)
 def test_without_shared_memory_messages_are_plain_and_one_line_says_so(comm, monkeypatch):
-    monkeypatch.setattr("distgnn.comm.nodes.choose._no_windows", lambda *_: "none here")
+    monkeypatch.setattr("distgnn.comm.nodes.groups._no_windows", lambda *_: "none here")
     graph = dist_graph(random_graph(3), comm, **NODES)
     assert graph.exchange_note == "exchange: plain messages: none here"
     assert not isinstance(graph.exchange, NodeExchange)

@@ -9,7 +9,7 @@ from cut_graphs import dist_graph, random_graph
 
 from distgnn.comm.page_memory import page_aligned_zeros
 from distgnn.config import ModelConfig, TrainConfig
-from distgnn.graph.memory.report import REST
+from distgnn.graph.memory.ledger import REST
 from distgnn.graph.memory.spans import PAGE, Span, apart, resident_in
 from distgnn.nn import model_for
 from distgnn.train import Trainer

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from distgnn.comm import gather, gather_arrays
+from distgnn.comm import gather_arrays, sums
 
 
 @pytest.mark.mpi(1, 3)
 @pytest.mark.parametrize("piece", [7, 64, 1 << 20])
 def test_every_ranks_array_arrives_whole(comm, monkeypatch, piece):
-    monkeypatch.setattr(gather, "LARGEST_PIECE", piece)
+    monkeypatch.setattr(sums, "LARGEST_PIECE", piece)
     for dtype, shape in ((np.float32, (5,)), (np.int64, ()), (bool, (2, 3)), (np.float64, (0,))):
         lengths = [0 if rank == 1 else 4 + rank for rank in range(comm.size)]
         sizes = [length * int(np.prod(shape)) for length in lengths]

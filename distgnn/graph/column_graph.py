@@ -1,19 +1,20 @@
 """ColumnGraph: groups of ranks share a part. A model sees this rank's rows, an aggregation all rows of its columns.
 
-Legend: O owned rows of the part, n those of this rank.
+Legend: O owned rows of the part, n those of this rank, P parts, t ranks of a group.
 
 Layers, norms, masks, loss and features are those of whole rows [n, D]; only aggregation goes by columns
 (`distgnn.ops.aggregation.aggregate_columns`). Halo rows are those of P parts, whatever the number of ranks is.
 """
 
 from collections.abc import Callable
-from typing import NoReturn, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from distgnn.comm.columns import ColumnGroup
+from distgnn.comm.columns import ColumnGroup, row_bounds
+from distgnn.comm.plans import plan_of_column
 from distgnn.errors import InputError, on_all_ranks
-from distgnn.graph.columns.row_share import RowShare, whole_plan
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.model_rows import OwnedRows
 from distgnn.graph.training_exchanges import TrainingExchanges
@@ -22,6 +23,53 @@ from distgnn.ops.aggregation.aggregate_columns import BY_COLUMNS, ColumnAggregat
 from distgnn.ops.aggregation.aggregator import Arcs
 from distgnn.ops.aggregation.row_scale import RowScale, SubsetScale
 from distgnn.partition import LocalGraph
+from distgnn.partition.core.local_graph import BLOCKS, Csr
+from distgnn.partition.core.part_arrays import OF_ARCS, OF_VERTICES
+
+
+@dataclass(repr=False)
+class RowShare(LocalGraph):
+    """A part of n owned rows without arcs and halos; `part` has those that the rank aggregates over.
+
+    `plan` is the part's, among the ranks of the same columns.
+    """
+
+    part: LocalGraph = field(kw_only=True)
+    num_columns: int = field(kw_only=True)
+
+    @property
+    def column(self) -> int:
+        """Which rank of its group this is."""
+        return self.part_id % self.num_columns
+
+
+def row_share(part: LocalGraph, num_columns: int, column: int) -> RowShare:
+    """The share of one rank of a group of `num_columns`.
+
+    Notes: features, labels and masks are views of the part's; sparse features are copied.
+    """
+    bounds = row_bounds(part.num_owned, num_columns)
+    rows = slice(int(bounds[column]), int(bounds[column + 1]))
+    num_rows = rows.stop - rows.start
+    of_part = {name: getattr(part, name) for name in part.__dataclass_fields__}
+    nothing = np.empty(0, np.int32)
+    empty = {name: Csr(np.zeros(1 + num_rows * name.startswith("owned"), np.int64), nothing) for name in BLOCKS}
+    own: dict[str, Any] = {
+        "part_id": part.part_id * num_columns + column,
+        "num_parts": part.num_parts * num_columns,
+        "num_owned": num_rows,
+        "num_interior": num_rows,
+        "global_ids": part.global_ids[rows],
+        "in_degrees": part.in_degrees[rows],
+        "out_degrees": part.out_degrees[rows],
+        "halo_counts": np.zeros((part.num_parts * num_columns, 3), np.int64),
+        "blocks": empty,
+        "arc_ids": np.empty(0, np.int64),
+        "plan": plan_of_column(part.plan, num_columns, column),
+        "edge_splits": part.edge_splits_from(part.global_ids[rows]),
+    }
+    own |= {name: None if of_part[name] is None else of_part[name][rows] for name in OF_VERTICES}
+    return RowShare(**of_part | own | dict.fromkeys(OF_ARCS), part=part, num_columns=num_columns)
 
 
 class ColumnRows(OwnedRows):
@@ -29,7 +77,7 @@ class ColumnRows(OwnedRows):
 
     def __init__(self, local: RowShare, exchanges: TrainingExchanges, tuning: Tuning):
         self.group: ColumnGroup = ColumnGroup(exchanges.transport, local.num_columns, local.part.num_owned)
-        super().__init__(whole_plan(local), exchanges, tuning)
+        super().__init__(replace(local.part, plan=local.plan), exchanges, tuning)
 
     @staticmethod
     def part_of(local: LocalGraph) -> LocalGraph:

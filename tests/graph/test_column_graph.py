@@ -10,7 +10,7 @@ from distgnn import nn as dnn
 from distgnn import ops
 from distgnn.datasets import GraphData
 from distgnn.errors import InputError
-from distgnn.graph.columns import row_share
+from distgnn.graph.column_graph import row_share
 from distgnn.system.other_libraries import import_dgl
 from distgnn.train.checkpoint.fingerprint import fingerprint
 

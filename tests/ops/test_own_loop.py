@@ -9,9 +9,9 @@ from torch.nn import functional as F
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError, RunError
 from distgnn.graph.global_values import gather_rows, global_mean
-from distgnn.graph.own_loop import DistributedOptimizer, broadcast_parameters, sum_gradients
 from distgnn.nn import build_model
 from distgnn.ops import all_sum
+from distgnn.ops.own_loop import DistributedOptimizer, broadcast_parameters, sum_gradients
 from distgnn.train import Trainer
 
 EPOCHS = 12

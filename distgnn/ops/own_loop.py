@@ -20,7 +20,7 @@ whole graph is warned of.
 import math
 import warnings
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
@@ -196,8 +196,11 @@ def _sum_checked(parameters: list[nn.Parameter], graph: Any, again: bool) -> Non
     comm, parameters = graph.comm, [one for one in parameters if not _is_rows(one)]
     graph.transport.num_sums += 1
     if comm.size > 1:
-        if not getattr(graph, "knows_rows", False):
-            _warn_of_own_mean(graph.transport)
+        transport = graph.transport
+        if not getattr(graph, "knows_rows", False) and not transport.has_global_loss:
+            transport.has_global_loss = True  # said once, on rank 0
+            if transport.rank == 0:
+                warnings.warn(OWN_MEAN, stacklevel=4)
         marks = [_state(parameter) for parameter in parameters]
         met = [mark == WHOLE or (not again and mark == SUMMED) for mark in marks]
         if getattr(graph, "knows_rows", False):
@@ -207,8 +210,10 @@ def _sum_checked(parameters: list[nn.Parameter], graph: Any, again: bool) -> Non
         if changed:
             raise on_all_ranks(RunError(CHANGED))
         missing = [one for one, ranks in zip(parameters, ranks_met, strict=True) if ranks < comm.size]
-        for same in by_dtype(missing):
-            _sum_flat(same, comm)
+        for parameter, total in sums_of_gradients(missing, comm):
+            if parameter.grad is None:
+                parameter.grad = torch.empty_like(parameter)
+            parameter.grad.copy_(total)
     mark_summed(parameters)
 
 
@@ -224,14 +229,6 @@ def _check_ordinary(parameters: list[nn.Parameter], comm: Any) -> None:
             differ |= not np.array_equal(comm.bcast(mine, root=0), mine, equal_nan=True)
     if comm.allreduce(int(differ)):
         raise on_all_ranks(RunError(OF_ONE_RANK))
-
-
-def _warn_of_own_mean(transport: Any) -> None:
-    """Say once, on rank 0, that no loss was made a number of the whole graph."""
-    if not transport.has_global_loss:
-        transport.has_global_loss = True
-        if transport.rank == 0:
-            warnings.warn(OWN_MEAN, stacklevel=5)
 
 
 def _identity(grad: torch.Tensor | None) -> tuple[int, int] | None:
@@ -254,17 +251,14 @@ def clip_gradients(parameters: Iterable[nn.Parameter], most: float) -> tuple[flo
         in one order for any number of threads.
     """
     given = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    grads = [grad if _is_rows(grad) else grad.numpy() for grad in given]
-    norm = math.sqrt(math.fsum(_sum_of_squares(grad) for grad in grads))
+    grads: list[Any] = [grad if _is_rows(grad) else grad.numpy() for grad in given]
+    squares = (one.double().square() if _is_rows(one) else np.square(one, dtype=np.float64) for one in grads)
+    norm = math.sqrt(math.fsum(float(one.sum()) for one in squares))
     if not norm > most:
         return norm, 1.0
     for grad in grads:
         grad *= most / norm
     return norm, most / norm
-
-
-def _sum_of_squares(grad: Any) -> float:
-    return float(grad.double().square().sum() if _is_rows(grad) else np.square(grad, dtype=np.float64).sum())
 
 
 def _is_rows(parameter: Any) -> bool:
@@ -374,11 +368,15 @@ def by_dtype(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
     return list(groups.values())
 
 
-def _sum_flat(parameters: list[nn.Parameter], comm: Any) -> None:
-    """One message for all gradients of a dtype."""
-    flat = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in parameters])
-    total = torch.from_numpy(sum_over_ranks(comm, np.ascontiguousarray(flat.numpy())))
-    for parameter, piece in zip(parameters, total.split([p.numel() for p in parameters]), strict=True):
-        if parameter.grad is None:
-            parameter.grad = torch.empty_like(parameter)
-        parameter.grad.copy_(piece.view(parameter.shape))
+def sums_of_gradients(parameters: list[Any], comm: Any) -> Iterator[tuple[Any, torch.Tensor]]:
+    """(parameter, the sum of its gradients over ranks), in one message for each dtype; none counts as zero.
+
+    Collective: yes.
+    """
+    for same in by_dtype(parameters):
+        shares = [torch.zeros_like(one) if one.grad is None else one.grad for one in same]
+        wide = torch.float32 if shares[0].dtype == torch.bfloat16 else shares[0].dtype
+        flat = torch.cat([share.reshape(-1).to(wide) for share in shares])
+        total = torch.from_numpy(sum_over_ranks(comm, np.ascontiguousarray(flat.numpy())))
+        for one, piece in zip(same, total.split([one.numel() for one in same]), strict=True):
+            yield one, piece.view(one.shape).to(one.dtype)
