@@ -82,14 +82,7 @@ def _cover(left_keys: np.ndarray, right_keys: np.ndarray) -> tuple[np.ndarray, n
 
 
 @kernel
-def _alternate(
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    match: np.ndarray,
-    partner: np.ndarray,
-    reached_left: np.ndarray,
-    reached_right: np.ndarray,
-) -> None:
+def _alternate(indptr, indices, match, partner, reached_left, reached_right):
     """Mark what alternating paths from unmatched left vertices reach."""
     # Each left vertex is pushed once.
     stack = np.empty(match.shape[0], dtype=np.int64)
@@ -114,15 +107,7 @@ def _alternate(
 
 
 @kernel
-def _settle(
-    left_home: np.ndarray,
-    right_home: np.ndarray,
-    at_left: np.ndarray,
-    at_right: np.ndarray,
-    shares: np.ndarray,
-    loads: np.ndarray,
-    chosen: np.ndarray,
-) -> None:
+def _settle(left_home, right_home, at_left, at_right, shares, loads, chosen):
     """chosen[i] = the part the cover names; of two, the one with less of its share so far."""
     for i in range(chosen.shape[0]):
         a, b = left_home[i], right_home[i]

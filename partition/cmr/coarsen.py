@@ -81,16 +81,7 @@ def coarser(clusters: Clusters, cap: float) -> Clusters:
 
 
 @kernel
-def _vote_and_move(
-    indptr: np.ndarray,
-    neighbours: np.ndarray,
-    weights: np.ndarray,
-    volumes: np.ndarray,
-    cap: float,
-    votes: np.ndarray,
-    loads: np.ndarray,
-    labels: np.ndarray,
-) -> int:
+def _vote_and_move(indptr, neighbours, weights, volumes, cap, votes, loads, labels):
     """Each cluster in turn joins the label with most votes that has room; returns how many moved.
 
     Args: votes: float64 [K], zeros before and after; loads: float64 [K], the volumes of the labels so far.

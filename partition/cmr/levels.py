@@ -59,7 +59,7 @@ def share_inside(edge_list: Edges, labels: np.ndarray) -> float:
 
 
 @kernel(_nrt=False)
-def _count_inside(src: np.ndarray, dst: np.ndarray, labels: np.ndarray) -> int:
+def _count_inside(src, dst, labels):
     inside = 0
     for e in range(src.shape[0]):
         inside += labels[src[e]] == labels[dst[e]]

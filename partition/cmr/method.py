@@ -80,7 +80,7 @@ def _merge(
 
 
 @kernel
-def _scatter(start: int, stop: int, order: np.ndarray, parts: np.ndarray, edge_part: np.ndarray) -> None:
+def _scatter(start, stop, order, parts, edge_part):
     """edge_part[order[i]] = parts[i]."""
     for i in range(start, stop):
         edge_part[order[i]] = parts[i]

@@ -231,9 +231,7 @@ def balance(loads: np.ndarray, shares: np.ndarray | None = None) -> float:
 
 
 @kernel
-def _count_halos(
-    owner: np.ndarray, source_mask: np.ndarray, target_mask: np.ndarray, counts: np.ndarray, section: np.ndarray
-) -> None:
+def _count_halos(owner, source_mask, target_mask, counts, section):
     """counts[p, owner, role] += halos; section[v] = 2 * owner[v] + (v has a copy elsewhere)."""
     for v in range(owner.shape[0]):
         home = np.int64(owner[v])
@@ -254,9 +252,7 @@ def _count_halos(
 
 
 @kernel
-def _find_halos(
-    part: int, owner: np.ndarray, source_mask: np.ndarray, target_mask: np.ndarray, ids: np.ndarray, groups: np.ndarray
-) -> None:
+def _find_halos(part, owner, source_mask, target_mask, ids, groups):
     """ids = vertices with a copy on `part` that it does not own, ascending; groups = 3 * owner + role."""
     found = 0
     for v in range(owner.shape[0]):
@@ -268,7 +264,7 @@ def _find_halos(
 
 
 @kernel
-def _add_owner(owner: np.ndarray, mask: np.ndarray) -> None:
+def _add_owner(owner, mask):
     for v in range(owner.shape[0]):
         p = np.int64(owner[v])
         mask[v, p >> 6] |= uint64(1) << uint64(p & 63)

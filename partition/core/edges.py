@@ -67,7 +67,7 @@ def endpoint_degrees(edge_list: Edges) -> np.ndarray:
 
 
 @kernel(_nrt=False)
-def _count_ends(share: int, _: int, src: np.ndarray, dst: np.ndarray, counts: np.ndarray) -> None:
+def _count_ends(share, _, src, dst, counts):
     """counts[share] += the ends of one thread's share of the edges.
 
     Without the prefetches: counts[share, src[e]] += 1; counts[share, dst[e]] += 1. Ends are in no order, so each count

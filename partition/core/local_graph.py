@@ -217,15 +217,7 @@ def _sort_arcs(keys: np.ndarray, ranks: np.ndarray, num_keys: int, num_ranks: in
 
 
 @kernel
-def _number_arcs(
-    sources: np.ndarray,
-    targets: np.ndarray,
-    numbering: tuple[np.ndarray, ...],
-    sizes: tuple[int, int],
-    keys: np.ndarray,
-    cols: np.ndarray,
-    ranks: np.ndarray,
-) -> None:
+def _number_arcs(sources, targets, numbering, sizes, keys, cols, ranks):
     """Of each arc: its row among all blocks' rows, its column, and its source's rank by id."""
     row_of, columns, rows, by_id = numbering
     num_owned, num_targets = sizes

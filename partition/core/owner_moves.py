@@ -93,12 +93,12 @@ def exchanged_roles(copies: np.ndarray, sources: np.ndarray, targets: np.ndarray
 
 
 @inline
-def roles_in(sources: np.ndarray, targets: np.ndarray, v: int, p: int) -> int:
+def roles_in(sources, targets, v, p):
     return np.int64(has_bit(sources, v, p)) + np.int64(has_bit(targets, v, p))
 
 
 @inline
-def all_roles(sources: np.ndarray, targets: np.ndarray, v: int) -> int:
+def all_roles(sources, targets, v):
     """Roles of all copies of v."""
     total = 0
     for mask in (sources, targets):
@@ -111,17 +111,7 @@ def all_roles(sources: np.ndarray, targets: np.ndarray, v: int) -> int:
 
 
 @inline
-def least_owning(
-    sources: np.ndarray,
-    targets: np.ndarray,
-    v: int,
-    owned: np.ndarray,
-    shares: np.ndarray,
-    min_roles: int,
-    home: int,
-    room: np.ndarray,
-    total: int,
-) -> int:
+def least_owning(sources, targets, v, owned, shares, min_roles, home, room, total):
     """The part but `home`, of those where v has at least this many roles, that owns least of its share; -1 if none.
 
     Args: room: roles that each part may exchange more; total: those of all copies, 0: whatever there is room for.
@@ -143,7 +133,7 @@ def least_owning(
 
 
 @kernel
-def _count_roles(copies: np.ndarray, sources: np.ndarray, targets: np.ndarray, exchanged: np.ndarray) -> None:
+def _count_roles(copies, sources, targets, exchanged):
     """exchanged[p] += roles that p would exchange with an owner elsewhere, over all vertices with several copies."""
     for v in range(copies.shape[0]):
         # One copy is its own owner and exchanges nothing.
@@ -158,9 +148,7 @@ def _count_roles(copies: np.ndarray, sources: np.ndarray, targets: np.ndarray, e
 
 
 @kernel
-def _own_roles(
-    copies: np.ndarray, sources: np.ndarray, targets: np.ndarray, owner: np.ndarray, exchanged: np.ndarray
-) -> None:
+def _own_roles(copies, sources, targets, owner, exchanged):
     """exchanged[p] += what p exchanges more because it owns vertices that others have too."""
     for v in range(copies.shape[0]):
         if copies[v] > 1:
@@ -168,18 +156,7 @@ def _own_roles(
 
 
 @kernel
-def _shift(
-    movable: np.ndarray,
-    sources: np.ndarray,
-    targets: np.ndarray,
-    losing: bool,
-    limit: np.ndarray,
-    most: np.ndarray,
-    shares: np.ndarray,
-    exchanged: np.ndarray,
-    owned: np.ndarray,
-    owner: np.ndarray,
-) -> int:
+def _shift(movable, sources, targets, losing, limit, most, shares, exchanged, owned, owner):
     """Owners move to a copy on a part that owns less, and may exchange so much more.
 
     `losing` roles only if their part is beyond the limit.
@@ -208,16 +185,7 @@ def _shift(
 
 
 @kernel
-def _relieve(
-    movable: np.ndarray,
-    sources: np.ndarray,
-    targets: np.ndarray,
-    limit: np.ndarray,
-    shares: np.ndarray,
-    exchanged: np.ndarray,
-    owned: np.ndarray,
-    owner: np.ndarray,
-) -> int:
+def _relieve(movable, sources, targets, limit, shares, exchanged, owned, owner):
     """Owners move to a copy of as many roles whose part then exchanges less of its share than theirs does now."""
     moves = 0
     for i in range(movable.shape[0]):
@@ -249,9 +217,7 @@ def _relieve(
 
 
 @kernel
-def _hand_over(
-    choosing: np.ndarray, over: np.ndarray, newcomers: np.ndarray, owned: np.ndarray, owner: np.ndarray
-) -> None:
+def _hand_over(choosing, over, newcomers, owned, owner):
     """The first vertices (fewest copies) of each overfull part go to the parts in `newcomers`."""
     given = 0
     for i in range(choosing.shape[0]):

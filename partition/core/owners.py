@@ -74,15 +74,7 @@ def owners_among(sources: np.ndarray, targets: np.ndarray, shares: np.ndarray, u
 
 
 @kernel
-def _choose_exchanging(
-    choosing: np.ndarray,
-    sources: np.ndarray,
-    targets: np.ndarray,
-    shares: np.ndarray,
-    exchanged: np.ndarray,
-    owned: np.ndarray,
-    owner: np.ndarray,
-) -> None:
+def _choose_exchanging(choosing, sources, targets, shares, exchanged, owned, owner):
     """owner[v] for each v of `choosing`, in order: the part with most roles of v that exchanges least of its share."""
     for i in range(choosing.shape[0]):
         v = choosing[i]
@@ -103,15 +95,7 @@ def _choose_exchanging(
 
 
 @kernel
-def _choose(
-    choosing: np.ndarray,
-    sources: np.ndarray,
-    targets: np.ndarray,
-    shares: np.ndarray,
-    exchanged: np.ndarray,
-    owned: np.ndarray,
-    owner: np.ndarray,
-) -> None:
+def _choose(choosing, sources, targets, shares, exchanged, owned, owner):
     """owner[v] for each v of `choosing`, in order: a part with both roles if there is one."""
     for i in range(choosing.shape[0]):
         v = choosing[i]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.partition.flow.max_flow import Flow, Net, Scratch, augment, in_node, no_flow, out_node
+from distgnn.partition.flow.max_flow import augment, in_node, no_flow, out_node
 from distgnn.partition.flow.region import (
     COPIES,
     ELSEWHERE,
@@ -24,7 +24,6 @@ from distgnn.partition.flow.region import (
     P,
     Pair,
     Q,
-    Region,
     list_members,
     open_region,
     shrink,
@@ -34,7 +33,6 @@ from distgnn.partition.flow.residual_search import (
     CLAIMS,
     FORWARD,
     QUEUE,
-    Search,
     add_node,
     claim,
     forget,
@@ -65,9 +63,7 @@ def cut_pair(pair: Pair, num_vertices: int) -> int:
 
 
 @kernel(_nrt=False)
-def _search(
-    pair: Pair, net: Net, region: Region, flow: Flow, scratch: Scratch, forward: Search, backward: Search
-) -> int:
+def _search(pair, net, region, flow, scratch, forward, backward):
     """Shrink the region until one of its minimum separators is within the limits; returns the vertices saved."""
     # The present border separates the terminals in every region, so no flow has more paths than it has vertices.
     at_most = region.sizes[SHARED]
@@ -101,9 +97,7 @@ def _search(
 
 
 @kernel(_nrt=False)
-def _balance(
-    pair: Pair, net: Net, region: Region, members: np.ndarray, flow: Flow, forward: Search, backward: Search
-) -> int:
+def _balance(pair, net, region, members, flow, forward, backward):
     """Find a minimum separator within the limits: `forward` then has p's side. Else which part has too much.
 
     The separator nearest to the source gives p the fewest edges, the one nearest to the sink gives q the fewest. If
@@ -134,9 +128,7 @@ def _balance(
 
 
 @kernel(_nrt=False)
-def _grow(
-    pair: Pair, net: Net, region: Region, members: np.ndarray, flow: Flow, forward: Search, backward: Search
-) -> bool:
+def _grow(pair, net, region, members, flow, forward, backward):
     """Give p one vertex after the other, with all that must follow it for a minimum separator, until q has not too
     much; returns whether that is reached. What would be too much for p is taken back."""
     misses, own, shared, room = 0, region.depths[P], region.sizes[SHARED], _room(pair, region, P)
@@ -167,13 +159,13 @@ def _grow(
 
 
 @inline(_nrt=False)
-def _on_separator(v: int, forward: Search) -> bool:
+def _on_separator(v, forward):
     """Whether v can be arrived at from p's side, but not left: it is in both parts."""
     return forward.reached[in_node(v)] and not forward.reached[out_node(v)]
 
 
 @kernel(_nrt=False)
-def _even_out(pair: Pair, net: Net, region: Region, members: np.ndarray, forward: Search) -> bool:
+def _even_out(pair, net, region, members, forward):
     """Edges between vertices of the separator cost nothing on either side: give p as many as q has too many."""
     # Both ends of such an edge are in both parts whichever side it is on.
     claims_length = forward.lengths[CLAIMS]
@@ -195,32 +187,32 @@ def _even_out(pair: Pair, net: Net, region: Region, members: np.ndarray, forward
 
 
 @inline(_nrt=False)
-def _load(region: Region, side: int, kind: int, search: Search) -> float:
+def _load(region, side, kind, search):
     """Weight of what is fixed to this part, and of what it claims."""
     return _fixed(region, side, kind) + search.weight[kind]
 
 
 @inline(_nrt=False)
-def _fixed(region: Region, side: int, kind: int) -> float:
+def _fixed(region, side, kind):
     """Weight of this part's edges that are not free."""
     return region.loads[side, kind] - region.free_weight[side, region.depths[side], kind]
 
 
 @inline(_nrt=False)
-def _room(pair: Pair, region: Region, side: int) -> tuple[float, float]:
+def _room(pair, region, side):
     """How much of each weight this part may claim."""
     return pair.max_weight[side, 0] - _fixed(region, side, 0), pair.max_weight[side, 1] - _fixed(region, side, 1)
 
 
 @inline(_nrt=False)
-def _exceeds(pair: Pair, region: Region, side: int, search: Search) -> bool:
+def _exceeds(pair, region, side, search):
     """Whether this part has more than it may."""
     first, second = _load(region, side, 0, search), _load(region, side, 1, search)
     return first > pair.max_weight[side, 0] or second > pair.max_weight[side, 1]
 
 
 @inline(_nrt=False)
-def _leaves_too_much(pair: Pair, region: Region, forward: Search) -> bool:
+def _leaves_too_much(pair, region, forward):
     """Whether what p does not have is more than q may have."""
     for kind in range(2):
         # q has all that p has not: its fixed edges, and the free ones that p does not claim.
@@ -231,7 +223,7 @@ def _leaves_too_much(pair: Pair, region: Region, forward: Search) -> bool:
 
 
 @kernel(_nrt=False)
-def _check_copies(pair: Pair, region: Region, members: np.ndarray, forward: Search) -> int:
+def _check_copies(pair, region, members, forward):
     """Whether both parts would be within their limits of copies, or no farther beyond than now; else which is not.
 
     What the limits are compared with is counted from now on: only members can change.
@@ -258,7 +250,7 @@ def _check_copies(pair: Pair, region: Region, members: np.ndarray, forward: Sear
 
 
 @inline(_nrt=False)
-def _is_beyond(pair: Pair, region: Region, side: int, copies: int, owned: int) -> bool:
+def _is_beyond(pair, region, side, copies, owned):
     """Whether a part with so many copies, so many of them of vertices in no other, is beyond a limit and farther than
     now."""
     most, now = pair.max_copies[side], region.num_copies[side]

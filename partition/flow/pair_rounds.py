@@ -196,9 +196,7 @@ def _cut(
 
 
 @kernel(_nrt=False)
-def _number(
-    src: np.ndarray, dst: np.ndarray, chosen: np.ndarray, number: np.ndarray, vertices: np.ndarray, ends: np.ndarray
-) -> int:
+def _number(src, dst, chosen, number, vertices, ends):
     """The vertices of these edges, numbered as they come, and the edges' ends int32 [E, 2] as places among them.
 
     Args: number: int32 [N], -1 before and after. Returns: how many vertices there are.
@@ -225,7 +223,7 @@ def _parts_of(ends: np.ndarray, sides: np.ndarray, num_vertices: int) -> np.ndar
 
 
 @kernel(_nrt=False)
-def _mark_parts(ends: np.ndarray, sides: np.ndarray, present: np.ndarray) -> None:
+def _mark_parts(ends, sides, present):
     """present[v, s] = 1 for the ends of each edge on side s."""
     for e in range(ends.shape[0]):
         present[ends[e, 0], sides[e]] = present[ends[e, 1], sides[e]] = 1

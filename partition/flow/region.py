@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.partition.flow.max_flow import NO_VERTEX, Flow, Net
+from distgnn.partition.flow.max_flow import NO_VERTEX, Net
 
 SHRINK = 0.7
 SHARED, MEMBERS = 0, 1  # places of Region.sizes
@@ -85,7 +85,7 @@ def open_region(pair: Pair, num_vertices: int) -> tuple[Net, Region]:
 
 
 @kernel(_nrt=False)
-def _link(ends: np.ndarray, net: Net) -> None:
+def _link(ends, net):
     """Edges from both ends, a self-loop once."""
     indptr = net.indptr
     last = indptr.shape[0] - 1
@@ -105,7 +105,7 @@ def _link(ends: np.ndarray, net: Net) -> None:
 
 
 @kernel(_nrt=False)
-def _open(pair: Pair, net: Net, region: Region) -> None:
+def _open(pair, net, region):
     _mark_sides(pair, region)
     _count_vertices(pair, region)
     for side in range(2):
@@ -118,7 +118,7 @@ def _open(pair: Pair, net: Net, region: Region) -> None:
 
 
 @inline(_nrt=False)
-def _mark_sides(pair: Pair, region: Region) -> None:
+def _mark_sides(pair, region):
     """depth[v] = the sides where v has an edge, as bits (for now); loads of both sides."""
     region.depth[:] = 0
     for e in range(pair.ends.shape[0]):
@@ -130,7 +130,7 @@ def _mark_sides(pair: Pair, region: Region) -> None:
 
 
 @inline(_nrt=False)
-def _count_vertices(pair: Pair, region: Region) -> None:
+def _count_vertices(pair, region):
     """num_copies of both sides, and the shared vertices, which get depth 0; all others N + 1 until they are found."""
     num_vertices, shared = region.depth.shape[0], 0
     for v in range(num_vertices):
@@ -147,7 +147,7 @@ def _count_vertices(pair: Pair, region: Region) -> None:
 
 
 @inline(_nrt=False)
-def _order_by_distance(side: int, pair: Pair, net: Net, region: Region) -> int:
+def _order_by_distance(side, pair, net, region):
     """orders[side] = the own vertices of a part, breadth first from the shared ones; returns how many are found."""
     order, depth, found = region.orders[side], region.depth, 0
     num_vertices, shared = depth.shape[0], region.sizes[SHARED]
@@ -168,7 +168,7 @@ def _order_by_distance(side: int, pair: Pair, net: Net, region: Region) -> int:
 
 
 @inline(_nrt=False)
-def _weigh_depths(side: int, pair: Pair, region: Region) -> None:
+def _weigh_depths(side, pair, region):
     """free_weight[side, d] = weight of the part's edges of depth at most d."""
     depth, weight = region.depth, region.free_weight
     for e in range(pair.ends.shape[0]):
@@ -184,7 +184,7 @@ def _weigh_depths(side: int, pair: Pair, region: Region) -> None:
 
 
 @inline(_nrt=False)
-def _choose_depth(side: int, found: int, pair: Pair, net: Net, region: Region) -> None:
+def _choose_depth(side, found, pair, net, region):
     """Open the part until `pair.free` of its edges are free."""
     d = 0
     # By arcs, the first weight; the last vertex may take it beyond that.
@@ -195,7 +195,7 @@ def _choose_depth(side: int, found: int, pair: Pair, net: Net, region: Region) -
 
 
 @inline(_nrt=False)
-def _set_terminals(pair: Pair, net: Net) -> None:
+def _set_terminals(pair, net):
     """The ends of edges that are not free are terminals of the edge's side: what lies beyond them stays there."""
     for e in range(pair.ends.shape[0]):
         u, v = pair.ends[e, 0], pair.ends[e, 1]
@@ -208,7 +208,7 @@ def _set_terminals(pair: Pair, net: Net) -> None:
 
 
 @inline(_nrt=False)
-def list_members(region: Region) -> None:
+def list_members(region):
     """members = the shared vertices, then p's free ones, then q's, each by depth."""
     found = region.sizes[SHARED]
     for side in range(2):
@@ -219,7 +219,7 @@ def list_members(region: Region) -> None:
 
 
 @kernel(_nrt=False)
-def shrink(side: int, region: Region, net: Net, flow: Flow) -> None:
+def shrink(side, region, net, flow):
     """Fix the edges of this part's farthest free vertices; paths through these end, or begin, behind them.
 
     The flow stays valid: what is left of a cut path leads between terminals, because the neighbours of what is fixed

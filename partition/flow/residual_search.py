@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.partition.flow.max_flow import Flow, Net, in_node, is_out, out_node, vertex_of
+from distgnn.partition.flow.max_flow import in_node, is_out, out_node, vertex_of
 
 QUEUE, CLAIMS = 0, 1  # places of Search.lengths
 FORWARD, BACKWARD = 0, 1
@@ -42,7 +42,7 @@ def nothing_reached(num_vertices: int, num_edges: int) -> Search:
 
 
 @inline(_nrt=False)
-def forget(search: Search) -> None:
+def forget(search):
     """Begin again."""
     search.reached[:] = False
     search.claimed[:] = False
@@ -51,7 +51,7 @@ def forget(search: Search) -> None:
 
 
 @inline(_nrt=False)
-def add_node(node: int, search: Search) -> None:
+def add_node(node, search):
     """Spread from this node too, next time."""
     if not search.reached[node]:
         search.reached[node] = True
@@ -60,7 +60,7 @@ def add_node(node: int, search: Search) -> None:
 
 
 @inline(_nrt=False)
-def claim(e: int, weights: np.ndarray, search: Search) -> None:
+def claim(e, weights, search):
     """Count edge e, which is not claimed yet, to this side."""
     search.claimed[e] = True
     search.claims[search.lengths[CLAIMS]] = e
@@ -70,16 +70,7 @@ def claim(e: int, weights: np.ndarray, search: Search) -> None:
 
 
 @kernel(_nrt=False)
-def spread(
-    net: Net,
-    flow: Flow,
-    weights: np.ndarray,
-    head: int,
-    search: Search,
-    direction: int,
-    barred: np.ndarray,
-    room: tuple[float, float],
-) -> bool:
+def spread(net, flow, weights, head, search, direction, barred, room):
     """Spread from the nodes queue[head:] along residual steps (backward: against them).
 
     Backward is forward in the mirror: in and out, pred and succ change places. `wide` nodes, out-nodes forward and
@@ -120,7 +111,7 @@ def spread(
 
 
 @kernel(_nrt=False)
-def take_back(queue_length: int, claims_length: int, weights: np.ndarray, search: Search) -> None:
+def take_back(queue_length, claims_length, weights, search):
     """Forget what was reached and claimed since the lengths were these."""
     # Only what came since: clearing everything for each vertex that is tried would be quadratic.
     for i in range(queue_length, search.lengths[QUEUE]):

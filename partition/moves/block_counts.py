@@ -41,17 +41,7 @@ def count_block(chosen: np.ndarray, groups: Groups, part: np.ndarray, table: Cop
 
 
 @kernel(_nrt=False)
-def _count(
-    share: int,
-    _: int,
-    cuts: np.ndarray,
-    starts: np.ndarray,
-    chosen: np.ndarray,
-    groups: Groups,
-    part: np.ndarray,
-    table: CopyTable,
-    present: np.ndarray,
-) -> None:
+def _count(share, _, cuts, starts, chosen, groups, part, table, present):
     """Count a share of the members; of a group that began in an earlier one into row B + share."""
     begin, end = cuts[share], cuts[share + 1]
     i = np.searchsorted(starts, begin, side="right") - 1
@@ -65,7 +55,7 @@ def _count(
 
 
 @kernel(_nrt=False)
-def _join(cuts: np.ndarray, starts: np.ndarray, present: np.ndarray) -> None:
+def _join(cuts, starts, present):
     """Add to the rows of groups what later shares have of them."""
     for share in range(1, len(cuts) - 1):
         i = np.searchsorted(starts, cuts[share], side="right") - 1
@@ -74,7 +64,7 @@ def _join(cuts: np.ndarray, starts: np.ndarray, present: np.ndarray) -> None:
 
 
 @inline(_nrt=False)
-def count_present(c: int, home: int, groups: Groups, table: CopyTable, num_present: np.ndarray) -> int:
+def count_present(c, home, groups, table, num_present):
     """num_present[p] = members of group c that part p has even without the group, which is in `home` (-1: in none).
 
     Returns: the number of members; so the group needs (members - num_present[p]) copies of its own in part p.
@@ -86,7 +76,7 @@ def count_present(c: int, home: int, groups: Groups, table: CopyTable, num_prese
 
 
 @inline(_nrt=False)
-def add_present(begin: int, end: int, home: int, groups: Groups, table: CopyTable, num_present: np.ndarray) -> None:
+def add_present(begin, end, home, groups, table, num_present):
     """As `count_present`, of the members from begin to end; num_present [P] is added to."""
     for j in range(begin, end):
         ahead, far_ahead = groups.members[min(j + AHEAD, end - 1)], groups.members[min(j + 2 * AHEAD, end - 1)]
@@ -95,7 +85,7 @@ def add_present(begin: int, end: int, home: int, groups: Groups, table: CopyTabl
 
 
 @kernel
-def add_block(low: int, high: int, chosen: np.ndarray, groups: Groups, part: np.ndarray, table: CopyTable) -> None:
+def add_block(low, high, chosen, groups, part, table):
     """Count the chosen groups in their parts, each once at every member that is from low to high."""
     own = np.empty(PICKED, dtype=np.int32)
     for i in range(len(chosen)):
@@ -106,9 +96,7 @@ def add_block(low: int, high: int, chosen: np.ndarray, groups: Groups, part: np.
 
 # As `own_ends`: always write, and move on by the truth of the test, in place of `if low <= v < high`.
 @inline(_nrt=False)
-def _add_own(
-    low: int, high: int, begin: int, end: int, p: int, groups: Groups, table: CopyTable, own: np.ndarray
-) -> None:
+def _add_own(low, high, begin, end, p, groups, table, own):
     width, found = uint64(high - low), 0
     for j in range(begin, end):
         own[found] = groups.members[j]

@@ -54,9 +54,7 @@ def start_state(
 
 
 @kernel(_nrt=False)
-def _count_arcs(
-    share: int, _: int, src: np.ndarray, dst: np.ndarray, edge_part: np.ndarray, arcs_per_edge: int, arcs: np.ndarray
-) -> None:
+def _count_arcs(share, _, src, dst, edge_part, arcs_per_edge, arcs):
     """arcs[share, P] = the arcs of each part in one share of the edges; a self-loop is one."""
     edges, shares = src.shape[0], arcs.shape[0]
     for e in range(edges * share // shares, edges * (share + 1) // shares):
@@ -72,7 +70,7 @@ def arc_limit(edge_list: Edges, shares: np.ndarray, balance: float) -> np.ndarra
 
 
 @inline(_nrt=False)
-def move_edge(state: State, e: int, u: int, v: int, p: int, q: int, arcs: float) -> None:
+def move_edge(state, e, u, v, p, q, arcs):
     """Move edge e = (u, v) from part p to part q."""
     state.edge_part[e] = q
     state.arcs[p] -= arcs
@@ -96,7 +94,7 @@ def rebalance(edge_list: Edges, state: State, limit: np.ndarray) -> None:
 
 
 @kernel(_nrt=False)
-def _rebalance(src: np.ndarray, dst: np.ndarray, state: State, arcs: float, limit: np.ndarray, new_copies: int) -> None:
+def _rebalance(src, dst, state, arcs, limit, new_copies):
     """Move edges of overfull parts to the least loaded part that needs at most this many new copies."""
     for e in range(src.shape[0]):
         p = state.edge_part[e]

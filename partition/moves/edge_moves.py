@@ -167,17 +167,7 @@ def _prices(state: State, limit: np.ndarray, beta: float, s: float, shares: np.n
 
 
 @kernel
-def _propose(
-    start: int,
-    stop: int,
-    stretches: Stretches,
-    src: np.ndarray,
-    dst: np.ndarray,
-    state: State,
-    prices: Prices,
-    arcs: float,
-    limit: np.ndarray,
-) -> None:
+def _propose(start, stop, stretches, src, dst, state, prices, arcs, limit):
     """Proposals for the edges of the stretches from start to stop."""
     costs = np.empty(limit.shape[0], dtype=np.float32)
     beside = np.full(limit.shape[0], price_of_one_more(prices.s, 0), dtype=np.float32)
@@ -189,17 +179,7 @@ def _propose(
 # Two tests come first, because most edges stay where they are: both ends have no other copy and the part is not over
 # its limit (nothing to save), and the bound of `price_and_bound`.
 @inline(_nrt=False)
-def _propose_each(
-    start: int,
-    stop: int,
-    stretches: Stretches,
-    src: np.ndarray,
-    dst: np.ndarray,
-    state: State,
-    prices: Prices,
-    limit: np.ndarray,
-    scratch: tuple[np.ndarray, np.ndarray, np.ndarray],
-) -> None:
+def _propose_each(start, stop, stretches, src, dst, state, prices, limit, scratch):
     table = state.table
     place = 0
     for i in range(start):
@@ -227,9 +207,7 @@ def _propose_each(
 # what they need can be asked for: 0.56 s of a sweep became 0.22 (docs/internals/cmr.md). It comes in three steps, each
 # of which needs the one before: the ends of the edge, the record of an end, its counts.
 @kernel(_nrt=False)
-def _commit(
-    stretches: Stretches, src: np.ndarray, dst: np.ndarray, state: State, prices: Prices, arcs: float, limit: np.ndarray
-) -> int:
+def _commit(stretches, src, dst, state, prices, arcs, limit):
     """Make the proposed moves that still pay, in order; returns how many."""
     table = state.table
     moves = place = 0

@@ -24,7 +24,6 @@ from distgnn.partition.moves.replica_table import (
     COUNT_MASK,
     DEGREE,
     PART_SHIFT,
-    CopyTable,
     is_dense,
     num_edges_in,
 )
@@ -55,14 +54,14 @@ def prices_of(s: float, weight: np.ndarray, price: np.ndarray, full: np.ndarray)
 
 
 @inline(_nrt=False)
-def price_of_one_more(s: np.float32, count: int) -> np.float32:
+def price_of_one_more(s, count):
     """Price of one more edge of a vertex where it has `count`."""
     have = np.float32(count) + s
     return s / (have * (have + np.float32(1.0)))
 
 
 @inline(_nrt=False)
-def price_in(table: CopyTable, u: int, v: int, q: int, prices: Prices) -> np.float32:
+def price_in(table, u, v, q, prices):
     """Price of one more edge (u, v) in part q."""
     # A self-loop has one end: its vertex is charged once.
     cost = price_of_one_more(prices.s, num_edges_in(table, u, q))
@@ -72,13 +71,13 @@ def price_in(table: CopyTable, u: int, v: int, q: int, prices: Prices) -> np.flo
 
 
 @inline(_nrt=False)
-def price_of(table: CopyTable, u: int, v: int, p: int, prices: Prices) -> np.float32:
+def price_of(table, u, v, p, prices):
     """Price of edge (u, v) in part p, where it is: what taking it out saves."""
     return price_and_bound(table, u, v, p, prices)[0]
 
 
 @inline(_nrt=False)
-def price_and_bound(table: CopyTable, u: int, v: int, p: int, prices: Prices) -> tuple[np.float32, np.float32]:
+def price_and_bound(table, u, v, p, prices):
     """Price of edge (u, v) in part p, where it is, and a lower bound on its price in every other part.
 
     No part can have more than all other edges of u and v, nor smaller prices than the smallest ones: an edge whose
@@ -101,17 +100,7 @@ def price_and_bound(table: CopyTable, u: int, v: int, p: int, prices: Prices) ->
 # read as integers, are in the order of the floats: `keys`, a view of the bytes of `costs`, is what is compared, because
 # the minimum of integers is one instruction while that of floats must see to NaN.
 @inline(_nrt=False)
-def best_part(
-    table: CopyTable,
-    u: int,
-    v: int,
-    p: int,
-    now: np.float32,
-    prices: Prices,
-    costs: np.ndarray,
-    keys: np.ndarray,
-    beside: np.ndarray,
-) -> int:
+def best_part(table, u, v, p, now, prices, costs, keys, beside):
     """The part where edge (u, v), which costs `now` in part p, costs least; -1 if it saves nothing anywhere.
 
     Args: costs: float32 [P], scratch; keys: the same bytes as int32; beside: float32 [P], all of them the price of a
@@ -140,7 +129,7 @@ def best_part(
 
 
 @inline(_nrt=False)
-def _price_both(table: CopyTable, a: int, b: int, p: int, prices: Prices, costs: np.ndarray) -> None:
+def _price_both(table, a, b, p, prices, costs):
     """costs[q] for an edge of two dense vertices, whose counts begin at a and b; infinite for its own part p."""
     s, one = prices.s, np.float32(1.0)
     for q in range(table.num_parts):
@@ -153,7 +142,7 @@ def _price_both(table: CopyTable, a: int, b: int, p: int, prices: Prices, costs:
 
 
 @inline(_nrt=False)
-def _price_one(table: CopyTable, a: int, few: int, p: int, prices: Prices, costs: np.ndarray) -> None:
+def _price_one(table, a, few, p, prices, costs):
     """costs[q] for an edge of a dense vertex, whose counts begin at a, and a sparse one; infinite for part p."""
     s, one = prices.s, np.float32(1.0)
     alone = price_of_one_more(s, 0)
@@ -170,7 +159,7 @@ def _price_one(table: CopyTable, a: int, few: int, p: int, prices: Prices, costs
 
 
 @inline(_nrt=False)
-def _best_of_few(table: CopyTable, u: int, v: int, p: int, now: np.float32, prices: Prices, beside: np.ndarray) -> int:
+def _best_of_few(table, u, v, p, now, prices, beside):
     """`best_part` of an edge of two sparse vertices, in a part with a copy of one; or of a self-loop.
 
     On a tie the lowest part, as in `best_part`: the order of slots is not what counting the same edges anew would give.

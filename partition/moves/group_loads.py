@@ -50,7 +50,7 @@ def start_loads(edges: np.ndarray, copies: np.ndarray, goal_edges: np.ndarray, g
 
 
 @inline
-def with_rows(loads: Loads, rows: RowLoads) -> Loads:
+def with_rows(loads, rows):
     """The same loads, but for rows."""
     return Loads(
         loads.edges,
@@ -66,7 +66,7 @@ def with_rows(loads: Loads, rows: RowLoads) -> Loads:
 
 
 @kernel(_nrt=False)
-def set_slopes(loads: Loads) -> None:
+def set_slopes(loads):
     """After a change of goals, of the price or of loads otherwise than by `change_load`."""
     loads.mean_copies[0] = loads.goal_copies.sum() / loads.goal_copies.shape[0]
     for p in range(loads.edges.shape[0]):
@@ -74,20 +74,20 @@ def set_slopes(loads: Loads) -> None:
 
 
 @inline(_nrt=False)
-def _set_slopes(p: int, loads: Loads) -> None:
+def _set_slopes(p, loads):
     loads.edges_slope[p] = _slope_of(loads.edges[p], loads.goal_edges[p], loads.price[0])
     loads.copies_slope[p] = _slope_of(loads.copies[p], loads.goal_copies[p], loads.price[0])
 
 
 @inline(_nrt=False)
-def _slope_of(load: float, goal: float, price: float) -> float:
+def _slope_of(load, goal, price):
     """The derivative of `_price_of` by the load itself."""
     units = load / goal
     return price * (4.0 * units * units * units + 2.0 * WALL * max(units - FREE, 0.0)) / goal
 
 
 @inline(_nrt=False)
-def _price_of(load: float, price: float) -> float:
+def _price_of(load, price):
     """What a part costs at a load in units of its share: the fourth power of it, steeper beyond `FREE`."""
     square = load * load
     over = max(load - FREE, 0.0)
@@ -95,7 +95,7 @@ def _price_of(load: float, price: float) -> float:
 
 
 @inline(_nrt=False)
-def cost_of_adding(p: int, edges: float, new_copies: int, loads: Loads, mean_copies: float) -> float:
+def cost_of_adding(p, edges, new_copies, loads, mean_copies):
     """What part p would cost more with so many more edges and copies."""
     cost = new_copies / mean_copies
     load, goal = loads.edges[p], loads.goal_edges[p]
@@ -105,13 +105,13 @@ def cost_of_adding(p: int, edges: float, new_copies: int, loads: Loads, mean_cop
 
 
 @inline(_nrt=False)
-def least_cost(p: int, edges: float, new_copies: int, loads: Loads, mean_copies: float) -> float:
+def least_cost(p, edges, new_copies, loads, mean_copies):
     """No more than `cost_of_adding`, by the slopes of part p."""
     return SURELY * (new_copies / mean_copies + edges * loads.edges_slope[p] + new_copies * loads.copies_slope[p])
 
 
 @inline(_nrt=False)
-def num_cheaper(cost: float, edges: float, size: int, num_present: np.ndarray, loads: Loads, mean_copies: float) -> int:
+def num_cheaper(cost, edges, size, num_present, loads, mean_copies):
     """How many parts that have none of a group's `size` members may cost less than this."""
     found = 0
     # Without a branch, so that it becomes vector instructions: a fiftieth of the time of `cost_of_adding` of all parts.
@@ -122,7 +122,7 @@ def num_cheaper(cost: float, edges: float, size: int, num_present: np.ndarray, l
 
 
 @inline(_nrt=False)
-def cost_of_keeping(p: int, edges: float, own_copies: int, loads: Loads, mean_copies: float) -> float:
+def cost_of_keeping(p, edges, own_copies, loads, mean_copies):
     """What part p would cost less without these edges and copies, which it has."""
     cost = own_copies / mean_copies
     load, goal = loads.edges[p], loads.goal_edges[p]
@@ -132,7 +132,7 @@ def cost_of_keeping(p: int, edges: float, own_copies: int, loads: Loads, mean_co
 
 
 @inline(_nrt=False)
-def change_load(p: int, sign: int, edges: float, copies: int, loads: Loads) -> None:
+def change_load(p, sign, edges, copies, loads):
     """Take so many edges and copies out of part p (sign -1), or put them in (1)."""
     loads.edges[p] += sign * edges
     loads.copies[p] += sign * copies

@@ -145,9 +145,7 @@ def _dealt(chosen: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _evaluate_groups(
-    start: int, stop: int, chosen: np.ndarray, groups: Groups, placement: Placement, wanted: np.ndarray
-) -> None:
+def _evaluate_groups(start, stop, chosen, groups, placement, wanted):
     part, table, loads = placement
     num_present = np.empty(loads.edges.shape[0], dtype=np.int32)
     # What a group has elsewhere is written down where no other thread does.
@@ -158,7 +156,7 @@ def _evaluate_groups(
 
 
 @inline(_nrt=False)
-def _evaluate_group(c: int, groups: Groups, placement: Placement, wanted: np.ndarray, num_present: np.ndarray) -> None:
+def _evaluate_group(c, groups, placement, wanted, num_present):
     if placement.loads.rows.price[0] > 0:
         count_with_rows(c, placement.part[c], groups, placement.table, num_present, placement.loads.rows)
     else:
@@ -167,15 +165,13 @@ def _evaluate_group(c: int, groups: Groups, placement: Placement, wanted: np.nda
 
 
 @kernel(_nrt=False)
-def _choose_parts(
-    chosen: np.ndarray, groups: Groups, placement: Placement, present: np.ndarray, wanted: np.ndarray
-) -> None:
+def _choose_parts(chosen, groups, placement, present, wanted):
     for i in range(chosen.shape[0]):
         wanted[chosen[i]] = cheapest_part(chosen[i], groups, placement, present[i])
 
 
 @inline(_nrt=False)
-def cheapest_part(c: int, groups: Groups, placement: Placement, num_present: np.ndarray) -> int:
+def cheapest_part(c, groups, placement, num_present):
     """The part where group c would cost least: its own on a tie, the lowest if it has none."""
     edges, home, size = groups.sizes[c], placement.part[c], groups.indptr[c + 1] - groups.indptr[c]
     loads = placement.loads
@@ -204,16 +200,7 @@ def cheapest_part(c: int, groups: Groups, placement: Placement, num_present: np.
 
 
 @kernel(_nrt=False)
-def _commit(
-    chosen: np.ndarray,
-    groups: Groups,
-    placement: Placement,
-    wanted: np.ndarray,
-    num_present: np.ndarray,
-    starts: np.ndarray,
-    around: np.ndarray,
-    stale: np.ndarray,
-) -> int:
+def _commit(chosen, groups, placement, wanted, num_present, starts, around, stale):
     """Make the moves that still pay, in order; returns how many. Groups that share a vertex become stale."""
     part, table, loads = placement
     mean_copies = loads.mean_copies[0]
@@ -274,16 +261,7 @@ def _move_in_turn(
 
 
 @kernel(_nrt=False)
-def _commit_in_turn(
-    chosen: np.ndarray,
-    groups: Groups,
-    placement: Placement,
-    wanted: np.ndarray,
-    num_present: np.ndarray,
-    starts: np.ndarray,
-    around: np.ndarray,
-    stale: np.ndarray,
-) -> int:
+def _commit_in_turn(chosen, groups, placement, wanted, num_present, starts, around, stale):
     """Evaluate once more and move, one after the other, the groups that wanted to; returns how many moved."""
     moved = 0
     for i in range(chosen.shape[0]):

@@ -68,18 +68,7 @@ def close_gaps(pieces: list[slice], *arrays: np.ndarray) -> None:
 
 
 @kernel
-def _collect(
-    begin: int,
-    end: int,
-    src: np.ndarray,
-    dst: np.ndarray,
-    edge_ids: np.ndarray,
-    starts: np.ndarray,
-    num_nodes: int,
-    found: np.ndarray,
-    members: np.ndarray,
-    counts: np.ndarray,
-) -> None:
+def _collect(begin, end, src, dst, edge_ids, starts, num_nodes, found, members, counts):
     """Members of the groups from begin to end, without gaps; they begin at twice the number of edges before them,
     where no other thread can come."""
     last_slot = np.full(num_nodes, -1, dtype=np.int64)
@@ -87,18 +76,7 @@ def _collect(
 
 
 @inline(_nrt=False)
-def _collect_each(
-    begin: int,
-    end: int,
-    src: np.ndarray,
-    dst: np.ndarray,
-    edge_ids: np.ndarray,
-    starts: np.ndarray,
-    last_slot: np.ndarray,
-    found: np.ndarray,
-    members: np.ndarray,
-    counts: np.ndarray,
-) -> None:
+def _collect_each(begin, end, src, dst, edge_ids, starts, last_slot, found, members, counts):
     free = 2 * starts[begin]
     for c in range(begin, end):
         first = free
@@ -111,7 +89,7 @@ def _collect_each(
 
 
 @inline(_nrt=False)
-def add_member(v: int, first: int, free: int, last_slot: np.ndarray, members: np.ndarray, counts: np.ndarray) -> int:
+def add_member(v, first, free, last_slot, members, counts):
     """Count one edge of v in the group whose members begin at `first`; returns the next free slot of `members`.
 
     last_slot[v]: where v was written last, in this group or one before. Slots only grow, so one below `first` means
@@ -133,7 +111,7 @@ def count_groups(groups: Groups, parts: np.ndarray, table: CopyTable) -> None:
 
 
 @kernel
-def _count_groups(low: int, high: int, groups: Groups, parts: np.ndarray, table: CopyTable) -> None:
+def _count_groups(low, high, groups, parts, table):
     """Count at the vertices from low to high."""
     own = np.empty((BLOCK_MEMBERS, 3), dtype=np.int32)
     group_id = 0
@@ -147,9 +125,7 @@ def _count_groups(low: int, high: int, groups: Groups, parts: np.ndarray, table:
 
 # As `own_ends`: always write, and move on by the truth of the test, in place of `if low <= v < high`.
 @inline(_nrt=False)
-def _pick_own(
-    low: int, high: int, begin: int, end: int, group_id: int, groups: Groups, parts: np.ndarray, own: np.ndarray
-) -> tuple[int, int]:
+def _pick_own(low, high, begin, end, group_id, groups, parts, own):
     """own[i] = (vertex, part, edges) of the members begin to end that are from low to high; last group, how many."""
     width, found = uint64(high - low), 0
     for i in range(begin, end):
@@ -168,7 +144,7 @@ def cut_blocks(chosen: np.ndarray, groups: Groups) -> list[int]:
 
 
 @kernel(_nrt=False)
-def _cut_blocks(chosen: np.ndarray, indptr: np.ndarray, fewest: int, bounds: np.ndarray) -> int:
+def _cut_blocks(chosen, indptr, fewest, bounds):
     """Write bounds [B + 1], which are 0; returns how many blocks there are."""
     found = members = 0
     for i in range(chosen.shape[0]):

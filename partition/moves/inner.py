@@ -13,7 +13,7 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.partition.core.edges import EdgeArrays
-from distgnn.partition.moves.cut_state import State, move_edge, start_state
+from distgnn.partition.moves.cut_state import move_edge, start_state
 from distgnn.partition.moves.replica_table import COPIES, DEGREE, PART_SHIFT, CopyTable, is_dense, num_edges_in
 
 MOST_COPIES = 1.03  # of a part over its share: beyond it gives vertices away, below it takes them
@@ -52,7 +52,7 @@ def copies_with_owners(table: CopyTable, max_owned: np.ndarray) -> int:
 
 
 @inline(_nrt=False)
-def _only_part(table: CopyTable, v: int) -> int:
+def _only_part(table, v):
     """The one part that vertex v is in; -1 if it is in several, or none."""
     if table.vertex[v, COPIES] != 1:
         return -1
@@ -65,7 +65,7 @@ def _only_part(table: CopyTable, v: int) -> int:
 
 
 @kernel(_nrt=False)
-def _count_inner(table: CopyTable, inner: np.ndarray) -> None:
+def _count_inner(table, inner):
     """inner[p] = the vertices in part p only."""
     for v in range(table.vertex.shape[0]):
         p = _only_part(table, v)
@@ -74,17 +74,7 @@ def _count_inner(table: CopyTable, inner: np.ndarray) -> None:
 
 
 @kernel(_nrt=False)
-def _shed(
-    src: np.ndarray,
-    dst: np.ndarray,
-    starts: np.ndarray,
-    state: State,
-    arcs: float,
-    inner: np.ndarray,
-    max_owned: np.ndarray,
-    max_arcs: np.ndarray,
-    max_copies: np.ndarray,
-) -> None:
+def _shed(src, dst, starts, state, arcs, inner, max_owned, max_arcs, max_copies):
     """Move vertices of few edges, all of which begin at them, out of parts with too many of them or of copies."""
     table = state.table
     for v in range(table.vertex.shape[0]):
@@ -117,7 +107,7 @@ def _shed(
 
 
 @inline(_nrt=False)
-def _change_inner(table: CopyTable, v: int, sign: int, inner: np.ndarray) -> None:
+def _change_inner(table, v, sign, inner):
     """Take vertex v out of the count, or put it in, if it is in one part only."""
     p = _only_part(table, v)
     if p >= 0:

@@ -93,7 +93,7 @@ def edge_clusters(edges: Edges, labels: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 @kernel(_nrt=False)
-def _mark_labels(src: np.ndarray, labels: np.ndarray, present: np.ndarray) -> None:
+def _mark_labels(src, labels, present):
     """present[l] = whether an edge has the label l at its source; src is sorted."""
     for e in range(src.shape[0]):
         if e == 0 or src[e] != src[e - 1]:
@@ -101,7 +101,7 @@ def _mark_labels(src: np.ndarray, labels: np.ndarray, present: np.ndarray) -> No
 
 
 @kernel
-def gather(start: int, stop: int, keys: np.ndarray, values: np.ndarray, found: np.ndarray) -> None:
+def gather(start, stop, keys, values, found):
     """found[i] = values[keys[i]]."""
     for i in range(start, stop):
         found[i] = values[keys[i]]
@@ -119,13 +119,13 @@ def _place_in_blocks(order: np.ndarray, groups: Groups, placement: Placement) ->
 
 
 @kernel(_nrt=False)
-def _choose(block: np.ndarray, groups: Groups, placement: Placement, present: np.ndarray) -> None:
+def _choose(block, groups, placement, present):
     for i in range(block.shape[0]):
         _put(block[i], groups, placement, present[i])
 
 
 @kernel(_nrt=False)
-def _place_in_turn(order: np.ndarray, groups: Groups, placement: Placement, num_present: np.ndarray) -> None:
+def _place_in_turn(order, groups, placement, num_present):
     """Put each group, in order, where it costs least."""
     for i in range(order.shape[0]):
         c = order[i]
@@ -137,7 +137,7 @@ def _place_in_turn(order: np.ndarray, groups: Groups, placement: Placement, num_
 
 
 @inline(_nrt=False)
-def _put(c: int, groups: Groups, placement: Placement, num_present: np.ndarray) -> None:
+def _put(c, groups, placement, num_present):
     """Group c to the part where it costs least; it is not yet counted at its members."""
     best = cheapest_part(c, groups, placement, num_present)
     size = groups.indptr[c + 1] - groups.indptr[c]

@@ -31,9 +31,7 @@ WORD = Tile(lanes=1, offsets=(0,), heads=(0,))  # prefetch(WORD, array, i) asks 
 # the next free place, and the place moves on by the truth of the test (0 or 1). Unsigned subtraction makes one test of
 # two: a vertex below `low` wraps around to a huge number.
 @inline(_nrt=False)
-def own_ends(
-    low: int, high: int, first: int, last: int, src: np.ndarray, dst: np.ndarray, own: np.ndarray, list_edges: bool
-) -> int:
+def own_ends(low, high, first, last, src, dst, own, list_edges):
     """List the ends of edges first to last that are vertices from low to high; returns how many.
 
     own[i] = (vertex, edge), a self-loop once, if `list_edges`; else (vertex, the other end), a self-loop twice.

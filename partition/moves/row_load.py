@@ -20,7 +20,6 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.partition.moves.groups import Groups
 from distgnn.partition.moves.replica_table import (
     AHEAD,
     COPIES,
@@ -59,7 +58,7 @@ def no_row_loads(num_parts: int) -> RowLoads:
 
 
 @inline
-def with_own_counts(rows: RowLoads) -> RowLoads:
+def with_own_counts(rows):
     """The same loads, with room of its own for what is counted of a group."""
     single, outside = np.empty(rows.single.shape[0], dtype=np.int32), np.empty(1, dtype=np.int64)
     return RowLoads(rows.shared, rows.goal, rows.price, single, outside)
@@ -95,14 +94,14 @@ def shared_copies(table: CopyTable) -> np.ndarray:
 
 
 @kernel(_nrt=False)
-def _count_shared(table: CopyTable, shared: np.ndarray) -> None:
+def _count_shared(table, shared):
     for v in range(table.vertex.shape[0]):
         if table.vertex[v, COPIES] > 1:
             add_parts_of(table, v, -1, shared)
 
 
 @inline(_nrt=False)
-def row_cost(p: int, home: int, num_present: np.ndarray, mean_copies: float, rows: RowLoads) -> float:
+def row_cost(p, home, num_present, mean_copies, rows):
     """The excess with the group that was counted last, which is in `home`, in part p, in units of `mean_copies` copies.
 
     What is the same for all parts is left out; of a part that has no member it is at least 0. Args: num_present: of
@@ -119,22 +118,20 @@ def row_cost(p: int, home: int, num_present: np.ndarray, mean_copies: float, row
 
 
 @inline(_nrt=False)
-def _excess(shared: float, goal: float) -> float:
+def _excess(shared, goal):
     over = max(shared / goal - 1.0, 0.0)
     return goal * over * over
 
 
 @inline(_nrt=False)
-def shift_rows(old: int, new: int, num_present: np.ndarray, rows: RowLoads) -> None:
+def shift_rows(old, new, num_present, rows):
     """Move the group that was counted last from part `old` to part `new`."""
     rows.shared[old] += rows.single[old] - (rows.outside[0] - num_present[old])
     rows.shared[new] += (rows.outside[0] - num_present[new]) - rows.single[new]
 
 
 @inline(_nrt=False)
-def count_with_rows(
-    c: int, home: int, groups: Groups, table: CopyTable, num_present: np.ndarray, rows: RowLoads
-) -> None:
+def count_with_rows(c, home, groups, table, num_present, rows):
     """As `count_present`, of group c, which is in `home`; rows.single and rows.outside become those of the group."""
     num_present[:] = 0
     rows.single[:] = 0
@@ -156,7 +153,7 @@ def count_with_rows(
 
 
 @inline(_nrt=False)
-def _other_part(table: CopyTable, v: int, home: int) -> int:
+def _other_part(table, v, home):
     """The part that has v, which has two copies, one of them at home."""
     begin = table.first[v]
     if not is_dense(table, v):

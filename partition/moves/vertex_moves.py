@@ -15,8 +15,8 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.partition.core.edges import SMALL, EdgeArrays
 from distgnn.partition.moves.group_loads import start_loads
 from distgnn.partition.moves.group_moves import EXTRA_PRICE, Placement, move_groups
-from distgnn.partition.moves.groups import Groups, groups_of
-from distgnn.partition.moves.replica_table import CopyTable, add_edge, count_copies, empty_table
+from distgnn.partition.moves.groups import groups_of
+from distgnn.partition.moves.replica_table import add_edge, count_copies, empty_table
 
 SWEEPS = 8
 MOST_MARKED = 64  # keys for each edge up to which they are marked, a bit each, rather than sorted
@@ -71,7 +71,7 @@ def _without_gaps(keys: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 @kernel(_nrt=False)
-def _number_keys(keys: np.ndarray, words: np.ndarray, before: np.ndarray, numbers: np.ndarray) -> int:
+def _number_keys(keys, words, before, numbers):
     """numbers[i] = how many different keys are lower than keys[i]; returns how many there are.
 
     Args: words: uint64 [W], all 0, a bit for each key; before: int32 [W], the keys of all words before each.
@@ -90,7 +90,7 @@ def _number_keys(keys: np.ndarray, words: np.ndarray, before: np.ndarray, number
 
 # Compilers know this text: it becomes one instruction.
 @inline(_nrt=False)
-def count_bits(word: int) -> int:
+def count_bits(word):
     """How many bits of a uint64 are set."""
     word -= (word >> uint64(1)) & uint64(0x5555555555555555)
     word = (word & uint64(0x3333333333333333)) + ((word >> uint64(2)) & uint64(0x3333333333333333))
@@ -137,7 +137,7 @@ def _move(
 
 
 @kernel
-def _number_groups(src: np.ndarray, edge_part: np.ndarray, last_seen: np.ndarray, group_ids: np.ndarray) -> int:
+def _number_groups(src, edge_part, last_seen, group_ids):
     """group_ids = one number for each (source, part), in the order of the edges.
 
     last_seen: [P, 2], the last source with an edge in each part and the number of that pair; -1 at first.
@@ -154,7 +154,7 @@ def _number_groups(src: np.ndarray, edge_part: np.ndarray, last_seen: np.ndarray
 
 
 @kernel(_nrt=False)
-def _count_members(groups: Groups, parts: np.ndarray, table: CopyTable) -> None:
+def _count_members(groups, parts, table):
     """Count each member once for each of its groups."""
     for c in range(parts.shape[0]):
         for j in range(groups.indptr[c], groups.indptr[c + 1]):

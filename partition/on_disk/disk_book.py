@@ -103,7 +103,7 @@ def _deal_stretches(
 
 
 @kernel(_nrt=False)
-def _count_parts(first: int, last: int, bounds: np.ndarray, parts: np.ndarray, counts: np.ndarray) -> None:
+def _count_parts(first, last, bounds, parts, counts):
     """counts[stretch, p] = edges of each stretch in part p."""
     for stretch in range(first, last):
         for e in range(bounds[stretch], bounds[stretch + 1]):
@@ -112,15 +112,7 @@ def _count_parts(first: int, last: int, bounds: np.ndarray, parts: np.ndarray, c
 
 # The ends are looked up in no order, so what is known of them is asked for `AHEAD` edges earlier.
 @kernel(_nrt=False)
-def _deal(
-    edges: SortedEdges,
-    parts: np.ndarray,
-    vertices: np.ndarray,
-    places: np.ndarray,
-    dealt: DealtEdges,
-    sources: np.ndarray,
-    targets: np.ndarray,
-) -> None:
+def _deal(edges, parts, vertices, places, dealt, sources, targets):
     words = np.int64(sources.shape[1])
     for e in range(parts.shape[0]):
         soon = edges.high[min(e + AHEAD, parts.shape[0] - 1)]
@@ -156,7 +148,7 @@ def order_of(keys: np.ndarray, limit: int) -> np.ndarray:
 
 
 @kernel
-def _sort_by_digit(keys: np.ndarray, shift: int, order: np.ndarray, result: np.ndarray) -> None:
+def _sort_by_digit(keys, shift, order, result):
     places = np.zeros((1 << DIGIT_BITS) + 1, dtype=np.int64)
     mask = (1 << DIGIT_BITS) - 1
     for i in range(order.shape[0]):

@@ -156,7 +156,7 @@ def _append(columns: dict, block: dict, kept: np.ndarray | None, place: int, cou
 
 
 @kernel(_nrt=False)
-def _count(src: np.ndarray, dst: np.ndarray, counts: np.ndarray) -> None:
+def _count(src, dst, counts):
     """counts[v] += edges at v, edges that leave v, self-loops: side by side, since they are in no order."""
     for e in range(src.shape[0]):
         soon = min(e + AHEAD, src.shape[0] - 1)
@@ -197,22 +197,13 @@ def _repeated(graph: GraphData, space: Workspace, step: Step) -> np.ndarray:
 
 
 @inline
-def _pair(u: int, v: int, num_nodes: int) -> int:
+def _pair(u, v, num_nodes):
     # One number for a pair: below 2**62, because vertices are fewer than 2**31.
     return min(u, v) * num_nodes + max(u, v)
 
 
 @kernel
-def _deal_keys(
-    src: np.ndarray,
-    dst: np.ndarray,
-    first_edge: int,
-    num_nodes: int,
-    write: bool,
-    places: np.ndarray,
-    keys: np.ndarray,
-    edge_ids: np.ndarray,
-) -> None:
+def _deal_keys(src, dst, first_edge, num_nodes, write, places, keys, edge_ids):
     """Count the pairs of each bucket into places[bucket + 1], or write them from places[bucket] on."""
     buckets = uint64(places.shape[0] - 1)
     for e in range(src.shape[0]):

@@ -19,16 +19,7 @@ WORD = Tile(lanes=1, offsets=(0,), heads=(0,))
 
 
 @kernel(_nrt=False)
-def order_ends(
-    begin: int,
-    end: int,
-    src: np.ndarray,
-    dst: np.ndarray,
-    keys: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    tag: np.ndarray,
-) -> None:
+def order_ends(begin, end, src, dst, keys, low, high, tag):
     """Edges begin to end, each with the end of the smaller key first.
 
     Plain: `if keys[dst[e]] < keys[src[e]]: swap the ends`. Which end is smaller cannot be guessed: minimum and maximum
@@ -48,17 +39,7 @@ def order_ends(
 
 
 @kernel(_nrt=False)
-def look_up(
-    begin: int,
-    end: int,
-    old_low: np.ndarray,
-    old_high: np.ndarray,
-    old_tag: np.ndarray,
-    number: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    tag: np.ndarray,
-) -> None:
+def look_up(begin, end, old_low, old_high, old_tag, number, low, high, tag):
     """Edges begin to end under other numbers; old_low is sorted, so that only old_high is looked up in no order."""
     for e in range(begin, end):
         prefetch(WORD, number, old_high[min(e + EDGES_AHEAD, old_high.shape[0] - 1)])
@@ -70,7 +51,7 @@ def look_up(
 
 
 @kernel(_nrt=False)
-def renumber(begin: int, end: int, ends: np.ndarray, number: np.ndarray) -> None:
+def renumber(begin, end, ends, number):
     """ends[e] = number[ends[e]] for the edges from begin to end."""
     for e in range(begin, end):
         # In place: ends ahead in this range are not renumbered yet, those beyond it may be, by another thread.
@@ -79,9 +60,7 @@ def renumber(begin: int, end: int, ends: np.ndarray, number: np.ndarray) -> None
 
 
 @kernel(_nrt=False)
-def count_buckets(
-    size: int, low: np.ndarray, high: np.ndarray, tag: np.ndarray, width: int, counts: np.ndarray
-) -> None:
+def count_buckets(size, low, high, tag, width, counts):
     """counts[bucket] += the edges of a block that go there."""
     # `high` and `tag` are not read: a block is handed over whole, here and to `deal_edges`.
     narrow = uint32(width)  # a division of 32 bits takes less time than one of 64
@@ -90,18 +69,7 @@ def count_buckets(
 
 
 @kernel(_nrt=False)
-def deal_edges(
-    size: int,
-    low: np.ndarray,
-    high: np.ndarray,
-    tag: np.ndarray,
-    width: int,
-    places: np.ndarray,
-    step: int,
-    new_low: np.ndarray,
-    new_high: np.ndarray,
-    new_tag: np.ndarray,
-) -> None:
+def deal_edges(size, low, high, tag, width, places, step, new_low, new_high, new_tag):
     """Put the edges of a block to the next places of their buckets; step: words from one place to the next.
 
     A bucket's places are filled one after the other: what is asked for is where its next edges but some will go.
@@ -122,18 +90,7 @@ def deal_edges(
 
 
 @kernel
-def sort_buckets(
-    first: int,
-    last: int,
-    starts: np.ndarray,
-    width: int,
-    dealt_low: np.ndarray,
-    dealt_high: np.ndarray,
-    dealt_tag: np.ndarray,
-    new_low: np.ndarray,
-    new_high: np.ndarray,
-    new_tag: np.ndarray,
-) -> None:
+def sort_buckets(first, last, starts, width, dealt_low, dealt_high, dealt_tag, new_low, new_high, new_tag):
     """Sort the edges of buckets first to last, perhaps in place; stable."""
     places = np.empty(width + 1, dtype=np.int64)
     for bucket in range(first, last):
@@ -145,17 +102,7 @@ def sort_buckets(
 
 
 @inline(_nrt=False)
-def _sort_bucket(
-    begin: int,
-    first: int,
-    places: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    tag: np.ndarray,
-    new_low: np.ndarray,
-    new_high: np.ndarray,
-    new_tag: np.ndarray,
-) -> None:
+def _sort_bucket(begin, first, places, low, high, tag, new_low, new_high, new_tag):
     """A counting sort by low - first, as `stable_order`, but the edges are moved in the same loop, not their ids."""
     places[:] = 0
     for i in range(low.shape[0]):
@@ -175,7 +122,7 @@ def _sort_bucket(
 
 
 @kernel(_nrt=False)
-def count_runs(low: np.ndarray, counts: np.ndarray) -> None:
+def count_runs(low, counts):
     """counts[v + 1] += edges whose lower end is v."""
     for e in range(low.shape[0]):
         # One place later, so that the running sum is where each vertex's edges begin.
@@ -183,18 +130,7 @@ def count_runs(low: np.ndarray, counts: np.ndarray) -> None:
 
 
 @kernel(_nrt=False)
-def gather(
-    begin: int,
-    end: int,
-    old_high: np.ndarray,
-    old_tag: np.ndarray,
-    starts: np.ndarray,
-    indptr: np.ndarray,
-    vertices: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    tag: np.ndarray,
-) -> None:
+def gather(begin, end, old_high, old_tag, starts, indptr, vertices, low, high, tag):
     """Edges of the vertices from begin to end, under new numbers: vertices[v] is the old number of v.
 
     Two distances: where the edges of a vertex begin is itself looked up, so it is asked for twice as early as they are.

@@ -38,7 +38,7 @@ def number_by_cluster(labels: np.ndarray, volumes: np.ndarray) -> Numbering:
 
 
 @kernel
-def _number(labels: np.ndarray, next_number: np.ndarray, number: np.ndarray) -> None:
+def _number(labels, next_number, number):
     """number[v] = the next number of the cluster of v, in the order of ids."""
     for v in range(labels.shape[0]):
         number[v] = next_number[labels[v]]
@@ -57,7 +57,7 @@ def number_by_degree(degrees: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _number_by_degree(degrees: np.ndarray, next_number: np.ndarray, number: np.ndarray) -> None:
+def _number_by_degree(degrees, next_number, number):
     largest = next_number.shape[0] - 2
     for v in range(degrees.shape[0]):
         next_number[largest - degrees[v] + 1] += 1

@@ -51,16 +51,7 @@ def ordered_edges(
 
 
 @kernel(_nrt=False)
-def _renumber(
-    begin: int,
-    end: int,
-    src: np.ndarray,
-    dst: np.ndarray,
-    known: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    tag: np.ndarray,
-) -> None:
+def _renumber(begin, end, src, dst, known, low, high, tag):
     """Edges begin to end under new numbers, the end of lower degree first (ties: lower id).
 
     Plain: `low, high = (b, a) if swap else (a, b)` with a, b the new numbers of src and dst. A branch would be guessed

@@ -83,7 +83,7 @@ def cmr_stream(edge_list: Edges, shares: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 @kernel(_nrt=False)
-def _in_first_order(begin: int, end: int, tag: np.ndarray, parts: np.ndarray, edge_part: np.ndarray) -> None:
+def _in_first_order(begin, end, tag, parts, edge_part):
     for i in range(begin, end):
         edge_part[np.int64(tag[i]) >> 1] = parts[i]
 
@@ -170,9 +170,7 @@ class Assignment:
 # vertex of this one (`spare`), and what is or-ed into its mask is 0. `spare` changes from edge to edge: writes to one
 # word would wait for each other. Where edges are two-way there is one role, and `arrive` = 0 makes both the same.
 @kernel(_nrt=False)
-def _mark(
-    begin: int, end: int, low: np.ndarray, high: np.ndarray, tag: np.ndarray, parts: np.ndarray, marked: np.ndarray
-) -> None:
+def _mark(begin, end, low, high, tag, parts, marked):
     """Parts of the vertices from begin to end: marked[v, 0] where their arcs leave, marked[v, 1] (or 0, if there is no
     1) where they arrive."""
     spares = SPARE_VERTICES - 1 if end - begin > SPARE_VERTICES - 1 else 0
@@ -190,9 +188,7 @@ def _mark(
 
 
 @kernel(_nrt=False)
-def _spread(
-    first: int, last: int, low: np.ndarray, begins: np.ndarray, of_cluster: np.ndarray, parts: np.ndarray
-) -> None:
+def _spread(first, last, low, begins, of_cluster, parts):
     """parts[e] = part of the cluster of the edge's lower end; both ascend."""
     if first == last:
         return  # of no edges at all

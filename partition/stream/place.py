@@ -61,20 +61,7 @@ def cluster_groups(edges: Edges, begins: np.ndarray, empty: Empty) -> Groups:
 
 
 @kernel
-def _collect(
-    share: int,
-    _: int,
-    clusters: np.ndarray,
-    first_edges: np.ndarray,
-    num_nodes: int,
-    low: np.ndarray,
-    high: np.ndarray,
-    begins: np.ndarray,
-    found: np.ndarray,
-    sizes: np.ndarray,
-    members: np.ndarray,
-    counts: np.ndarray,
-) -> None:
+def _collect(share, _, clusters, first_edges, num_nodes, low, high, begins, found, sizes, members, counts):
     """Members of one thread's share of the clusters, without gaps.
 
     They begin at the number of edges and vertices before the share: a cluster has at most its vertices, which are the
@@ -89,20 +76,7 @@ def _collect(
 # Plain: for each edge, c = the cluster of its source; add both ends to the members of c. Sources ascend, so c only
 # rises, and what a cluster has is written when the first edge of a later one comes.
 @inline(_nrt=False)
-def _collect_each(
-    begin: int,
-    end: int,
-    c: int,
-    free: int,
-    last_slot: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    begins: np.ndarray,
-    found: np.ndarray,
-    sizes: np.ndarray,
-    members: np.ndarray,
-    counts: np.ndarray,
-) -> None:
+def _collect_each(begin, end, c, free, last_slot, low, high, begins, found, sizes, members, counts):
     first, first_edge = free, begin
     for e in range(begin, end):
         u, v = low[e], high[e]
