@@ -13,23 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from distgnn.partition.baselines.vertex_cover import hybrid_cut
-    from distgnn.partition.compare_libra import against_libra
-    from distgnn.partition.copy_degrees import copies_by_degree
     from distgnn.partition.core.book import PartitionBook
     from distgnn.partition.core.local_graph import Csr, LocalGraph, build_local
     from distgnn.partition.core.plan import ExchangePlan
     from distgnn.partition.core.vertex_cut import VertexCut
-    from distgnn.partition.folder.describe import describe
+    from distgnn.partition.folder.describe import copies_by_degree, describe
     from distgnn.partition.folder.manifest_file import read_manifest
     from distgnn.partition.folder.reader import load_part
-    from distgnn.partition.in_memory import local_part
     from distgnn.partition.methods import METHODS, cut_edges
-    from distgnn.partition.pipeline import partition_graph, write_partition
+    from distgnn.partition.pipeline import local_part, partition_graph, write_partition
+    from distgnn.partition.repartition import against_libra
 
 _PLACES = {
     "hybrid_cut": "distgnn.partition.baselines.vertex_cover",
-    "against_libra": "distgnn.partition.compare_libra",
-    "copies_by_degree": "distgnn.partition.copy_degrees",
+    "against_libra": "distgnn.partition.repartition",
+    "copies_by_degree": "distgnn.partition.folder.describe",
     "PartitionBook": "distgnn.partition.core.book",
     "Csr": "distgnn.partition.core.local_graph",
     "LocalGraph": "distgnn.partition.core.local_graph",
@@ -39,7 +37,7 @@ _PLACES = {
     "describe": "distgnn.partition.folder.describe",
     "load_part": "distgnn.partition.folder.reader",
     "read_manifest": "distgnn.partition.folder.manifest_file",
-    "local_part": "distgnn.partition.in_memory",
+    "local_part": "distgnn.partition.pipeline",
     "METHODS": "distgnn.partition.methods",
     "cut_edges": "distgnn.partition.methods",
     "partition_graph": "distgnn.partition.pipeline",

@@ -14,16 +14,17 @@ from distgnn.partition.baselines import streaming
 from distgnn.partition.baselines.kahypar import kahypar_parts
 from distgnn.partition.baselines.metis import metis_owners
 from distgnn.partition.baselines.vertex_cover import cover_arcs
-from distgnn.partition.cmr.improve import refine_cut
+from distgnn.partition.cmr.improve import EFFORTS, Effort, refine_cut
 from distgnn.partition.cmr.method import cmr
 from distgnn.partition.cmr.roles import refine_roles
-from distgnn.partition.core.edges import Edges
-from distgnn.partition.core.effort import EFFORTS, Effort
+from distgnn.partition.core.edges import EdgeArrays, Edges, group
 from distgnn.partition.core.owners import balanced_owners, owners_among
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut
-from distgnn.partition.hierarchical import cut_twice
+from distgnn.partition.moves.cut_state import arc_limit, rebalance, start_state
 from distgnn.partition.stream.method import cmr_stream
+
+MOST_ARCS = 1.03
 
 
 class MethodResult(NamedTuple):
@@ -136,3 +137,35 @@ def _with_roles(cut: Callable[..., MethodResult], effort: Effort, edge_list: Edg
         return found
     owner = balanced_owners(edge_list, found.edge_part, shares)
     return found._replace(edge_part=refine_roles(edge_list, found.edge_part, owner, shares, effort=effort)[0])
+
+
+def cut_twice(
+    edge_list: Edges, shares: np.ndarray, groups: int, cut: Callable[..., Any]
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """A cut between groups of ranks (those of one machine), then inside each: fewest copies cross the slow network.
+
+    Args: shares: [P]; groups: a divisor of P; cut: `cut(edge_list, shares)` gives (part of each edge, order, …).
+    Returns: part [M] int16 of each edge, and the order [N] of vertices that the first step found (or None).
+    Source: ours. Parts that the two steps leave beyond 1.03 times their share give edges away.
+    """
+    # Group g has the parts g * per_group and following, as consecutive ranks are placed on one machine.
+    per_group = len(shares) // groups
+    by_group = shares.reshape(groups, per_group)
+    first, vertex_order = cut(edge_list, by_group.sum(axis=1))[:2]
+    edges, starts = group(first, groups)
+    parts = np.empty(len(first), dtype=np.int16)
+    for g in range(groups):
+        some = edges[starts[g] : starts[g + 1]]
+        src, dst = edge_list.src[some], edge_list.dst[some]
+        loops = int(np.count_nonzero(src == dst))
+        arcs = 2 * len(some) - loops if edge_list.two_way else len(some)
+        # Vertices keep their numbers: a group sees isolated ones, which cost nothing here.
+        sub = EdgeArrays(src, dst, edge_list.num_nodes, edge_list.two_way, arcs)
+        # The shares of a group's parts sum to 1 again: balance is asked for inside the group.
+        parts[some] = g * per_group + cut(sub, by_group[g] / by_group[g].sum())[0]
+    if len(parts):
+        # Each step keeps to its own limit; one after the other they may exceed it.
+        state = start_state(edge_list, parts, len(shares))
+        rebalance(edge_list, state, arc_limit(edge_list, shares, MOST_ARCS))
+        parts = state.edge_part
+    return parts, vertex_order

@@ -22,12 +22,12 @@ from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.links.part_edges import whole_edge_splits
 from distgnn.errors import PartitionFormatError
-from distgnn.partition.cmr.cluster_order import cluster_places
+from distgnn.partition.cmr.levels import cluster_places
+from distgnn.partition.core.book import PartitionBook, balance
 from distgnn.partition.core.local_graph import LocalGraph
 from distgnn.partition.core.part_arrays import OF_VERTICES, arrays_of
-from distgnn.partition.folder.manifest import Progress, check_size
+from distgnn.partition.folder.manifest import Progress, check_size, names_of
 from distgnn.partition.folder.manifest_file import read_manifest
-from distgnn.partition.folder.name_rows import names_of
 from distgnn.partition.folder.reader import load_part, partition_files
 from distgnn.partition.methods import cut_edges
 from distgnn.partition.pipeline import write_cut
@@ -36,6 +36,8 @@ from distgnn.system.atomic import check_target
 # From the array of a part to the field of the graph
 BACK = {"node_names": names_of} | {f"{split}_mask": np.flatnonzero for split in SPLITS}
 OPTIONS = ("method", "seed", "order", "refine", "effort", "capacities")
+
+MEASURES = ("replication_factor", "exchange_rows", "max_rank_rows", "edge_balance", "owned_balance", "copies_balance")
 
 
 class ScatteredRows:
@@ -248,3 +250,24 @@ def _edge_splits(folder: str | Path, section: dict, parts: list[LocalGraph], gra
         raise PartitionFormatError(f"{folder}: {error}") from error
     for name, array in found.items():
         setattr(graph, name, array)
+
+
+def against_libra(folder: str | Path, seed: int = 0, progress: Progress | None = None) -> dict[str, Any]:
+    """Quality of a partition folder and of Libra's cut (shuffled, arcs limited) of its graph.
+
+    Returns: {"this": …, "libra": …}, each with `replication_factor`, `exchange_rows`, `max_rank_rows`, the three
+        balances, and `rows_balance`, the largest rank's exchanged rows over the mean.
+    Raises: PartitionFormatError.
+    Notes: reads the whole graph; memory as of `repartition` with `libra`.
+    """
+    manifest = read_manifest(folder)
+    _, edge_list = load_whole(folder, progress)
+    cut = cut_edges(edge_list, manifest["num_parts"], "libra", seed=seed, capacities=manifest.get("capacities"))
+    book = PartitionBook(edge_list, cut)
+    # Each row is sent by one rank and received by another, and counts at both.
+    mean = 2 * manifest["exchange_rows"] / manifest["num_parts"]
+    this = {name: manifest[name] for name in MEASURES}
+    this["rows_balance"] = manifest["max_rank_rows"] / mean if mean else 1.0
+    libra = {name: getattr(book, name) for name in MEASURES}
+    libra["rows_balance"] = balance(book.pair_rows.sum(axis=0) + book.pair_rows.sum(axis=1))
+    return {"this": this, "libra": libra}

@@ -10,20 +10,18 @@ Source: ours.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from distgnn.partition.cmr.levels import Levels, find_levels, finest_level, v_cycle
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, endpoint_degrees
-from distgnn.partition.core.effort import NORMAL, Effort
 from distgnn.partition.core.shares import owned_limit
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs, no_memory
-from distgnn.partition.moves.cut_state import arc_limit, start_state
+from distgnn.partition.moves.cut_state import arc_limit, copies_with_owners, even_inner, start_state
 from distgnn.partition.moves.edge_moves import refine
-from distgnn.partition.moves.inner import copies_with_owners, even_inner
-from distgnn.partition.moves.row_load import row_excess, row_goal
-from distgnn.partition.sorting.renumber import ordered_edges
+from distgnn.partition.moves.group_loads import row_excess, row_goal
+from distgnn.partition.sorting.numbering import ordered_edges
 
 EXTRA_PRICES = (1.0, 2.0, 4.0)  # of imbalance, in the V-cycles before the first flows; then the last of them
 SCHEDULE_BETWEEN = (0.5, 0.1, 0.0, 0.0)  # values of s in the sweeps between two rounds of flows
@@ -32,6 +30,24 @@ MOST_COPIES = 1.03  # of a part over its share: vertices, copies included
 
 # One array of parts, or one for each kind of edges: `in_cycles` only hands them on.
 Parts = TypeVar("Parts")
+
+
+class Effort(NamedTuple):
+    """cycles: rounds of flows, with a V-cycle between two; least_saved: of the copies beyond the first, flows that save
+    less are the last; turns: on graphs that are too large for flows, how often clusters of all levels move, or, where
+    there are none, all edges of a vertex, and single edges after them."""
+
+    cycles: int
+    least_saved: float
+    turns: int
+
+
+EFFORTS = {
+    "fast": Effort(cycles=1, least_saved=0.005, turns=0),
+    "normal": Effort(cycles=3, least_saved=0.001, turns=1),
+    "best": Effort(cycles=24, least_saved=0.0005, turns=4),
+}
+NORMAL = EFFORTS["normal"]
 
 
 def refine_cut(edge_list: Edges, edge_part: np.ndarray, shares: np.ndarray, effort: Effort = NORMAL) -> np.ndarray:

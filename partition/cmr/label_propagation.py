@@ -15,8 +15,7 @@ import numpy as np
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run
 from distgnn.kernels.simd.vectors import prefetch
-from distgnn.partition.core.edges import Edges
-from distgnn.partition.moves.own_ends import BLOCK_EDGES, WORD, own_ends
+from distgnn.partition.core.edges import BLOCK_EDGES, WORD, Edges, own_ends
 
 SWEEPS = 2
 BLOCKS = 128  # block b holds the vertices b, b + 128, …: neighbours in storage order see each other's last move

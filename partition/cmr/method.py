@@ -14,15 +14,14 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
-from distgnn.partition.cmr.improve import improve
+from distgnn.partition.cmr.improve import NORMAL, Effort, improve
 from distgnn.partition.cmr.levels import MERGED, find_levels, finest_level, share_inside, v_cycle
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, endpoint_degrees
-from distgnn.partition.core.effort import NORMAL, Effort
 from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.merge import edge_clusters, gather, merge_clusters
 from distgnn.partition.moves.replica_table import CopyTable
 from distgnn.partition.moves.vertex_moves import move_vertices
-from distgnn.partition.sorting.renumber import ordered_edges
+from distgnn.partition.sorting.numbering import ordered_edges
 
 # Of the edges inside clusters: from there on V-cycles are worth their time. It is 0.28 in twelve linked copies of
 # ogbn-arxiv (a V-cycle: 29 % fewer copies beyond the first in 3 times the seconds), 0.13 in those of slashdot (4 % in 4

@@ -24,17 +24,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from distgnn.partition.cmr.improve import SCHEDULE_BETWEEN, in_cycles, num_copies
+from distgnn.partition.cmr.improve import NORMAL, SCHEDULE_BETWEEN, Effort, in_cycles, num_copies
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, group
-from distgnn.partition.core.effort import NORMAL, Effort
 from distgnn.partition.core.owner_moves import even_exchange
 from distgnn.partition.core.part_masks import count_parts, empty_mask, mark_arcs
 from distgnn.partition.core.shares import owned_limit
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs, no_memory
 from distgnn.partition.moves.cut_state import State, arc_limit, rebalance
 from distgnn.partition.moves.edge_moves import SCHEDULE, sweep
+from distgnn.partition.moves.group_loads import row_goal, row_price
 from distgnn.partition.moves.replica_table import count_copies, count_edges, empty_table
-from distgnn.partition.moves.row_load import row_goal, row_price
 from distgnn.partition.moves.vertex_moves import move_vertices
 
 BALANCE = 1.03

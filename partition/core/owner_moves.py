@@ -13,9 +13,8 @@ import numpy as np
 from numba import uint64
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.partition.core.fill_up import fill_up
 from distgnn.partition.core.part_masks import count_copies, count_parts, has_bit, lowest_bit
-from distgnn.partition.core.shares import owned_limit
+from distgnn.partition.core.shares import fill_up, owned_limit
 
 ROWS_LIMIT = 1.1  # exchanged rows of a part over the mean, up to which it takes vertices of many copies
 SWEEPS = 20

@@ -13,10 +13,9 @@ from numba import uint64
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.core.edges import Edges
-from distgnn.partition.core.fill_up import fill_up
 from distgnn.partition.core.owner_moves import all_roles, even_out, exchanged_roles, least_owning, roles_in
 from distgnn.partition.core.part_masks import count_copies, count_parts, empty_mask, lowest_bit, mark_arcs
-from distgnn.partition.core.shares import owned_limit
+from distgnn.partition.core.shares import fill_up, owned_limit
 
 
 def balanced_owners(

@@ -1,6 +1,6 @@
 """What `partition.json` says of a graph and its cut, and the clock of the phases.
 
-Shapes: P parts.
+Shapes: P parts, n vertices. A name that is a text is UTF-8 with zeros behind, uint8 [n, width]; numbers are int64 [n].
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from distgnn.datasets.links.part_edges import describe_edge_splits
 from distgnn.errors import InputError
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.part_arrays import COUNTS
-from distgnn.partition.folder.layout import FORMAT_VERSION
-from distgnn.partition.folder.name_rows import name_bytes
+from distgnn.partition.folder.manifest_file import FORMAT_VERSION
 
 WITHOUT_ANY = ("num_edge_feats", "num_relations", "num_node_types")  # said as 0 where there are none
 RARE = tuple(name for name in COUNTS if name not in WITHOUT_ANY)
+NAMES_AT_ONCE = 1 << 20
 Progress = Callable[[str, int, int], None]
 
 
@@ -126,3 +126,27 @@ def _rare(graph: GraphData, edge_list: EdgeList) -> dict[str, Any]:
     said |= {} if graph.node_names is None else {"name_bytes": name_bytes(graph.node_names)}
     bad = 0 if edge_list.edge_weight is None else int(np.count_nonzero(edge_list.edge_weight <= 0))
     return said | ({"nonpositive_weights": bad} if bad else {})
+
+
+def name_bytes(names: np.ndarray) -> int:
+    """The width of texts: bytes of the longest; 0 for whole numbers."""
+    if names.dtype.kind != "U":
+        return 0
+    blocks = (np.char.encode(names[i : i + NAMES_AT_ONCE], "utf-8") for i in range(0, len(names), NAMES_AT_ONCE))
+    return max((block.dtype.itemsize for block in blocks), default=1)
+
+
+def name_rows(names: np.ndarray, width: int) -> np.ndarray:
+    """Names [n] as rows. Raises: InputError for a number that int64 does not hold."""
+    if width:
+        return np.char.encode(names, "utf-8").astype(f"S{width}").view(np.uint8).reshape(-1, width)
+    if names.dtype.kind == "u" and names.size and int(names.max()) >= 1 << 63:
+        raise InputError(f"node_names: {names.max()} is beyond 63 bits: give texts, names.astype(str)")
+    return names.astype(np.int64)
+
+
+def names_of(rows: np.ndarray) -> np.ndarray:
+    """Names [n] of rows."""
+    if rows.ndim == 1:
+        return rows
+    return np.char.decode(np.ascontiguousarray(rows).view(f"S{rows.shape[1]}").reshape(-1), "utf-8")

@@ -13,7 +13,6 @@ from typing import Any
 from distgnn.config.task import EDGE_SPLITS
 from distgnn.errors import PartitionFormatError
 from distgnn.partition.core.part_arrays import COUNTS
-from distgnn.partition.folder.layout import FORMAT_VERSION, MANIFEST
 from distgnn.system.regular_file import read_text
 
 PART_SIZES = ("owned", "interior", "rows", "source_halos", "target_halos", "arcs", "train")
@@ -24,6 +23,14 @@ MEASURES = (
 GRAPH_COUNTS = ("num_feats", "num_classes", "train", "valid", "test")
 RARE_COUNTS = (*COUNTS, "num_edge_classes", "nonpositive_weights", "name_bytes")
 GRAPH_FLAGS = ("labels", "multilabel", "sparse_feats", "edge_weight", "directed")
+
+FORMAT_VERSION = 1
+MANIFEST = "partition.json"
+
+
+def part_folder(folder: Path, part_id: int) -> Path:
+    """Where a part lies: made from its number, never from a name in a file."""
+    return Path(folder) / f"part-{part_id}"
 
 
 def read_manifest(folder: str | Path) -> dict[str, Any]:

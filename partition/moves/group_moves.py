@@ -30,28 +30,25 @@ import numpy as np
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run, thread_chunks
 from distgnn.partition.core.edges import group
-from distgnn.partition.moves.block_counts import count_block, count_present
 from distgnn.partition.moves.group_loads import (
     LOAD_PRICE,
     Loads,
     change_load,
     cost_of_adding,
     cost_of_keeping,
+    count_with_rows,
     least_cost,
     num_cheaper,
-    set_slopes,
-    with_rows,
-)
-from distgnn.partition.moves.groups import Groups, cut_blocks
-from distgnn.partition.moves.replica_table import CopyTable, add_edge, remove_edge
-from distgnn.partition.moves.row_load import (
-    count_with_rows,
     row_cost,
     set_goal,
+    set_slopes,
     shared_copies,
     shift_rows,
     with_own_counts,
+    with_rows,
 )
+from distgnn.partition.moves.groups import Groups, count_block, count_present, cut_blocks
+from distgnn.partition.moves.replica_table import CopyTable, add_edge, remove_edge
 
 # A price of imbalance that suits a graph of two copies a vertex would, where one vertex in a hundred has a second one,
 # outweigh all that moves could save: so it is a multiple of the copies beyond the first, up to a limit.

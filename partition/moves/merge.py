@@ -16,10 +16,9 @@ import numpy as np
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.partition.core.edges import Edges
-from distgnn.partition.moves.block_counts import add_block, count_block, count_present
 from distgnn.partition.moves.group_loads import change_load, start_loads
 from distgnn.partition.moves.group_moves import Placement, cheapest_part, move_groups
-from distgnn.partition.moves.groups import Groups, count_groups, groups_of
+from distgnn.partition.moves.groups import Groups, add_block, count_block, count_groups, count_present, groups_of
 from distgnn.partition.moves.replica_table import CopyTable, add_edge, empty_table, vertex_ranges
 
 IN_TURN = 10**6  # incidences up to which clusters are placed and moved one after the other; beyond, in blocks

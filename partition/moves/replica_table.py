@@ -35,8 +35,7 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import own_ranges, run
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
-from distgnn.partition.core.edges import Edges
-from distgnn.partition.moves.own_ends import BLOCK_EDGES, WORD, own_ends
+from distgnn.partition.core.edges import BLOCK_EDGES, WORD, Edges, own_ends
 
 PART_SHIFT = 15  # a slot is part << PART_SHIFT | count
 COUNT_MASK = (1 << PART_SHIFT) - 1

@@ -5,7 +5,7 @@ Shapes: N vertices, M edges, P parts, W words of a part mask.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import uint64
@@ -22,6 +22,8 @@ from distgnn.partition.sorting.bucket_sort import Empty, SortedEdges, Step
 PIECE = 1 << 23
 MOST_THREADS = 2  # that deal, each with masks of its own: no more memory than putting masks in order takes
 DIGIT_BITS = 11
+
+BLOCK_BYTES = 1 << 26
 
 
 class DealtEdges(NamedTuple):
@@ -206,3 +208,39 @@ class DiskBook(PartitionBook):
         back = np.flatnonzero(src != dst)
         ids = np.concatenate([edge_ids, edge_ids[back] + self.edge_list.num_edges])
         return np.concatenate([src, dst[back]]), np.concatenate([dst, src[back]]), ids
+
+
+class OwnedRows:
+    """Rows [O, D] of a part in the order of ascending ids; indexed by global ids."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __init__(self, ids: np.ndarray, rows: np.ndarray) -> None:
+        self._ids, self._rows = ids, rows
+        self.shape, self.dtype = rows.shape, rows.dtype
+
+    def __getitem__(self, ids: np.ndarray) -> np.ndarray:
+        # Ids ascend, and only ids of this part are asked for: where an id stands is where its row lies.
+        return self._rows[np.searchsorted(self._ids, ids)]
+
+
+def deal_feats(feats: Any, owner: np.ndarray, num_owned: np.ndarray, array: np.ndarray, step: Step) -> None:
+    """Write the rows of each part one after the other into `array` [N, D], in the order of ascending ids.
+
+    Args: feats: [N, D], perhaps mapped, read once from front to back; owner: [N]; num_owned: [P].
+    """
+    places = np.concatenate([[0], np.cumsum(num_owned)])[:-1]
+    block = max(1, BLOCK_BYTES // max(1, feats.shape[1] * feats.dtype.itemsize))
+    # One pass from front to back: reading the rows of each part by id would read the file once for each part.
+    for begin in range(0, len(owner), block):
+        rows = np.asarray(feats[begin : begin + block], dtype=array.dtype)
+        parts = owner[begin : begin + block]
+        # Stable: inside a part rows stay in the order of ids. Of 16 bits numpy sorts by digits, in a fifth of the time.
+        order = np.argsort(parts.astype(np.int16), kind="stable")
+        counts = np.bincount(parts, minlength=len(num_owned))
+        firsts = np.cumsum(counts) - counts
+        for p in np.flatnonzero(counts):
+            array[places[p] : places[p] + counts[p]] = rows[order[firsts[p] : firsts[p] + counts[p]]]
+        places += counts
+        step(min(begin + block, len(owner)), len(owner))

@@ -23,13 +23,11 @@ from distgnn.errors import InputError
 from distgnn.partition.core.local_graph import build_local
 from distgnn.partition.core.owners import owners_among
 from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
-from distgnn.partition.folder.layout import part_folder
 from distgnn.partition.folder.manifest import Clock, describe_graph
-from distgnn.partition.folder.write_parts import MOST_WRITERS, write_parts
-from distgnn.partition.folder.writer import write_part
-from distgnn.partition.on_disk.disk_book import DealtEdges, DiskBook, deal_edges
+from distgnn.partition.folder.manifest_file import part_folder
+from distgnn.partition.folder.writer import MOST_WRITERS, write_part, write_parts
+from distgnn.partition.on_disk.disk_book import DealtEdges, DiskBook, OwnedRows, deal_edges, deal_feats
 from distgnn.partition.on_disk.edge_spool import MOST_THREADS, SpooledEdges, spool_edges
-from distgnn.partition.on_disk.features import OwnedRows, deal_feats
 from distgnn.partition.on_disk.memory_limit import MemoryLimit, resident
 from distgnn.partition.on_disk.workspace import Workspace
 from distgnn.partition.sorting.bucket_sort import NAMES, SortedEdges, renumber_edges, sort_edges

@@ -18,7 +18,7 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.cmr.label_propagation import heaviest_label
-from distgnn.partition.moves.own_ends import WORD
+from distgnn.partition.core.edges import WORD
 from distgnn.partition.sorting.bucket_sort import SortedEdges, Step
 
 CLUSTER_PASSES = 3

@@ -17,7 +17,7 @@ from distgnn.partition.moves.edge_moves import refine, sweep
 from distgnn.partition.moves.groups import groups_of
 from distgnn.partition.moves.merge import edge_clusters
 from distgnn.partition.moves.replica_table import COPIES, SATURATED, num_edges_in
-from distgnn.partition.sorting.renumber import ordered_edges
+from distgnn.partition.sorting.numbering import ordered_edges
 
 from ..graphs import NAMES, awkward, core_and_islands, edge_list
 

@@ -6,8 +6,7 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.cmr import improve
-from distgnn.partition.cmr.coarsen import coarser, contract
-from distgnn.partition.cmr.levels import PER_PART, Levels, find_levels, finest_level, v_cycle
+from distgnn.partition.cmr.levels import PER_PART, Levels, coarser, contract, find_levels, finest_level, v_cycle
 from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
 from distgnn.partition.moves.vertex_moves import move_clusters
 

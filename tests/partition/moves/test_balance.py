@@ -14,7 +14,7 @@ from distgnn.partition.moves.cut_state import start_state
 from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.merge import edge_clusters, merge_clusters
 from distgnn.partition.moves.replica_table import count_copies
-from distgnn.partition.sorting.renumber import ordered_edges
+from distgnn.partition.sorting.numbering import ordered_edges
 
 SHARES = part_shares(4, [4, 2, 1, 1])
 

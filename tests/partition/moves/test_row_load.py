@@ -6,12 +6,7 @@ import pytest
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.methods import cut_edges
 from distgnn.partition.moves import row_load
-from distgnn.partition.moves.block_counts import count_present
-from distgnn.partition.moves.group_loads import start_loads
-from distgnn.partition.moves.group_moves import Placement, move_groups
-from distgnn.partition.moves.groups import Groups
-from distgnn.partition.moves.replica_table import add_edge, count_copies, empty_table
-from distgnn.partition.moves.row_load import (
+from distgnn.partition.moves.group_loads import (
     count_with_rows,
     no_row_loads,
     row_cost,
@@ -20,7 +15,11 @@ from distgnn.partition.moves.row_load import (
     set_goal,
     shared_copies,
     shift_rows,
+    start_loads,
 )
+from distgnn.partition.moves.group_moves import Placement, move_groups
+from distgnn.partition.moves.groups import Groups, count_present
+from distgnn.partition.moves.replica_table import add_edge, count_copies, empty_table
 
 from ..graphs import core_and_islands
 
