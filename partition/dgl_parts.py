@@ -72,7 +72,13 @@ def _read_libra(place: Path, files: list[Path], edge_list: EdgeList) -> VertexCu
     for path in files:
         check_file(path)
     used = [part for part, path in enumerate(files) if path.stat().st_size]
-    tables = [_read_community(files[part], edge_list.num_nodes) for part in used]
+    tables = []  # sources and targets, int64 [edges of the part, 2]
+    for part in used:
+        ends, num_nodes = read_table(files[part], np.float64)[:, :2], edge_list.num_nodes
+        if ends.shape[1] != 2 or not np.all((ends >= 0) & (ends < num_nodes) & (ends == np.floor(ends))):
+            wanted = f"expected lines of source, target and weight, of vertices below {num_nodes}"
+            raise GraphFormatError(f"{files[part]}: {wanted}")
+        tables.append(ends.astype(np.int64))
     parts: np.ndarray = np.repeat(np.array(used, dtype=part_dtype(len(files))), [len(table) for table in tables])
     edges = np.concatenate([np.zeros((0, 2), dtype=np.int64), *tables])
     # DGL names the edges of a part by their ends: sorted by both, theirs and ours must be the same, parallel edges in
@@ -89,14 +95,6 @@ def _read_libra(place: Path, files: list[Path], edge_list: EdgeList) -> VertexCu
     # Both orders sort the same edges: the i-th of one is the i-th of the other.
     edge_part[order] = parts[their_order]
     return VertexCut(len(files), edge_part, balanced_owners(edge_list, edge_part, part_shares(len(files))))
-
-
-def _read_community(path: Path, num_nodes: int) -> np.ndarray:
-    """Sources and targets, int64 [edges of the part, 2]."""
-    edges = read_table(path, np.float64)[:, :2]
-    if edges.shape[1] != 2 or not np.all((edges >= 0) & (edges < num_nodes) & (edges == np.floor(edges))):
-        raise GraphFormatError(f"{path}: expected lines of source, target and weight, of vertices below {num_nodes}")
-    return edges.astype(np.int64)
 
 
 def _read_book(config: Path, edge_list: EdgeList, sides: str) -> VertexCut:

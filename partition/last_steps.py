@@ -8,8 +8,8 @@ import threading
 import numpy as np
 
 from distgnn.datasets import GraphData
-from distgnn.partition.cmr.improve import EFFORTS, refine_borders
 from distgnn.partition.cmr.levels import Levels
+from distgnn.partition.cmr.method import EFFORTS, refine_borders
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.shares import part_shares

@@ -1,4 +1,4 @@
-"""From a graph to a partition folder: load, cut, write."""
+"""From a graph to a partition folder: load, cut, write; or to one part in memory."""
 
 from __future__ import annotations
 
@@ -99,7 +99,8 @@ def partition_graph(
                 places = cluster_places(edge_list) if config.clusters else None
                 clock.start("write", num_parts)
                 manifest, parts = _write_parts(folder, graph, edge_list, cut, clock, places)
-        return _finish(folder, manifest | config.manifest(), parts)
+        manifest |= config.manifest() | {"peak_rss_bytes": peak_rss_bytes(), "parts": parts}
+        return write_manifest(folder, manifest)
 
 
 def _load(
@@ -172,7 +173,7 @@ def write_cut(
     with new_folder(out, partition_files, overwrite) as folder:
         clock.start("write", cut.num_parts)
         manifest, parts = _write_parts(folder, graph, edge_list, cut, clock, places)
-        return _finish(folder, manifest | how, parts)
+        return write_manifest(folder, manifest | how | {"peak_rss_bytes": peak_rss_bytes(), "parts": parts})
 
 
 def _write_parts(
@@ -200,15 +201,10 @@ def _write_parts(
     return describe_cut(graph, edge_list, book, section) | times, parts
 
 
-def _finish(folder: Path, manifest: dict[str, Any], parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Write `partition.json`; returns it."""
-    return write_manifest(folder, manifest | {"peak_rss_bytes": peak_rss_bytes(), "parts": parts})
-
-
 def local_part(
     graph: GraphData, edge_list: EdgeList, cut: VertexCut, part_id: int, places: np.ndarray | None = None
 ) -> LocalGraph:
-    """One part with its features, labels and masks, as `load_part` gives it.
+    """One part with its features, labels and masks, as `load_part` gives it, of a graph that is in every rank's memory.
 
     Args: edge_list: made from the graph; cut: of that edge list; places: [N], of `cluster_places`, or None.
     Raises: InputError where the cut does not fit.

@@ -17,16 +17,15 @@ Two-way graphs have no use for it: a copy there has both roles, unless the two a
 that each direction can have alone they can have together.
 
 Shapes: M arcs, N vertices, P parts.
-Source: ours.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from distgnn.partition.cmr.improve import NORMAL, SCHEDULE_BETWEEN, Effort, in_cycles, num_copies
+from distgnn.partition.cmr.method import NORMAL, SCHEDULE_BETWEEN, Effort, in_cycles, num_copies
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, group
-from distgnn.partition.core.owner_moves import even_exchange
+from distgnn.partition.core.owners import even_exchange
 from distgnn.partition.core.part_masks import count_parts, empty_mask, mark_arcs
 from distgnn.partition.core.shares import owned_limit
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs, no_memory

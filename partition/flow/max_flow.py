@@ -175,14 +175,6 @@ def _set_levels(net, flow, scratch, members):
 
 
 @inline(_nrt=False)
-def _step_from_in(v, flow):
-    """The one residual step from in(v); -1 where a path begins at v: there is nothing before it to undo."""
-    if not flow.carries[v]:
-        return out_node(v)
-    return out_node(flow.pred[v]) if flow.pred[v] >= 0 else -1
-
-
-@inline(_nrt=False)
 def _add_path(start, net, flow, scratch):
     """Look for a path down the levels, depth first, and add it; returns whether there is one."""
     level, path = scratch.level, scratch.path
@@ -214,8 +206,9 @@ def _next_node(node, net, flow, scratch):
     if not is_out(node):
         if cursor[node] == 0:
             cursor[node] = 1
-            to = _step_from_in(v, flow)
-            if to >= 0 and level[to] == next_level:
+            # The one residual step from in(v); none where a path begins at v: there is nothing before it to undo.
+            to = out_node(v) if not flow.carries[v] else out_node(flow.pred[v])
+            if (not flow.carries[v] or flow.pred[v] >= 0) and level[to] == next_level:
                 return to
         return -1
     degree = net.indptr[v + 1] - net.indptr[v]

@@ -74,17 +74,27 @@ def cut_pairs(
     Returns: part [M] int16, and whether more than that was saved, to go on from other parts.
     """
     edge_part = edge_part.copy()
-    where = _incidence(edges, edge_part, len(limits.max_weight))
+    ends, num_parts = np.concatenate([edges.src, edges.dst]), len(limits.max_weight)
+    at = ends, np.concatenate([edge_part, edge_part])
+    # int64 [N, P], 1 where a vertex has an edge in a part: converting to CSR adds up what is in the same place.
+    where = sparse.coo_matrix((np.ones(len(ends), dtype=np.int32), at), (edges.num_nodes, num_parts)).tocsr()
+    where.data = np.ones(where.nnz, dtype=np.int64)
     copies = np.diff(where.indptr)
     # where.nnz: all copies at first. Less one for each vertex with an edge, these are beyond the first.
     too_little = least_saved * (where.nnz - np.count_nonzero(copies))
-    edges_of = _edges_of_parts(edge_part, len(limits.max_weight))
+    order, starts = group(edge_part, num_parts)
+    edges_of = [order[begin:end] for begin, end in itertools.pairwise(starts)]
 
     def cut_in_turn(pairs: np.ndarray) -> int:
         saved = 0
         # Disjoint pairs have no edge in common. The others wait: each has a part in common with one that is cut now.
         while len(pairs):
-            chosen = _disjoint(pairs)
+            taken: set[int] = set()
+            chosen = np.zeros(len(pairs), dtype=bool)
+            for i, pair in enumerate(pairs.tolist()):
+                if taken.isdisjoint(pair):
+                    taken.update(pair)
+                    chosen[i] = True
             for new in _cut_all(pairs[chosen], edges, edges_of, copies, limits, memory):
                 for p, edge_ids in zip(new.both, new.edge_ids, strict=True):
                     edges_of[p] = edge_ids
@@ -112,33 +122,6 @@ def _pairs(shared: np.ndarray) -> np.ndarray:
     pairs = np.argwhere(np.triu(shared, 1))
     most_first = np.argsort(-shared[pairs[:, 0], pairs[:, 1]], kind="stable")
     return pairs[most_first[: PAIRS_PER_PART * len(shared)]]
-
-
-def _incidence(edges: Edges, edge_part: np.ndarray, num_parts: int) -> sparse.csr_matrix:
-    """int64 [N, P], 1 where a vertex has an edge in a part."""
-    ends = np.concatenate([edges.src, edges.dst])
-    parts = np.concatenate([edge_part, edge_part])
-    # Converting to CSR adds up what is in the same place.
-    where = sparse.coo_matrix((np.ones(len(ends), dtype=np.int32), (ends, parts)), (edges.num_nodes, num_parts)).tocsr()
-    where.data = np.ones(where.nnz, dtype=np.int64)
-    return where
-
-
-def _disjoint(pairs: np.ndarray) -> np.ndarray:
-    """Which of the pairs [X, 2] have no part in common with an earlier one of them: bool [X]."""
-    taken: set[int] = set()
-    chosen = np.zeros(len(pairs), dtype=bool)
-    for i, pair in enumerate(pairs.tolist()):
-        if taken.isdisjoint(pair):
-            taken.update(pair)
-            chosen[i] = True
-    return chosen
-
-
-def _edges_of_parts(edge_part: np.ndarray, num_parts: int) -> list[np.ndarray]:
-    """The edges of each part, ascending."""
-    order, starts = group(edge_part, num_parts)
-    return [order[begin:end] for begin, end in itertools.pairwise(starts)]
 
 
 def _cut_all(

@@ -1,4 +1,7 @@
-"""What `distgnn info` shows of a partition folder: plain data, printed elsewhere."""
+"""What `distgnn info` shows of a partition folder: plain data, printed elsewhere.
+
+Shapes: O owned rows of a part, P parts, B bins of degrees.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from distgnn.partition.core.book import balance
-from distgnn.partition.core.local_graph import LocalGraph
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.folder.manifest_file import read_manifest
 from distgnn.partition.folder.reader import load_part
@@ -90,22 +92,18 @@ def copies_by_degree(folder: str | Path) -> dict[str, np.ndarray]:
         bins = np.frexp(degrees)[1] - 1
         some = degrees > 0
         vertices += np.bincount(bins[some], minlength=64)
-        copies += np.bincount(bins[some], weights=_copies(local)[some], minlength=64).astype(np.int64)
+        # Itself, and each rank that a row is sent to or receives partial sums from; the union: a row that goes to a
+        # rank and comes back from it is one copy there.
+        counts, plan = np.ones(local.num_owned, dtype=np.int64), local.plan
+        for rank in range(local.num_parts):
+            sent = plan.broadcast_rows[plan.broadcast_indptr[rank] : plan.broadcast_indptr[rank + 1]]
+            summed = plan.reduce_rows[plan.reduce_indptr[rank] : plan.reduce_indptr[rank + 1]]
+            counts[np.union1d(sent, summed)] += 1
+        copies += np.bincount(bins[some], weights=counts[some], minlength=64).astype(np.int64)
     last = int(np.flatnonzero(vertices).max(initial=-1)) + 1
     with np.errstate(invalid="ignore"):
         means = copies[:last] / vertices[:last]
     return {"from_degree": 1 << np.arange(last, dtype=np.int64), "vertices": vertices[:last], "copies": means}
-
-
-def _copies(local: LocalGraph) -> np.ndarray:
-    """Copies [O] of each owned row: itself, and each rank that it is sent to or receives partial sums from."""
-    counts, plan = np.ones(local.num_owned, dtype=np.int64), local.plan
-    for rank in range(local.num_parts):
-        sent = plan.broadcast_rows[plan.broadcast_indptr[rank] : plan.broadcast_indptr[rank + 1]]
-        summed = plan.reduce_rows[plan.reduce_indptr[rank] : plan.reduce_indptr[rank + 1]]
-        # The union: a row that goes to a rank and comes back from it is one copy there.
-        counts[np.union1d(sent, summed)] += 1
-    return counts
 
 
 def rows_between_groups(pair_rows: np.ndarray, groups: int) -> int:

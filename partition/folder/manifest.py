@@ -52,7 +52,9 @@ class Clock:
 
     def start(self, phase: str, total: int) -> None:
         """A phase of so many steps begins; the one before it is over."""
-        self._finish_last()
+        # A phase that did not report its end is shown as complete when the next one begins.
+        if self._began and self._done < self._total:
+            self.step(self._total)
         self._began[phase] = time.perf_counter()
         self._phase, self._total, self._done = phase, total, 0
         self._progress(phase, 0, total)
@@ -61,11 +63,6 @@ class Clock:
         """So many steps of this phase are done (of another total, if one is given)."""
         self._total, self._done = total or self._total, done
         self._progress(self._phase, done, self._total)
-
-    def _finish_last(self) -> None:
-        # A phase that did not report its end is shown as complete when the next one begins.
-        if self._began and self._done < self._total:
-            self.step(self._total)
 
     def seconds(self) -> dict[str, float]:
         """Seconds of each phase so far."""
@@ -101,6 +98,11 @@ def describe_cut(graph: GraphData, edge_list: EdgeList, book: PartitionBook, sec
 def describe_graph(graph: GraphData, edge_list: EdgeList, clusters: bool = False) -> dict[str, Any]:
     """The `graph` section of the manifest: widths, kinds, labelled vertices per split, and splits of edges if any."""
     counts = {split: int(mask.sum()) for split, mask in graph.split_masks().items()}
+    # What few graphs have: names of classes, and weights that some models cannot divide by.
+    rare: dict[str, Any] = {"class_names": list(graph.class_names)} if graph.class_names else {}
+    rare |= {} if graph.node_names is None else {"name_bytes": name_bytes(graph.node_names)}
+    bad = 0 if edge_list.edge_weight is None else int(np.count_nonzero(edge_list.edge_weight <= 0))
+    rare |= {"nonpositive_weights": bad} if bad else {}
     return {
         "num_feats": int(graph.num_feats),
         "num_classes": int(graph.num_classes),
@@ -114,18 +116,10 @@ def describe_graph(graph: GraphData, edge_list: EdgeList, clusters: bool = False
         "num_node_types": graph.num_node_types,
         **counts,
         **{name: count for name in RARE if (count := getattr(graph, name))},
-        **_rare(graph, edge_list),
+        **rare,
         **describe_edge_splits(graph),
         **({"clusters": True} if clusters else {}),
     }
-
-
-def _rare(graph: GraphData, edge_list: EdgeList) -> dict[str, Any]:
-    """What few graphs have: names of classes, and weights that some models cannot divide by."""
-    said: dict[str, Any] = {"class_names": list(graph.class_names)} if graph.class_names else {}
-    said |= {} if graph.node_names is None else {"name_bytes": name_bytes(graph.node_names)}
-    bad = 0 if edge_list.edge_weight is None else int(np.count_nonzero(edge_list.edge_weight <= 0))
-    return said | ({"nonpositive_weights": bad} if bad else {})
 
 
 def name_bytes(names: np.ndarray) -> int:

@@ -32,13 +32,10 @@ def partition_files(folder: Path) -> set[str]:
     """
     parts = read_manifest(folder)["parts"]
     arrays = {f"{part_folder(Path(), i)}/{name}.npy" for i, part in enumerate(parts) for name in part["files"]}
-    tunings = {str(path.relative_to(folder)) for i in range(len(parts)) for path in _tunings(part_folder(folder, i))}
-    return {MANIFEST} | arrays | tunings
-
-
-def _tunings(part: Path) -> list[Path]:
-    """What `load` measured of a part, and what it leaves of that when it is killed (distgnn/graph/tuning.py)."""
-    return [*part.glob("tuning.json"), *part.glob(".tuning.json.*")]
+    # What `load` measured of a part, and what it leaves of that when it is killed (distgnn/graph/tuning.py).
+    tunings = (path for i in range(len(parts)) for path in part_folder(folder, i).glob("*tuning.json*"))
+    names = ("tuning.json", ".tuning.json.")
+    return {MANIFEST} | arrays | {str(path.relative_to(folder)) for path in tunings if path.name.startswith(names)}
 
 
 def load_part(folder: str | Path, part_id: int, check: bool = True) -> LocalGraph:
@@ -104,18 +101,12 @@ def _map_array(path: Path, entry: dict, check: bool) -> np.ndarray:
 
 
 def _check_digest(path: Path, entry: dict) -> None:
+    digest = hashlib.sha256()
     with open(path, "rb") as file:
-        # file_digest came with Python 3.11.
-        digest = hashlib.file_digest(file, "sha256") if hasattr(hashlib, "file_digest") else _digest(file)
+        while block := file.read(1 << 20):
+            digest.update(block)
     if digest.hexdigest() != entry.get("sha256"):
         raise PartitionFormatError(f"{path}: its checksum is wrong: the contents are not what was written")
-
-
-def _digest(file: Any) -> Any:
-    digest = hashlib.sha256()
-    while block := file.read(1 << 20):
-        digest.update(block)
-    return digest
 
 
 def _assemble(manifest: dict, part_id: int, arrays: dict[str, np.ndarray]) -> LocalGraph:
@@ -157,18 +148,14 @@ def data_fields(graph: dict[str, Any], owned: int, arrays: dict[str, np.ndarray]
     names = graph.get("edge_splits", {})
     splits = {name: arrays[name] for name in dict.fromkeys([*names, *map(ids_of, names)])}
     fields: dict[str, Any] = {name: arrays.get(name) for name in (*OF_VERTICES, *OF_ARCS)}
-    return fields | {"feats": _assemble_feats(owned, graph, arrays), "edge_splits": splits}
+    if graph["sparse_feats"]:
+        from scipy import sparse
 
-
-def _assemble_feats(owned: int, graph: dict, arrays: dict[str, np.ndarray]) -> Any:
-    if not graph["sparse_feats"]:
-        return arrays.get("feats")
-    from scipy import sparse
-
-    # Filled afterwards: the constructor would copy the mapped arrays and check them again.
-    matrix = sparse.csr_matrix((owned, graph["num_feats"]), dtype=np.float32)
-    matrix.indptr, matrix.indices, matrix.data = (arrays[f"feats_{name}"] for name in ("indptr", "indices", "data"))
-    return matrix
+        # Filled afterwards: the constructor would copy the mapped arrays and check them again.
+        matrix = sparse.csr_matrix((owned, graph["num_feats"]), dtype=np.float32)
+        matrix.indptr, matrix.indices, matrix.data = (arrays[f"feats_{name}"] for name in ("indptr", "indices", "data"))
+        fields["feats"] = matrix
+    return fields | {"edge_splits": splits}
 
 
 def check_contents(

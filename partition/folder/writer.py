@@ -23,7 +23,7 @@ from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.links.part_edges import part_edge_splits
 from distgnn.kernels.runtime.threads import get_num_threads, run
 from distgnn.partition.core.local_graph import LocalGraph
-from distgnn.partition.core.part_arrays import PartArray, arrays_of
+from distgnn.partition.core.part_arrays import arrays_of
 from distgnn.partition.folder.manifest import Manifest, name_rows
 from distgnn.partition.folder.manifest_file import MANIFEST, manifest_digest, part_folder
 
@@ -36,9 +36,6 @@ class Rows:
 
     Args: take: makes the rows of some ids; ids: [n]; width: the shape of a row.
     """
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
 
     def __init__(self, take: Callable[[np.ndarray], Any], ids: np.ndarray, width: tuple[int, ...], dtype: Any) -> None:
         self._take, self._ids = take, ids
@@ -71,31 +68,21 @@ def part_data(
         made["edge_feats"] = Rows(partial(arc_feats, graph, edge_list), arcs, (graph.num_edge_feats,), np.float32)
     if graph.edge_types is not None:
         made["edge_types"] = Rows(partial(arc_relations, graph, edge_list), arcs, (), np.int32)
-    return {array.name: _of_dtype(array, made, local, graph, owned) for array in arrays_of(section)}
-
-
-def _of_dtype(
-    array: PartArray, made: dict[str, Any], local: LocalGraph, graph: GraphData, owned: np.ndarray
-) -> np.ndarray | Rows:
-    """What is made already, what the cut has made, or the rows of a field of the graph; in a dtype of the table."""
-    if array.name in made:
-        values = made[array.name]
-    elif array.field is None:
-        values = _of_cut(local, array.name)
-    else:
-        values = getattr(graph, array.field)
-    dtype = np.dtype(values.dtype.name if values.dtype.name in array.dtypes else array.dtypes[0])
-    if array.name in made or array.field is None:
-        return values if values.dtype == dtype else values.astype(dtype)
-    missing = len(array.shape.split()) - len(values.shape)  # values of a regression may be [N]
-    return Rows(values.__getitem__, owned, (1,) * missing + values.shape[1:], dtype)
-
-
-def _of_cut(local: LocalGraph, name: str) -> np.ndarray:
-    base, _, what = name.rpartition("_")
-    if base in local.blocks:
-        return getattr(local.blocks[base], what)
-    return getattr(local.plan if base in ("broadcast", "reduce") else local, name)
+    found: dict[str, np.ndarray | Rows] = {}
+    for array in arrays_of(section):
+        base, _, what = array.name.rpartition("_")
+        # What is made already, what the cut has made, or the rows of a field of the graph; in a dtype of the table.
+        if array.name not in made and array.field is None:
+            place: Any = local.plan if base in ("broadcast", "reduce") else local.blocks.get(base, local)
+            made[array.name] = getattr(place, what if base in local.blocks else array.name)
+        values = made[array.name] if array.name in made else getattr(graph, str(array.field))
+        dtype = np.dtype(values.dtype.name if values.dtype.name in array.dtypes else array.dtypes[0])
+        if array.name in made:
+            found[array.name] = values if values.dtype == dtype else values.astype(dtype)
+        else:
+            missing = len(array.shape.split()) - len(values.shape)  # values of a regression may be [N]
+            found[array.name] = Rows(values.__getitem__, owned, (1,) * missing + values.shape[1:], dtype)
+    return found
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> Manifest:

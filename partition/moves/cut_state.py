@@ -1,7 +1,6 @@
 """The state of a cut while edges move: parts, copy table and loads, kept consistent; and the return below the limits.
 
 Shapes: M edges, N vertices, P parts.
-Source: ours.
 """
 
 from __future__ import annotations

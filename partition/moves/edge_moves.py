@@ -21,7 +21,6 @@ consecutive edges), because neighbours in the list share vertices: evaluated aga
 all decide alike.
 
 Shapes: M edges, P parts.
-Source: ours.
 """
 
 from __future__ import annotations
@@ -77,15 +76,6 @@ class Prices(NamedTuple):
     least_into: np.float32
 
 
-def prices_of(s: float, weight: np.ndarray, price: np.ndarray, full: np.ndarray) -> Prices:
-    """Prices in float32: weight of a copy, price of an edge (above 0) and whether it is full, of each part [P]."""
-    into = np.where(full, np.inf, price)
-    # In float32 a vector holds twice as many parts, and the bits of a cost fit an int32, see `best_part`.
-    single = np.array([max(s, SMALLEST_S), weight.min(), into.min()], dtype=np.float32)
-    weight, into, price = (values.astype(np.float32) for values in (weight, into, price))
-    return Prices(single[0], weight, into, price, single[1], single[2])
-
-
 @inline(_nrt=False)
 def price_of_one_more(s, count):
     """Price of one more edge of a vertex where it has `count`."""
@@ -101,12 +91,6 @@ def price_in(table, u, v, q, prices):
     if u != v:
         cost += price_of_one_more(prices.s, num_edges_in(table, v, q))
     return prices.weight[q] * cost + prices.out_of[q]
-
-
-@inline(_nrt=False)
-def price_of(table, u, v, p, prices):
-    """Price of edge (u, v) in part p, where it is: what taking it out saves."""
-    return price_and_bound(table, u, v, p, prices)[0]
 
 
 @inline(_nrt=False)
@@ -286,7 +270,10 @@ def sweep(
     """
     num_edges = len(state.edge_part)
     blocks = min(BLOCKS, max(1, num_edges // 64))
-    bounds = _stretch_bounds(num_edges, blocks)
+    # [stretches, blocks + 1]: block b takes edges bounds[i, b] to bounds[i, b + 1] of every stretch i.
+    stretches = min(STRETCHES, max(1, num_edges // (4 * blocks)))
+    starts = num_edges * np.arange(stretches + 1, dtype=np.int64) // stretches
+    bounds = starts[:-1, None] + (np.diff(starts)[:, None] * np.arange(blocks + 1, dtype=np.int64)) // blocks
     # Room for the proposals of the largest block: every block uses it again.
     largest = int(np.diff(bounds, axis=1).sum(axis=0).max(initial=0))
     proposals = (
@@ -299,23 +286,15 @@ def sweep(
     chunks = thread_chunks(len(bounds), each) if each else [0, len(bounds)]
     moves = 0
     for block in range(blocks):
-        stretches = Stretches(bounds[:, block].copy(), bounds[:, block + 1].copy(), *proposals)
+        taken = Stretches(bounds[:, block].copy(), bounds[:, block + 1].copy(), *proposals)
         # Of the loads that the block before has left; frozen until this one is through.
         prices = _prices(state, limit, beta, s, shares, arcs)
-        args = (stretches, edge_list.src, edge_list.dst, state, prices, arcs, limit)
+        args = (taken, edge_list.src, edge_list.dst, state, prices, arcs, limit)
         run(_propose, chunks, *args)
         moves += _commit(*args)
         if step is not None:
             step(block + 1, blocks)
     return moves
-
-
-def _stretch_bounds(num_edges: int, blocks: int) -> np.ndarray:
-    """[stretches, blocks + 1]: block b takes edges bounds[i, b] to bounds[i, b + 1] of every stretch i."""
-    stretches = min(STRETCHES, max(1, num_edges // (4 * blocks)))
-    starts = num_edges * np.arange(stretches + 1, dtype=np.int64) // stretches
-    steps = np.arange(blocks + 1, dtype=np.int64)
-    return starts[:-1, None] + (np.diff(starts)[:, None] * steps) // blocks
 
 
 def _prices(state: State, limit: np.ndarray, beta: float, s: float, shares: np.ndarray, arcs: float) -> Prices:
@@ -324,7 +303,11 @@ def _prices(state: State, limit: np.ndarray, beta: float, s: float, shares: np.n
     # 1 for a part that has its share of the copies.
     weight = np.exp(np.minimum(beta * (copies / (copies.sum() * shares) - 1), STEEPEST))
     price = 1 + EDGE_PRICE * (state.arcs / (state.arcs.sum() * shares) - 1) + OVERFULL_PRICE * (state.arcs > limit)
-    return prices_of(s, weight, price, state.arcs + arcs > limit)
+    into = np.where(state.arcs + arcs > limit, np.inf, price)
+    # In float32 a vector holds twice as many parts, and the bits of a cost fit an int32, see `best_part`.
+    single = np.array([max(s, SMALLEST_S), weight.min(), into.min()], dtype=np.float32)
+    weight, into, price = (values.astype(np.float32) for values in (weight, into, price))
+    return Prices(single[0], weight, into, price, single[1], single[2])
 
 
 @kernel
@@ -387,7 +370,7 @@ def _commit(stretches, src, dst, state, prices, arcs, limit):
             # again.
             if state.arcs[q] + arcs > limit[q]:
                 continue
-            now = price_of(table, u, v, p, prices)
+            now = price_and_bound(table, u, v, p, prices)[0]
             if price_in(table, u, v, q, prices) < now - LEAST_SAVING:
                 move_edge(state, e, u, v, p, q, 1.0 if u == v else arcs)
                 moves += 1

@@ -5,7 +5,6 @@ A group costs the copies it needs in a part that no other group needs, plus a pr
 present load says, and most parts are too expensive by that already (`num_cheaper`).
 
 Shapes: K groups, P parts.
-Source: ours.
 """
 
 from __future__ import annotations
@@ -178,11 +177,6 @@ def with_own_counts(rows):
     """The same loads, with room of its own for what is counted of a group."""
     single, outside = np.empty(rows.single.shape[0], dtype=np.int32), np.empty(1, dtype=np.int64)
     return RowLoads(rows.shared, rows.goal, rows.price, single, outside)
-
-
-def set_goal(rows: RowLoads, price: float, copies: float, num_vertices: int, shares: np.ndarray) -> None:
-    """Price and goal of rows, of so many copies of so many vertices."""
-    rows.price[0], rows.goal[:] = price, row_goal(copies, num_vertices, shares)
 
 
 def row_price(num_parts: int) -> float:

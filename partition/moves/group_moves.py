@@ -17,7 +17,6 @@ groups, part 0 none.
 Evaluating writes nothing but `wanted`, and commits have a fixed order: the number of threads makes no difference.
 
 Shapes: K groups, N vertices, P parts, I incidences (a vertex with an edge in a group).
-Source: ours.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from distgnn.partition.moves.group_loads import (
     least_cost,
     num_cheaper,
     row_cost,
-    set_goal,
+    row_goal,
     set_slopes,
     shared_copies,
     shift_rows,
@@ -107,7 +106,8 @@ def move_groups(
             # Written in place: `placement` holds the same array, which the kernels read.
             loads.goal_copies[:] = loads.copies.sum() * shares
             loads.price[:] = min(LOAD_PRICE, extra_price * (loads.copies.sum() / num_vertices - 1))
-            set_goal(loads.rows, row_price, loads.copies.sum(), num_vertices, shares)
+            loads.rows.price[0] = row_price
+            loads.rows.goal[:] = row_goal(loads.copies.sum(), num_vertices, shares)
             set_slopes(loads)
             if in_turn:
                 moved += _move_in_turn(chosen, groups, placement, wanted, num_present, *around, stale)

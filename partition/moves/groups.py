@@ -1,7 +1,6 @@
 """Groups of edges and their members, the vertices with an edge in the group: what moves as a whole between parts.
 
 Shapes: K groups, N vertices, M edges, P parts, I incidences (a vertex with an edge in a group).
-Source: ours.
 """
 
 from __future__ import annotations

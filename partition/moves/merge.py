@@ -4,7 +4,6 @@ Clusters go, largest first, where they add least: new copies, plus a price on th
 share. Then single clusters move while that pays.
 
 Shapes: K clusters, N vertices, M edges, P parts.
-Source: ours.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ What works on these tables is compiled without numba's reference counts (`_nrt=F
 tuple at every access, two thirds of the time of a refinement.
 
 Shapes: N vertices, M edges, P parts (below 2**15).
-Source: ours.
 """
 
 from __future__ import annotations

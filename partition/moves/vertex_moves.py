@@ -3,7 +3,6 @@
 A single edge that leaves its neighbours costs copies until the last of them has followed; together they may go.
 
 Shapes: M edges, N vertices, P parts.
-Source: ours.
 """
 
 from __future__ import annotations

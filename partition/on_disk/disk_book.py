@@ -60,26 +60,6 @@ def deal_edges(
         empty("part_row", size, np.int32 if size < 2**31 else np.int64),
         begins,
     )
-    sources, targets = _deal_stretches(edges, parts, number, bounds, places, num_parts, two_way, dealt, step)
-    # Masks were marked under the new numbers, in which neighbours in the sorted edges are neighbours in memory; the
-    # book needs the old ones.
-    sources = sources[number]
-    return dealt, sources, sources if two_way else targets[number]
-
-
-def _deal_stretches(
-    edges: SortedEdges,
-    parts: np.ndarray,
-    number: np.ndarray,
-    bounds: np.ndarray,
-    places: np.ndarray,
-    num_parts: int,
-    two_way: bool,
-    dealt: DealtEdges,
-    step: Step,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Fill `dealt`; the masks of both ends, under the new numbers. places: [stretches, P], the first of each."""
-    threads = min(get_num_threads(), MOST_THREADS)
     vertices = np.empty(len(number), dtype=np.int32)
     vertices[number] = np.arange(len(number), dtype=np.int32)
     # Two threads must not write one word: each marks masks of its own.
@@ -94,14 +74,18 @@ def _deal_stretches(
             stretch_edges = SortedEdges(*(column[begin:end] for column in edges))
             _deal(stretch_edges, parts[begin:end], vertices, places[stretch], dealt, *masks[stretch % threads])
 
-    for first in range(0, len(bounds) - 1, threads):
+    for first in range(0, stretches, threads):
         run(deal, range(first, first + threads + 1))
-        step(int(bounds[first + threads]), len(parts))
+        step(int(bounds[first + threads]), size)
     # Sets are joined by OR, which has no order. Where sources and targets are one array, twice is as good as once.
     for more in masks[1:]:
         for mask, added in zip(masks[0], more, strict=True):
             np.bitwise_or(mask, added, out=mask)
-    return masks[0]
+    sources, targets = masks[0]
+    # Masks were marked under the new numbers, in which neighbours in the sorted edges are neighbours in memory; the
+    # book needs the old ones.
+    sources = sources[number]
+    return dealt, sources, sources if two_way else targets[number]
 
 
 @kernel(_nrt=False)
@@ -170,9 +154,6 @@ class DiskBook(PartitionBook):
     """
 
     edge_list: SpooledEdges
-    cut: VertexCut
-    source_mask: np.ndarray
-    target_mask: np.ndarray
 
     def __init__(
         self, edge_list: SpooledEdges, cut: VertexCut, dealt: DealtEdges, sources: np.ndarray, targets: np.ndarray
@@ -212,9 +193,6 @@ class DiskBook(PartitionBook):
 
 class OwnedRows:
     """Rows [O, D] of a part in the order of ascending ids; indexed by global ids."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
 
     def __init__(self, ids: np.ndarray, rows: np.ndarray) -> None:
         self._ids, self._rows = ids, rows

@@ -16,7 +16,7 @@ from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList, check_choices
 from distgnn.datasets.pairs import repeated_edges
 from distgnn.errors import InputError
-from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.core.part_masks import AHEAD, WORD, mix
@@ -35,10 +35,6 @@ class SpooledEdges(EdgeList):
         ends: int32 [N], edges at each vertex (a self-loop twice); outs: int32 [N], edges that leave it;
         loops: int32 [N], self-loops.
     """
-
-    ends: np.ndarray
-    src: np.ndarray
-    dst: np.ndarray
 
     def __init__(self, *args: Any, ends: np.ndarray, outs: np.ndarray, loops: np.ndarray, **fields: Any) -> None:
         super().__init__(*args, **fields)
@@ -196,19 +192,14 @@ def _repeated(graph: GraphData, space: Workspace, step: Step) -> np.ndarray:
     return again
 
 
-@inline
-def _pair(u, v, num_nodes):
-    # One number for a pair: below 2**62, because vertices are fewer than 2**31.
-    return min(u, v) * num_nodes + max(u, v)
-
-
 @kernel
 def _deal_keys(src, dst, first_edge, num_nodes, write, places, keys, edge_ids):
     """Count the pairs of each bucket into places[bucket + 1], or write them from places[bucket] on."""
     buckets = uint64(places.shape[0] - 1)
     for e in range(src.shape[0]):
         # Without direction: u -> v and v -> u have the same key.
-        key = _pair(np.int64(src[e]), np.int64(dst[e]), num_nodes)
+        u, v = np.int64(src[e]), np.int64(dst[e])
+        key = min(u, v) * num_nodes + max(u, v)  # below 2**62, because vertices are fewer than 2**31
         bucket = np.int64(mix(uint64(key)) % buckets)
         if write:
             keys[places[bucket]] = key

@@ -36,9 +36,6 @@ class MemoryLimit:
     Raises: InputError for a limit of less than 500 MB.
     """
 
-    peak: int
-    peak_own: int
-
     def __init__(self, limit: int) -> None:
         if limit < LEAST:
             raise InputError(f"a memory limit of {limit} bytes is too little for anything: give at least 500MB")

@@ -30,13 +30,10 @@ OURS = re.compile(r"lock|parts|\w+\.(json|json\.new|bin)")
 
 
 class Workspace:
-    """One run's folder; enter it to hold it alone. It is removed by `remove`, and by leaving with
-    an error, but not by an interrupt or a kill.
+    """One run's folder; enter it to hold it alone. An error removes it, an interrupt or a kill does not.
 
     Args: folder: where; settings: what JSON can hold; a folder left with the same settings is taken over.
     """
-
-    folder: Path
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self.folder, self._settings = Path(folder), json.loads(json.dumps(settings))
@@ -54,22 +51,21 @@ class Workspace:
         except OSError as error:
             raise InputError(f"cannot write {self.folder}: {error.strerror or error}") from error
         try:
-            self._check_ours()
+            # Nothing that others put here is ever removed.
+            foreign = sorted(path.name for path in self.folder.iterdir() if not OURS.fullmatch(path.name))
+            if foreign or self.folder.is_symlink():
+                what = f"{foreign[0]} in it is not one of ours" if foreign else "it is a link"
+                raise InputError(f"{self.folder} is needed for work on disk, but {what}: move it away")
             # Same settings, same source: what is finished counts. Anything else starts anew.
             if self._read("settings") != self._settings or not self._take_over():
-                self._clear()
+                for path in self.folder.iterdir():
+                    if path.name != "lock":
+                        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
                 self._write("settings", self._settings)
         except BaseException:
             os.close(self._lock)
             raise
         return self
-
-    def _check_ours(self) -> None:
-        """Nothing that others put here is ever removed."""
-        foreign = sorted(path.name for path in self.folder.iterdir() if not OURS.fullmatch(path.name))
-        if foreign or self.folder.is_symlink():
-            what = f"{foreign[0]} in it is not one of ours" if foreign else "it is a link"
-            raise InputError(f"{self.folder} is needed for work on disk, but {what}: move it away")
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         # Errors of the input would come again; an interrupt (no Exception) leaves the work to be gone on with.
@@ -100,11 +96,6 @@ class Workspace:
     def _is_whole(self, name: str, shape: list[int], dtype: str) -> bool:
         path = self.folder / f"{name}.bin"
         return path.is_file() and path.stat().st_size == _num_bytes(shape, dtype)
-
-    def _clear(self) -> None:
-        for path in self.folder.iterdir():
-            if path.name != "lock":
-                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
     def _read(self, name: str) -> Any:
         """A record; None where there is none, or it is damaged."""

@@ -6,7 +6,6 @@ over the part's share). Then every edge may move to a part where one of its ends
 them.
 
 Shapes: N vertices, M edges, K clusters, P parts, W words of a part mask.
-Source: ours.
 """
 
 from __future__ import annotations
@@ -170,10 +169,6 @@ class Assignment:
         degrees: [N], at least the edges of each vertex, under the new numbers.
         two_way: whether an edge is two arcs; num_arcs: of all edges; shares: [P].
     """
-
-    parts: np.ndarray
-    degrees: np.ndarray
-    shares: np.ndarray
 
     def __init__(
         self,

@@ -6,10 +6,9 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
-from distgnn.partition.cmr.improve import in_cycles
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.cmr.levels import finest_level, share_inside
-from distgnn.partition.cmr.method import CLUSTERED
+from distgnn.partition.cmr.method import CLUSTERED, in_cycles
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.moves.cut_state import arc_limit, rebalance, start_state

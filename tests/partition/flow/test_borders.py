@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import maximum_flow
 
 from distgnn.partition import PartitionBook, cut_edges
-from distgnn.partition.cmr.improve import MOST_ARCS, refine_cut
+from distgnn.partition.cmr.method import MOST_ARCS, refine_cut
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.flow.max_flow import augment, no_flow
 from distgnn.partition.flow.pair_cut import (

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from distgnn.datasets import load_graph
-from distgnn.partition.cmr.improve import refine_borders
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.cmr.levels import Levels
+from distgnn.partition.cmr.method import refine_borders
 from distgnn.partition.cmr.roles import refine_roles
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.shares import part_shares

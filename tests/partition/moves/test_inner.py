@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from distgnn.partition.cmr.improve import num_copies
+from distgnn.partition.cmr.method import num_copies
 from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
 from distgnn.partition.moves.cut_state import copies_with_owners, even_inner, start_state
 
