@@ -2,6 +2,9 @@
 
 Read in this order: `vertex_cut` (what a cut is), `methods` (how one is found), `book` (which part has which copy),
 `local_graph` (one rank's rows and arcs), `plan` (who sends what to whom), `folder` (the files), `pipeline` (all of it).
+Everywhere N are vertices, M edges, P parts; `degrees` [N] are of `endpoint_degrees`, `shares` [P] of `part_shares`,
+`edge_part` and `parts` int16 [M]; `edges`, unlike `edge_list`, are sorted by source; `step(done, total)` hears of
+progress, `empty(name, size, dtype)` makes an array. Parameters of compiled functions have numba's types.
 Names are imported when they are first used: reading a manifest needs no method of cutting and no kernel.
 """
 

@@ -122,10 +122,7 @@ def config_of(manifest: dict[str, Any]) -> CutConfig:
 
 
 def load_whole(folder: str | Path, progress: Progress | None = None) -> tuple[GraphData, EdgeList]:
-    """The graph of a partition folder and its edge list, as they were when it was cut.
-
-    Raises: PartitionFormatError where parts do not make up the graph.
-    """
+    """The graph of a partition folder and its edge list, as they were when it was cut. Raises: PartitionFormatError."""
     return whole_of(folder, *load_parts(folder, progress))
 
 
@@ -313,10 +310,7 @@ def merge_parts(
 
 
 def join_parts(arcs: np.ndarray, pair_rows: np.ndarray, num_parts: int) -> np.ndarray:
-    """New part int64 [P] of each old part, numbered by the first old part in each.
-
-    Args: arcs: [P]; pair_rows: [P, P] rows that each part sends to each other.
-    """
+    """New part int64 [P] of each old part, numbered by the first old part in each."""
     groups = [[part] for part in range(len(arcs))]
     rows = pair_rows + pair_rows.T
     while len(groups) > num_parts:

@@ -41,8 +41,7 @@ def hybrid_cut(
 def cover_arcs(edge_list: Edges, owner: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """Part [M] int16 of each edge: its owners' if they are one, else the one that a minimum vertex cover names.
 
-    Args: owner: int [N]; shares: [P], see `part_shares`.
-    Notes: edges that the cover leaves free go to the owner with less of its share so far.
+    Edges that the cover leaves free go to the owner with less of its share so far.
     """
     num_parts = len(shares)
     here, there = owner[edge_list.src].astype(np.int64), owner[edge_list.dst].astype(np.int64)

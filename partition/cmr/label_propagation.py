@@ -60,11 +60,7 @@ def _fill_own(own, size, places, neighbours):
 
 
 def cluster_vertices(indptr: np.ndarray, neighbours: np.ndarray, cap: float, sweeps: int = SWEEPS) -> np.ndarray:
-    """Cluster label [N] int32 of each vertex (a vertex id); no cluster's degrees sum to more than `cap`.
-
-    Args: indptr: int64 [N + 1], neighbours: [2 M], see `adjacency`.
-    Notes: memory 24 bytes for each vertex, and 4 for each vertex and thread.
-    """
+    """Cluster label [N] int32 of each vertex (a vertex id); no cluster's degrees sum to more than `cap`."""
     num_nodes = len(indptr) - 1
     degrees = np.diff(indptr)
     # Label (int32) and voting weight (float32) of a vertex side by side: they are always read together.

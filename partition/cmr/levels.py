@@ -2,7 +2,11 @@
 
 What a level moves is all edges that a cluster has in one part. So levels need not follow the border that a cut has by
 now, and the same levels serve again after everything else has moved: each *V-cycle* begins with what is left to gain at
-the coarsest scale.
+the coarsest scale. Clusters are contracted and clustered again: label propagation stops far below its cap where a graph
+is clustered at several scales. Between contracted clusters an edge votes with the number of edges it stands for, over
+the square root of the neighbour's volume (Blondel et al. 2008, section 2, with the votes of label_propagation.py).
+
+`cluster_places` is an order for cluster batches, of the graph alone: any range of it has many edges inside.
 
 Shapes: N vertices, M edges, P parts.
 Source: ours; multilevel partitioning with V-cycles: Karypis and Kumar 1998; Sanders and Schulz, ESA'11, section 5.
@@ -44,10 +48,7 @@ class Clusters(NamedTuple):
 
 
 def nested_clusters(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray, caps: list[float]) -> list[np.ndarray]:
-    """Numbers [N] int32, from 0 on, of the clusters with these labels [N], and of coarser ones up to each cap.
-
-    Args: degrees: [N], see `endpoint_degrees`; caps: edge ends of a cluster, of each level from the second on.
-    """
+    """Numbers [N] int32, from 0 on, of the clusters with these labels [N], and of coarser ones up to each cap."""
     clusters = contract(edge_list, labels, degrees)
     numbers = [clusters.numbers]
     for cap in caps:
@@ -57,10 +58,7 @@ def nested_clusters(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray, c
 
 
 def contract(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray) -> Clusters:
-    """The graph of the clusters with these labels [N], in the order of labels; degrees: [N], see `endpoint_degrees`.
-
-    Notes: memory about 40 bytes for each edge.
-    """
+    """The graph of the clusters with these labels [N], in the order of labels; memory about 40 bytes for each edge."""
     heads, numbers = np.unique(labels, return_inverse=True)
     numbers = numbers.astype(np.int32)
     ends = numbers[edge_list.src], numbers[edge_list.dst]
@@ -93,10 +91,7 @@ def coarser(clusters: Clusters, cap: float) -> Clusters:
 
 @kernel
 def _vote_and_move(indptr, neighbours, weights, volumes, cap, votes, loads, labels):
-    """Each cluster in turn joins the label with most votes that has room; returns how many moved.
-
-    Args: votes: float64 [K], zeros before and after; loads: float64 [K], the volumes of the labels so far.
-    """
+    """Each cluster in turn joins the label with most votes that has room; returns how many moved."""
     moved = 0
     for v in range(labels.shape[0]):
         for i in range(indptr[v], indptr[v + 1]):
@@ -130,10 +125,7 @@ class Levels(NamedTuple):
 
 
 def find_levels(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray, num_parts: int) -> Levels:
-    """Clusters of clusters.
-
-    Args: labels: [N], those of the finest level (vertex ids); degrees: [N], see `endpoint_degrees`.
-    """
+    """Clusters of clusters; labels: [N], those of the finest level (vertex ids)."""
     caps = [2 * len(edge_list.src) / (per_part * num_parts) for per_part in PER_PART]
     return Levels(nested_clusters(edge_list, labels, degrees, caps))
 
@@ -166,11 +158,7 @@ def v_cycle(
     schedule: tuple[float, ...] = SCHEDULE,
     extra_price: float = EXTRA_PRICE,
 ) -> np.ndarray:
-    """Move clusters, coarsest first, then vertices, then single edges: part [M] int16.
-
-    Args: edges: sorted by source, numbered as the levels are; parts: int16 [M]; degrees: [N]; shares: [P], see
-        `part_shares`; schedule: of `refine`; extra_price: of imbalance, of `move_groups`.
-    """
+    """Move clusters, coarsest first, then vertices, then single edges: part [M] int16."""
     of_rows = row_price(len(shares))
     for labels in reversed(levels.labels):
         parts = move_clusters(edges, parts, labels[edges.src], degrees, shares, extra_price, of_rows)
@@ -179,10 +167,7 @@ def v_cycle(
 
 
 def cluster_places(edge_list: Edges) -> np.ndarray:
-    """The place of each vertex in the order, int64 [N]: a permutation of 0 … N - 1.
-
-    Notes: nothing in it is random, and the number of threads makes no difference. Memory about 60 bytes for each edge.
-    """
+    """The place of each vertex in the order, int64 [N]: a permutation of 0 … N - 1."""
     degrees = endpoint_degrees(edge_list)
     ends = 2 * len(edge_list.src)
     most, *fewer = CLUSTERS

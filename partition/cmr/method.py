@@ -67,11 +67,9 @@ NORMAL = EFFORTS["normal"]
 def cmr(edge_list: Edges, shares: np.ndarray, effort: Effort = NORMAL) -> tuple[np.ndarray, np.ndarray]:
     """Cluster vertices, merge their edges into parts, refine.
 
-    Args:
-        shares: [P], see `part_shares`.
     Returns: part [M] of each edge, and the cluster [N] of each vertex.
-    Notes: nothing in it is random, and the number of threads makes no difference; memory about 60 bytes for each
-        edge, up to `SMALL` edges what flows need too (`BORDER_BYTES` in on_disk/run.py).
+    Notes: nothing in it is random, and the number of threads makes no difference; memory about 60 bytes for each edge,
+        up to `SMALL` edges what flows need too (`BORDER_BYTES` in on_disk/run.py).
     """
     size, num_parts = len(edge_list.src), len(shares)
     degrees = endpoint_degrees(edge_list)
@@ -155,12 +153,7 @@ def refine_borders(
     shares: np.ndarray,
     effort: Effort = NORMAL,
 ) -> np.ndarray:
-    """Part [M] int16 with fewer copies.
-
-    Args: edges: sorted by source; parts: int16 [M]; levels: of vertices as `edges` number them; degrees: [N], see
-        `endpoint_degrees`; shares: [P], of `part_shares`.
-    Notes: the same for any number of threads; memory: see `BORDER_BYTES` in on_disk/run.py.
-    """
+    """Part [M] int16 with fewer copies."""
     num_parts = len(shares)
     # Of two weights of an edge, arcs are limited; the second one is for owners, which roles.py moves as edges.
     weights = np.zeros((len(edges.src), 2), dtype=np.float32)

@@ -52,11 +52,10 @@ def refine_roles(
     schedule: tuple[float, ...] = SCHEDULE,
     effort: Effort = NORMAL,
 ) -> Pair:
-    """Fewer exchange rows: part [M] int16 of each arc and owner [N] int32.
+    """Fewer exchange rows: part [M] int16 of each arc and owner [N] int32; edge_list: one arc per edge.
 
-    Args: edge_list: one arc per edge; edge_part: [M] and owner: [N], where to start; shares: [P], see `part_shares`.
     Notes: memory about 20 bytes for each arc, 30 and two sets of parts for each vertex; up to `SMALL` arcs what flows
-        need (`BORDER_BYTES` in on_disk/run.py).
+        need.
     """
     if len(edge_part) == 0:
         return np.asarray(edge_part, dtype=np.int16), np.asarray(owner, dtype=np.int32)

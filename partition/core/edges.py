@@ -1,4 +1,4 @@
-"""What every cutting method reads of a graph: its edges as arrays, their degrees, and edges grouped by a key.
+"""What every cutting method reads of a graph: its edges as arrays, their degrees, edges by a key, and a thread's own.
 
 Shapes: N vertices, M edges of the edge list, K keys.
 """

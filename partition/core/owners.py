@@ -122,11 +122,7 @@ def even_out(
     owned: np.ndarray,
     owner: np.ndarray,
 ) -> None:
-    """Owners [N] int32 move, in place, until no part owns more than it may; as few rows more as that takes.
-
-    Args: choosing: int [N], vertices by copies; copies: [N]; sources, targets: masks; exchanged: [P], roles of each
-        part; owned: [P], vertices.
-    """
+    """Owners [N] int32 move, in place, until no part owns more than it may; as few rows more as that takes."""
     # What each part may exchange: as much of its share as the worst one does by now, or `ROWS_LIMIT` times the mean.
     most = (max((exchanged / shares).max(), ROWS_LIMIT * exchanged.sum()) * shares).astype(np.int64)
     limit = owned_limit(len(owner), shares)
@@ -152,10 +148,7 @@ def even_out(
 
 
 def even_exchange(sources: np.ndarray, targets: np.ndarray, owner: np.ndarray, shares: np.ndarray) -> None:
-    """Owners [N] int32 move to where less is exchanged, in place: no more rows in all, nobody beyond what it may own.
-
-    Args: masks uint64 [N, W] of the parts where arcs leave and arrive; owner: with a copy or not.
-    """
+    """Owners [N] int32 move to where less is exchanged, in place: no more rows in all, none beyond what it may own."""
     copies = count_copies(sources, targets)
     choosing = np.argsort(copies.astype(np.int16), kind="stable")
     first, many = np.searchsorted(copies[choosing], [2, 3])
@@ -242,10 +235,7 @@ def _own_roles(copies, sources, targets, owner, exchanged):
 
 @kernel
 def _shift(movable, sources, targets, losing, limit, most, shares, exchanged, owned, owner):
-    """Owners move to a copy on a part that owns less, and may exchange so much more.
-
-    `losing` roles only if their part is beyond the limit.
-    """
+    """Owners move to a copy on a part that owns less, and may exchange so much more; `losing`: from full parts only."""
     moves, room = 0, most - exchanged
     for i in range(movable.shape[0]):
         v = movable[i]

@@ -4,7 +4,10 @@ Edges near the present border are free; those beyond stay where they are, and wh
 flow. Its minimum separators are the best borders inside the region. Where each of them leaves one part too much, the
 region shrinks on the side that gave: terminals are added, and the flow goes on from where it is.
 
-Shapes: N vertices and E edges of the two parts p and q; sides: 0 is p, 1 is q.
+What is reached forward from the sources bounds the minimum separator nearest to them, what reaches a sink the one
+nearest to the sinks. One more node to start from gives the next separator between (Picard and Queyranne 1980).
+
+Shapes: N vertices and E edges of the two parts p and q; sides: 0 is p, 1 is q; nodes as in max_flow.py.
 Source: ours; the regions, and balance by growing a side, are those of KaHyPar's flow refinement (Heuer, Sanders, Schlag
 2018, section 4).
 """

@@ -45,10 +45,7 @@ def start_state(
     degrees: np.ndarray | None = None,
     table: CopyTable | None = None,
 ) -> State:
-    """The state of a cut.
-
-    Args: parts: int16 [M], from now on the state's (they may lie on disk); degrees: [N], table: where they are known.
-    """
+    """The state of a cut."""
     if table is None:
         table = table_of(edge_list, parts, endpoint_degrees(edge_list) if degrees is None else degrees, num_parts)
     # One line of counts for each thread. They are whole numbers, which float64 adds exactly, so the sum has no order.
@@ -129,8 +126,8 @@ def even_inner(
 ) -> np.ndarray:
     """Part [M] int16 with fewer vertices above what a part may own, fewer copies above its share, and no more copies.
 
-    Args: edges: sorted by source; parts: int16 [M]; degrees: [N]; shares: [P]; max_owned, max_arcs: [P], of
-        `owned_limit` and `arc_limit`.
+    Nobody else can own a vertex in one part only without a further copy. Where a part has too many of them, or too many
+    copies, some move with all their edges to a part where that makes no more copies.
     """
     state = start_state(edges, parts.copy(), len(shares), degrees)
     inner = np.zeros(len(shares), dtype=np.int64)

@@ -1,8 +1,11 @@
 """Refinement: move single edges to a part where one of their ends already is, if that makes copies fewer.
 
-The price of vertex v in part p, where it has c > 0 edges, is c / (c + s). With a large s a vertex pays less where its
-edges are many: they concentrate. s falls to 0, where every copy costs 1. A part's prices are multiplied by
-exp(beta * (copies / share - 1)), so full parts let go; no part exceeds a hard limit of arcs.
+The price of vertex v in part p, where it has c > 0 edges, is c / (c + s): one edge more there costs s / ((c + s) (c + s
++ 1)). With a large s a vertex pays less where its edges are many: they concentrate. s falls to 0, where every copy
+costs 1. A part's prices are multiplied by exp(beta * (copies / share - 1)), so full parts let go; no part exceeds a
+hard limit of arcs. An edge (u, v) in part p costs
+
+    weight[p] * (one more edge of u + one more edge of v) + price of the edge itself in p
 
 A sweep visits all edges once, in blocks. One block, step by step, at s = 0 (a copy costs 1), with edges e1 = (a, b),
 e2 = (a, c) and e3 = (d, e) in part 0, where a, b, c and d have no other edge there, and many in part 1; e has many in
@@ -120,8 +123,8 @@ def price_and_bound(table, u, v, p, prices):
 def best_part(table, u, v, p, now, prices, costs, keys, beside):
     """The part where edge (u, v), which costs `now` in part p, costs least; -1 if it saves nothing anywhere.
 
-    Args: costs: float32 [P], scratch; keys: the same bytes as int32; beside: float32 [P], all of them the price of a
-        first edge, before and after.
+    costs: float32 [P], scratch; keys: its bytes as int32; beside: float32 [P], the price of a first edge before and
+    after.
     """
     if u == v or not (is_dense(table, u) or is_dense(table, v)):
         return _best_of_few(table, u, v, p, now, prices, beside)
@@ -233,16 +236,11 @@ def refine(
     degrees: np.ndarray | None = None,
     table: CopyTable | None = None,
 ) -> np.ndarray:
-    """Fewer copies at balanced parts.
+    """Part [M] int16 with fewer copies at balanced parts.
 
-    Args:
-        edge_part: [M], the cut to start from; both arcs of an edge are together.
-        shares: [P], see `part_shares`.
-        balance: hard limit on a part's arcs over its share.
-        beta: how strongly parts with many copies raise their prices.
-        schedule: the values of s, one sweep over all edges each.
-        degrees: [N], see `endpoint_degrees`, where they are known; table: of this cut, if there is one.
-    Returns: part [M] int16.
+    Args: balance: hard limit on a part's arcs over its share; beta: how strongly parts with many copies raise their
+        prices; schedule: the values of s, one sweep over all edges each; degrees, table: of this cut, where they are
+        known.
     """
     num_parts = len(shares)
     if num_parts == 1 or len(edge_part) == 0:
@@ -264,10 +262,7 @@ def sweep(
     shares: np.ndarray,
     step: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Visit every edge once at one s; returns the number of moves.
-
-    Args: step: told of progress as step(done, total).
-    """
+    """Visit every edge once at one s; returns the number of moves."""
     num_edges = len(state.edge_part)
     blocks = min(BLOCKS, max(1, num_edges // 64))
     # [stretches, blocks + 1]: block b takes edges bounds[i, b] to bounds[i, b + 1] of every stretch i.

@@ -4,6 +4,16 @@ A group costs the copies it needs in a part that no other group needs, plus a pr
 `_price_of`. Prices rise with the load, and faster the higher it is: adding costs no less than the price's slope at the
 present load says, and most parts are too expensive by that already (`num_cheaper`).
 
+*Rows*: no part should exchange much more than the others. A copy is *shared* where other parts have the vertex too. A
+part exchanges a row, there and back, for each of its shared copies, and more where it owns a vertex of three copies and
+more: of c copies the owner exchanges c - 1 rows, each other part one. So the mean over parts is known whoever owns
+what:
+
+    goal = 2 * (copies - vertices) * share        excess = sum over parts of goal * max(shared / goal - 1, 0)^2
+
+Moving a group changes the shared copies of more than two parts. Vertex v of the group is elsewhere in part 2 only. With
+the group in part 2, v is not shared; anywhere else it is, in that part and in part 2 as well.
+
 Shapes: K groups, P parts.
 """
 

@@ -170,9 +170,10 @@ def _cut_blocks(chosen, indptr, fewest, bounds):
 
 
 def count_block(chosen: np.ndarray, groups: Groups, part: np.ndarray, table: CopyTable) -> np.ndarray:
-    """int32 [B, P]: members of each chosen group that a part has even without the group, see `count_present`.
+    """int32 [B, P]: members of each chosen group [B] that a part has even without the group, see `count_present`.
 
-    Args: chosen: int32 [B]; part: int16 [K], -1: in none; table: in how many groups of each part a vertex is.
+    A few groups of a block have most of its members, so threads share members and not groups: those of all groups one
+    after the other are cut into equal shares, and a group that is cut is counted in two or more.
     """
     starts = np.zeros(len(chosen) + 1, dtype=np.int64)
     np.cumsum(groups.indptr[chosen + 1] - groups.indptr[chosen], out=starts[1:])

@@ -40,10 +40,7 @@ DEFAULTS = MergeOptions(32, 1.2, 1.0)
 def merge_clusters(
     edge_list: Edges, clusters: np.ndarray, num_clusters: int, degrees: np.ndarray, shares: np.ndarray
 ) -> tuple[np.ndarray, CopyTable]:
-    """Part [K] int16 of each cluster of edges, and the table of the cut.
-
-    Args: clusters: [M] int32 from `edge_clusters`; degrees: [N]; shares: [P], see `part_shares`.
-    """
+    """Part [K] int16 of each cluster of edges, and the table of the cut."""
     groups = groups_of(edge_list, clusters, num_clusters)
     return merge_groups(groups, degrees, shares, len(clusters))
 
@@ -51,10 +48,7 @@ def merge_clusters(
 def merge_groups(
     groups: Groups, degrees: np.ndarray, shares: np.ndarray, num_edges: int, options: MergeOptions = DEFAULTS
 ) -> tuple[np.ndarray, CopyTable]:
-    """Part [K] int16 of each group of edges, and the table of the cut.
-
-    Args: degrees: [N]; shares: [P]; num_edges: M.
-    """
+    """Part [K] int16 of each group of edges, and the table of the cut."""
     num_parts = len(shares)
     # What parts are meant to have in copies, until `move_groups` can count them: a guess for each vertex with an edge.
     guess = options.first_guess * np.count_nonzero(degrees) * shares
@@ -78,10 +72,7 @@ def merge_groups(
 
 
 def edge_clusters(edges: Edges, labels: np.ndarray) -> tuple[np.ndarray, int]:
-    """Cluster [M] int32 of each edge, the one of its source (its lower-degree end), and their number K.
-
-    Args: edges: sorted by source; labels: [N], the label of each vertex. Clusters are numbered without gaps.
-    """
+    """Cluster [M] int32 of each edge, that of its source (its lower-degree end), without gaps, and their number."""
     present = np.zeros(max(len(labels), 1), dtype=bool)
     _mark_labels(edges.src, labels, present)
     numbers = (np.cumsum(present) - 1).astype(np.int32)

@@ -30,13 +30,7 @@ def move_vertices(
     extra_price: float = EXTRA_PRICE,
     row_price: float = 0.0,
 ) -> np.ndarray:
-    """Part [M] int16 after the moves.
-
-    Args:
-        edges: sorted by source; edge_part: int16 [M]; degrees: [N]; shares: [P], see `part_shares`.
-        fixed: edges and their parts that stay where they are, and are no load.
-        extra_price, row_price: of imbalance, see `move_groups`.
-    """
+    """Part [M] int16 after the moves; fixed: edges and their parts that stay where they are, and are no load."""
     group_ids = np.empty(len(edge_part), dtype=np.int32)
     num_groups = _number_groups(edges.src, edge_part, np.full((len(shares), 2), -1, dtype=np.int64), group_ids)
     return _move(edges, edge_part, group_ids, num_groups, degrees, shares, fixed, extra_price, row_price)
@@ -51,10 +45,7 @@ def move_clusters(
     extra_price: float = EXTRA_PRICE,
     row_price: float = 0.0,
 ) -> np.ndarray:
-    """Part [M] int16 after moves of all edges of a cluster that are in one part.
-
-    Args: edges: in any order; clusters: [M], numbers from 0 on; the others as of `move_vertices`.
-    """
+    """Part [M] int16 after moves of all edges of a cluster [M] that are in one part; edges in any order."""
     group_ids, num_groups = _without_gaps(clusters.astype(np.int64) * len(shares) + edge_part)
     return _move(edges, edge_part, group_ids, num_groups, degrees, shares, extra_price=extra_price, row_price=row_price)
 
@@ -73,7 +64,7 @@ def _without_gaps(keys: np.ndarray) -> tuple[np.ndarray, int]:
 def _number_keys(keys, words, before, numbers):
     """numbers[i] = how many different keys are lower than keys[i]; returns how many there are.
 
-    Args: words: uint64 [W], all 0, a bit for each key; before: int32 [W], the keys of all words before each.
+    words: uint64 [W], all 0, a bit for each key; before: int32 [W], the keys of all words before each.
     """
     for key in keys:
         words[key >> 6] |= uint64(1) << uint64(key & 63)

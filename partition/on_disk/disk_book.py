@@ -204,10 +204,7 @@ class OwnedRows:
 
 
 def deal_feats(feats: Any, owner: np.ndarray, num_owned: np.ndarray, array: np.ndarray, step: Step) -> None:
-    """Write the rows of each part one after the other into `array` [N, D], in the order of ascending ids.
-
-    Args: feats: [N, D], perhaps mapped, read once from front to back; owner: [N]; num_owned: [P].
-    """
+    """Write the rows of each part one after the other into `array` [N, D], in the order of ascending ids."""
     places = np.concatenate([[0], np.cumsum(num_owned)])[:-1]
     block = max(1, BLOCK_BYTES // max(1, feats.shape[1] * feats.dtype.itemsize))
     # One pass from front to back: reading the rows of each part by id would read the file once for each part.

@@ -31,9 +31,7 @@ MOST_THREADS = 2  # that count, each with counts of its own
 class SpooledEdges(EdgeList):
     """An edge list on disk, with the degrees of its vertices.
 
-    Args:
-        ends: int32 [N], edges at each vertex (a self-loop twice); outs: int32 [N], edges that leave it;
-        loops: int32 [N], self-loops.
+    ends: int32 [N], edges at each vertex (a self-loop twice); outs: edges that leave it; loops: self-loops.
     """
 
     def __init__(self, *args: Any, ends: np.ndarray, outs: np.ndarray, loops: np.ndarray, **fields: Any) -> None:
@@ -60,10 +58,8 @@ class SpooledEdges(EdgeList):
 
 
 def spool_edges(graph: GraphData, direction: str, self_loops: str, space: Workspace, step: Step) -> SpooledEdges:
-    """Write the edge list of a graph to a workspace.
+    """Write the edge list of a graph to a workspace; `step` is told of progress, in edges of the input.
 
-    Args: graph: `GraphData`; direction, self_loops: see `GraphData.edge_list`; space: `Workspace`;
-        step: `step(done, total)` is told of progress, in edges of the input.
     Raises: InputError, as `GraphData.edge_list`, and for more than 2**31 vertices.
     Notes: memory 12 bytes for each vertex and thread; disk 8 for each edge, and 12 while edges are merged.
     """

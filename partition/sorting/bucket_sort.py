@@ -98,8 +98,8 @@ def sort_edges(
 ) -> SortedEdges:
     """Edges sorted by their lower-degree end, then by edge, under new numbers of vertices (ties: lower number).
 
-    Args: degrees, number: [N]; empty: makes the arrays of the result; step: hears of progress; buffer: [M, 3] in memory
-        (of `sort_buffer`) where edges are dealt before they are sorted; without it they are sorted as on disk.
+    Args: buffer: [M, 3] (of `sort_buffer`) where edges are dealt before they are sorted; without it they are sorted as
+        on disk.
     """
     src, dst = edge_list.src, edge_list.dst
     # Degree and number of a vertex in one word: one look-up compares two vertices, and gives the new number as well.
@@ -117,10 +117,7 @@ def sort_edges(
 
 
 def renumber_edges(edges: SortedEdges, number: np.ndarray, empty: Empty, step: Step) -> SortedEdges:
-    """The same edges under other numbers of the vertices [N], sorted by the new number of their lower end.
-
-    `empty`, `step`: see `sort_edges`; arrays are read and written in a few streams.
-    """
+    """The same edges under other numbers of the vertices [N], sorted by the new number of their lower end."""
 
     def fill(begin: int, end: int, low: np.ndarray, high: np.ndarray, tag: np.ndarray) -> None:
         look_up(begin, end, *edges, number, low, high, tag)
@@ -129,10 +126,7 @@ def renumber_edges(edges: SortedEdges, number: np.ndarray, empty: Empty, step: S
 
 
 def gather_edges(edges: SortedEdges, number: np.ndarray, buffer: np.ndarray) -> SortedEdges:
-    """What `renumber_edges` gives, in memory: the edges of a lower end lie side by side and move together.
-
-    Args: edges: they are of no use afterwards; buffer: [M, 3], where the result will be.
-    """
+    """What `renumber_edges` gives, in memory: the edges of a lower end lie side by side and move together."""
     size, num_nodes = len(edges.low), len(number)
     counts = np.zeros(num_nodes + 1, dtype=np.int64)
     count_runs(edges.low, counts)
@@ -154,11 +148,7 @@ def gather_edges(edges: SortedEdges, number: np.ndarray, buffer: np.ndarray) -> 
 def sort_in_memory(
     fill: Fill, edges: SortedEdges, num_nodes: int, buffer: np.ndarray, step: Step = no_step
 ) -> SortedEdges:
-    """Edges sorted by `low`, stable. They are found once, where the result will be, and dealt to the buffer.
-
-    Args: fill: writes some of the edges; edges: [M], where the result will be; num_nodes: `low` is less; buffer: of
-        `sort_buffer`; step: hears of progress.
-    """
+    """Edges sorted by `low`, stable: found once, where the result will be, and dealt to the buffer of `sort_buffer`."""
     plan = _Plan(len(edges.low), num_nodes)
     # Edges whose ends and tag share a line of the cache: dealing then writes one line for each, not three
     # Ends in words as wide as the tag, so that all three columns have the same step.
@@ -208,8 +198,7 @@ def sort_on_disk(fill: Fill, edges: SortedEdges, num_nodes: int, step: Step = no
 class _Plan:
     """How the work is divided: pieces of the input, shares of a piece for the threads, blocks of a share, buckets.
 
-    Attributes: places: int64 [pieces, threads, buckets]: first the edges that each share puts into each bucket, then
-        the place of the next of them.
+    places: int64 [pieces, threads, buckets]: first the edges of each share and bucket, then the place of the next one.
     """
 
     def __init__(self, size: int, num_nodes: int) -> None:

@@ -1,5 +1,9 @@
 """New numbers for vertices, by cluster or by degree, so that what is used together lies together.
 
+`ordered_edges` numbers hubs first, then by cluster, and sorts edges by lower end: what is looked up there is still in
+the cache from the edge before, and the other end is near by or a hub. Steps after clustering are bound by these
+look-ups.
+
 Shapes: N vertices, K clusters.
 """
 
@@ -28,10 +32,7 @@ class Numbering(NamedTuple):
 
 
 def number_by_cluster(labels: np.ndarray, volumes: np.ndarray) -> Numbering:
-    """Number vertices by cluster, clusters by volume (largest first; ties: lower label).
-
-    Args: labels: [N], the vertex whose cluster each is in; volumes: int64 [N], degrees of the cluster of each label.
-    """
+    """Number vertices by cluster, clusters by volume (largest first; ties: lower label)."""
     sizes = np.bincount(labels, minlength=len(labels))
     present = np.flatnonzero(sizes)
     present = present[np.argsort(-volumes[present], kind="stable")]
@@ -54,10 +55,7 @@ def _number(labels, next_number, number):
 
 
 def number_by_degree(degrees: np.ndarray) -> np.ndarray:
-    """Number int32 [N] of each vertex, largest degree first; ties: lower id.
-
-    Notes: memory 8 bytes for each of the degrees that there could be, up to the largest.
-    """
+    """Number int32 [N] of each vertex, largest degree first; ties: lower id."""
     number = np.empty(len(degrees), dtype=np.int32)
     # As argsort would give, in two passes: how many have each degree says where each begins.
     _number_by_degree(degrees, np.zeros(int(degrees.max(initial=0)) + 2, dtype=np.int64), number)
@@ -79,11 +77,7 @@ def _number_by_degree(degrees, next_number, number):
 def ordered_edges(
     edge_list: Edges, degrees: np.ndarray, labels: np.ndarray
 ) -> tuple[EdgeArrays, np.ndarray, np.ndarray]:
-    """Renumber and sort.
-
-    Args: degrees: [N]; labels: [N], the cluster of each vertex.
-    Returns: edges; the edge [M] of the edge list behind each; the vertex [N] behind each new number.
-    """
+    """Edges renumbered and sorted; the edge [M] behind each; the vertex [N] behind each new number."""
     hub = degrees > HUB * max(float(degrees.mean()), 1.0) if len(degrees) else np.zeros(0, dtype=bool)
     # Negative keys come before all labels: hubs by falling degree, in few cache lines because they are looked up all
     # the time; then the others by cluster, ties by id.

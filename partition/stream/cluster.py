@@ -37,8 +37,7 @@ def cluster_by_edges(edges: SortedEdges, degrees: np.ndarray, cap: float, step: 
     the reverse: few neighbours of a vertex that is not a hub have lower degree, so little is missed. Vertices look in
     order of falling degree.
 
-    Args: edges: of `sort_edges`; degrees: [N], descending; cap: most edge ends of a cluster of several vertices;
-        step: told of progress as step(done, total).
+    Args: edges: of `sort_edges`; degrees: [N], descending; cap: most edge ends of a cluster of several vertices.
     Notes: memory 20 bytes for each vertex beside the results, and 4 for each further thread.
     """
     size = len(edges.low)
@@ -109,10 +108,7 @@ def _vote(share, _, bounds, ballot, votes, around):
 # for ahead, clusters took 1.8 s instead of 3.3 (52 M edges, docs/internals/cmr.md).
 @inline(_nrt=False)
 def _look_around(begin, end, ballot, votes, around):
-    """around = labels of the neighbours of the vertex whose edges begin here.
-
-    Returns: where its edges end; its last neighbour before it.
-    """
+    """around = labels of neighbours of the vertex whose edges begin here; returns their end, and the last before it."""
     low, high, voters = ballot.low, ballot.high, ballot.voters
     v, last, highest = low[begin], begin, 0
     while last < end and low[last] == v:

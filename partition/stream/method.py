@@ -2,8 +2,8 @@
 be in memory.
 
 Clusters, largest first, go whole to the part where they add least (new copies, and a steep price on arcs and copies
-over the part's share). Then every edge may move to a part where one of its ends is: the sweeps of `refine`, fewer of
-them.
+over the part's share); they are ranges of sorted edges, merged as merge.py does. Then every edge may move to a part
+where one of its ends is: the sweeps of `refine`, fewer of them.
 
 Shapes: N vertices, M edges, K clusters, P parts, W words of a part mask.
 """
@@ -56,11 +56,7 @@ MOST_THREADS = 2  # each has a last slot of 8 bytes for every vertex
 def place_clusters(
     edges: Edges, begins: np.ndarray, degrees: np.ndarray, shares: np.ndarray, empty: Empty, step: Step
 ) -> tuple[np.ndarray, CopyTable]:
-    """Part int16 [K] of each cluster, and the table of the cut.
-
-    Args: edges: sorted by source; begins: int64 [K + 1], the first vertex of each cluster; degrees: [N]; shares: [P];
-        empty, step: see bucket_sort.py.
-    """
+    """Part int16 [K] of each cluster, and the table of the cut."""
     groups = cluster_groups(edges, begins, empty)
     step(1, 4)
     return merge_groups(groups, degrees, shares, len(edges.src), OPTIONS)
@@ -162,13 +158,7 @@ def _in_first_order(begin, end, tag, parts, edge_part):
 
 
 class Assignment:
-    """Parts of sorted edges: clusters are placed, then single edges move.
-
-    Args:
-        edges: [M]; parts: int16 [M]; written to.
-        degrees: [N], at least the edges of each vertex, under the new numbers.
-        two_way: whether an edge is two arcs; num_arcs: of all edges; shares: [P].
-    """
+    """Parts int16 [M] of sorted edges: clusters are placed, then single edges move; degrees [N] or more."""
 
     def __init__(
         self,
@@ -191,10 +181,7 @@ class Assignment:
         step(4, 4)
 
     def refine(self, number: int, step: Step, saturated: np.ndarray | Sequence[int] = ()) -> None:
-        """Sweep `number` of SCHEDULE: visit every edge; a vertex with c edges in a part costs c / (c + s) there.
-
-        Args: saturated: int64, `saturated_counts` after the sweep before, if that was in another process.
-        """
+        """Sweep `number` of SCHEDULE; saturated: `saturated_counts` after the sweep before, if in another process."""
         state = self.state or self._counted_anew(saturated)
         state = self.state = state._replace(edge_part=self.parts)
         limit = arc_limit(self.edges, self.shares, BALANCE)
