@@ -31,8 +31,8 @@ from distgnn.partition.folder.manifest import Clock, Progress, check_size, descr
 from distgnn.partition.folder.reader import data_fields, partition_files
 from distgnn.partition.folder.writer import part_data, write_manifest, write_part, write_parts
 from distgnn.partition.methods import cut_edges
-from distgnn.partition.on_disk.memory_limit import MemoryLimit
 from distgnn.partition.on_disk.run import check_loading, check_normalizing, partition_on_disk, works_on_disk
+from distgnn.partition.on_disk.workspace import MemoryLimit
 from distgnn.system.atomic import new_folder
 from distgnn.system.sizes import parse_bytes, peak_rss_bytes
 
@@ -177,12 +177,7 @@ def write_cut(
 
 
 def _write_parts(
-    folder: Path,
-    graph: GraphData,
-    edge_list: EdgeList,
-    cut: VertexCut,
-    clock: Clock,
-    places: np.ndarray | None,
+    folder: Path, graph: GraphData, edge_list: EdgeList, cut: VertexCut, clock: Clock, places: np.ndarray | None
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Write all part folders; returns what the manifest says of the cut, and its sections of the parts."""
     book = PartitionBook(edge_list, cut)

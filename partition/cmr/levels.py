@@ -25,7 +25,7 @@ from distgnn.partition.core.edges import EdgeArrays, Edges, endpoint_degrees
 from distgnn.partition.moves.edge_moves import SCHEDULE, refine
 from distgnn.partition.moves.group_loads import row_price
 from distgnn.partition.moves.group_moves import EXTRA_PRICE
-from distgnn.partition.moves.vertex_moves import move_clusters, move_vertices
+from distgnn.partition.moves.vertex_moves import move_vertices
 
 CLUSTERS_PER_PART = 32  # that are small enough to balance parts with: the cap of the finest level
 PER_PART = (1024, 256, 64, 32, 16, 8, 4)  # clusters of the coarser levels, if all were full
@@ -161,7 +161,8 @@ def v_cycle(
     """Move clusters, coarsest first, then vertices, then single edges: part [M] int16."""
     of_rows = row_price(len(shares))
     for labels in reversed(levels.labels):
-        parts = move_clusters(edges, parts, labels[edges.src], degrees, shares, extra_price, of_rows)
+        of_edge = labels[edges.src]
+        parts = move_vertices(edges, parts, degrees, shares, of_edge, extra_price=extra_price, row_price=of_rows)
     parts = move_vertices(edges, parts, degrees, shares, extra_price=extra_price, row_price=of_rows)
     return refine(edges, parts, shares, degrees=degrees, schedule=schedule)
 

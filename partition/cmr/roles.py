@@ -77,7 +77,7 @@ def refine_roles(
                 order, _ = group(by, 2 * num_nodes)
                 edges = arcs._replace(src=by[order], dst=other[order])
                 parts[0][order] = move_vertices(
-                    edges, parts[0][order], degrees, shares, (joints, parts[1]), row_price=row_price(len(shares))
+                    edges, parts[0][order], degrees, shares, fixed=(joints, parts[1]), row_price=row_price(len(shares))
                 )
     if len(edge_part) <= SMALL:
         parts = _refine_borders((arcs, joints), parts, limits, degrees, shares, effort)

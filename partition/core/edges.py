@@ -5,11 +5,12 @@ Shapes: N vertices, M edges of the edge list, K keys.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numba import uint64
 
+from distgnn.datasets.edge_list import EdgeList
 from distgnn.kernels.graph.csr import stable_order
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import FEW_EDGES, get_num_threads, run
@@ -18,34 +19,8 @@ from distgnn.kernels.simd.vectors import prefetch
 
 SMALL = 5 * 10**6  # edges up to which a cut is refined by flows and in several rounds
 AHEAD = 32  # edges between asking for a count and raising it
-WORD = Tile(lanes=1, offsets=(0,), heads=(0,))
-
 BLOCK_EDGES = 1 << 11  # edges whose own ends a thread lists before it works on them: the list stays in the L1 cache
 WORD = Tile(lanes=1, offsets=(0,), heads=(0,))  # prefetch(WORD, array, i) asks for the cache line of array[i]
-
-
-class Edges(Protocol):
-    """Edges over N vertices: an `EdgeList`, or `EdgeArrays`."""
-
-    @property
-    def src(self) -> np.ndarray:
-        """Int [M]."""
-
-    @property
-    def dst(self) -> np.ndarray:
-        """Int [M]."""
-
-    @property
-    def num_nodes(self) -> int:
-        """N."""
-
-    @property
-    def two_way(self) -> bool:
-        """Whether an edge stands for both arcs."""
-
-    @property
-    def num_arcs(self) -> int:
-        """Arcs: a two-way edge counts twice unless it is a self-loop."""
 
 
 class EdgeArrays(NamedTuple):
@@ -55,7 +30,10 @@ class EdgeArrays(NamedTuple):
     dst: np.ndarray
     num_nodes: int
     two_way: bool
-    num_arcs: int
+    num_arcs: int  # a two-way edge counts twice unless it is a self-loop
+
+
+Edges = EdgeList | EdgeArrays
 
 
 def endpoint_degrees(edge_list: Edges) -> np.ndarray:

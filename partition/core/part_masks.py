@@ -11,11 +11,8 @@ from numba import uint64
 
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import FEW_EDGES, get_num_threads, run
-from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
-
-AHEAD = 32  # arcs between asking for a set and adding to it
-WORD = Tile(lanes=1, offsets=(0,), heads=(0,))
+from distgnn.partition.core.edges import AHEAD, WORD
 
 
 def empty_mask(num_rows: int, num_parts: int) -> np.ndarray:

@@ -7,7 +7,6 @@ manifest_file.py.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,6 @@ from distgnn.partition.core.part_arrays import OF_ARCS, OF_VERTICES, arrays_of, 
 from distgnn.partition.core.plan import ExchangePlan, halo_indptrs
 from distgnn.partition.folder.manifest_file import MANIFEST, is_count, part_folder, read_manifest
 from distgnn.system.regular_file import NOT_REGULAR
-
-Need = Callable[[Any, str, str], None]  # need(good, name, what): raise for the file `name` unless it is good
 
 
 def partition_files(folder: Path) -> set[str]:
@@ -67,18 +64,6 @@ def load_part(folder: str | Path, part_id: int, check: bool = True) -> LocalGrap
 def _load_array(path: Path, entry: Any, shape: tuple, dtypes: tuple[str, ...], check: bool) -> np.ndarray:
     if not isinstance(entry, dict):
         raise PartitionFormatError(f"{path}: the manifest has no entry for it")
-    array = _map_array(path, entry, check)
-    # None is a length that the file decides; the manifest names it all the same, and must be right.
-    fits = len(array.shape) == len(shape) and all(s in (None, n) for s, n in zip(shape, array.shape, strict=True))
-    if not fits or list(array.shape) != entry.get("shape"):
-        wanted = tuple("any" if s is None else s for s in shape)
-        raise PartitionFormatError(f"{path}: shape {array.shape}, expected {wanted}")
-    if array.dtype.name not in dtypes or not array.flags.c_contiguous or not array.dtype.isnative:
-        raise PartitionFormatError(f"{path}: dtype {array.dtype}, expected {' or '.join(dtypes)}")
-    return array
-
-
-def _map_array(path: Path, entry: dict, check: bool) -> np.ndarray:
     try:
         if path.exists() and not path.is_file():
             raise PartitionFormatError(f"{path}: {NOT_REGULAR}")
@@ -87,26 +72,30 @@ def _map_array(path: Path, entry: dict, check: bool) -> np.ndarray:
         if size != entry.get("bytes"):
             raise PartitionFormatError(f"{path}: {size} bytes, expected {entry.get('bytes')}: truncated or replaced")
         if check:
-            _check_digest(path, entry)
+            digest = hashlib.sha256()
+            with open(path, "rb") as file:
+                while block := file.read(1 << 20):
+                    digest.update(block)
+            if digest.hexdigest() != entry.get("sha256"):
+                raise PartitionFormatError(f"{path}: its checksum is wrong: the contents are not what was written")
         # Before it is mapped: a header may promise more than the file holds.
         check_header(path)
         # "c": copy on write, so the files stay as they are whatever a caller does.
-        return np.asarray(np.load(path, mmap_mode="c", allow_pickle=False))
+        array = np.asarray(np.load(path, mmap_mode="c", allow_pickle=False))
     except PartitionFormatError:
         raise
     except FileNotFoundError:
         raise PartitionFormatError(f"{path}: missing") from None
     except Exception as error:  # a damaged header makes numpy's reader raise almost anything
         raise PartitionFormatError(f"{path}: not readable as an array ({error})") from error
-
-
-def _check_digest(path: Path, entry: dict) -> None:
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    if digest.hexdigest() != entry.get("sha256"):
-        raise PartitionFormatError(f"{path}: its checksum is wrong: the contents are not what was written")
+    # None is a length that the file decides; the manifest names it all the same, and must be right.
+    fits = len(array.shape) == len(shape) and all(s in (None, n) for s, n in zip(shape, array.shape, strict=True))
+    if not fits or list(array.shape) != entry.get("shape"):
+        wanted = tuple("any" if s is None else s for s in shape)
+        raise PartitionFormatError(f"{path}: shape {array.shape}, expected {wanted}")
+    if array.dtype.name not in dtypes or not array.flags.c_contiguous or not array.dtype.isnative:
+        raise PartitionFormatError(f"{path}: dtype {array.dtype}, expected {' or '.join(dtypes)}")
+    return array
 
 
 def _assemble(manifest: dict, part_id: int, arrays: dict[str, np.ndarray]) -> LocalGraph:
@@ -164,13 +153,38 @@ def check_contents(
     """Raise `PartitionFormatError` naming the first file of part `part_id` whose contents are out of range."""
 
     def need(good: Any, name: str, what: str) -> None:
+        """Raise for the file `name` unless it is good."""
         if not good:
             raise PartitionFormatError(f"{place / name}.npy: {what}")
 
     part, graph = manifest["parts"][part_id], manifest["graph"]
-    _check_rows(need, part_id, part, local)
-    _check_blocks(need, part, local)
-    _check_plan(need, part_id, local)
+    counts = local.halo_counts
+    # A part has no halo of its own. The range comes first: a sum of huge counts would wrap and could be right.
+    need(_within(counts, 0, part["rows"] + 1) and not counts[part_id].any(), "halo_counts", "impossible counts")
+    need(part["interior"] <= part["owned"] <= part["rows"], "global_ids", "more owned than local rows")
+    need(part["owned"] + counts.sum() == part["rows"], "halo_counts", "does not add up to the local rows")
+    need(local.num_source_halos == part["source_halos"], "halo_counts", "does not add up to the source halos")
+    need(local.num_target_halos == part["target_halos"], "halo_counts", "does not add up to the target halos")
+    ids = local.global_ids
+    # A vertex with two rows would be updated twice.
+    need(len(np.unique(ids)) == len(ids), "global_ids", "an id stands twice")
+    for name in ("in_degrees", "out_degrees"):
+        need(_within(getattr(local, name), 0, 2**62), name, "negative degrees")
+    # Columns of owned_owned, owned_halo, halo_owned, halo_halo.
+    widths = (part["owned"], part["source_halos"]) * 2
+    for name, columns_of in zip(BLOCKS, widths, strict=True):
+        indptr, indices = local.blocks[name]
+        need(_rises(indptr, len(indices)), f"{name}_indptr", f"must rise from 0 to {len(indices)}")
+        need(_within(indices, 0, columns_of), f"{name}_indices", f"columns must lie in 0 to {columns_of - 1}")
+    arcs = sum(len(block.indices) for block in local.blocks.values())
+    need(arcs == local.num_arcs, "arc_ids", f"{local.num_arcs} ids for {arcs} arcs")
+    for verb in ("broadcast", "reduce"):
+        indptr, rows = getattr(local.plan, f"{verb}_indptr"), getattr(local.plan, f"{verb}_rows")
+        # A rank sends itself nothing, and only boundary rows have copies elsewhere.
+        good = _rises(indptr, len(rows))
+        need(good and indptr[part_id] == indptr[part_id + 1], f"{verb}_indptr", f"must rise from 0 to {len(rows)}")
+        what = f"rows must lie in {local.num_interior} to {local.num_owned - 1} (boundary)"
+        need(_within(rows, local.num_interior, local.num_owned), f"{verb}_rows", what)
     need(np.count_nonzero(arrays["train_mask"]) == part["train"], "train_mask", f"expected {part['train']} vertices")
     if graph["sparse_feats"]:
         entries = len(arrays["feats_indices"])
@@ -195,39 +209,3 @@ def _rises(indptr: np.ndarray, count: int) -> bool:
     # The ends first, then the range, then the steps: each makes the next one safe.
     ends = indptr[0] == 0 and indptr[-1] == count
     return bool(ends and _within(indptr, 0, count + 1) and (np.diff(indptr) >= 0).all())
-
-
-def _check_rows(need: Need, part_id: int, part: dict, local: LocalGraph) -> None:
-    counts = local.halo_counts
-    # A part has no halo of its own. The range comes first: a sum of huge counts would wrap and could be right.
-    need(_within(counts, 0, part["rows"] + 1) and not counts[part_id].any(), "halo_counts", "impossible counts")
-    need(part["interior"] <= part["owned"] <= part["rows"], "global_ids", "more owned than local rows")
-    need(part["owned"] + counts.sum() == part["rows"], "halo_counts", "does not add up to the local rows")
-    need(local.num_source_halos == part["source_halos"], "halo_counts", "does not add up to the source halos")
-    need(local.num_target_halos == part["target_halos"], "halo_counts", "does not add up to the target halos")
-    ids = local.global_ids
-    # A vertex with two rows would be updated twice.
-    need(len(np.unique(ids)) == len(ids), "global_ids", "an id stands twice")
-    for name in ("in_degrees", "out_degrees"):
-        need(_within(getattr(local, name), 0, 2**62), name, "negative degrees")
-
-
-def _check_blocks(need: Need, part: dict, local: LocalGraph) -> None:
-    # Columns of owned_owned, owned_halo, halo_owned, halo_halo.
-    columns = (part["owned"], part["source_halos"]) * 2
-    for name, num_columns in zip(BLOCKS, columns, strict=True):
-        indptr, indices = local.blocks[name]
-        need(_rises(indptr, len(indices)), f"{name}_indptr", f"must rise from 0 to {len(indices)}")
-        need(_within(indices, 0, num_columns), f"{name}_indices", f"columns must lie in 0 to {num_columns - 1}")
-    arcs = sum(len(block.indices) for block in local.blocks.values())
-    need(arcs == local.num_arcs, "arc_ids", f"{local.num_arcs} ids for {arcs} arcs")
-
-
-def _check_plan(need: Need, part_id: int, local: LocalGraph) -> None:
-    for verb in ("broadcast", "reduce"):
-        indptr, rows = getattr(local.plan, f"{verb}_indptr"), getattr(local.plan, f"{verb}_rows")
-        # A rank sends itself nothing, and only boundary rows have copies elsewhere.
-        good = _rises(indptr, len(rows))
-        need(good and indptr[part_id] == indptr[part_id + 1], f"{verb}_indptr", f"must rise from 0 to {len(rows)}")
-        owned = f"rows must lie in {local.num_interior} to {local.num_owned - 1} (boundary)"
-        need(_within(rows, local.num_interior, local.num_owned), f"{verb}_rows", owned)

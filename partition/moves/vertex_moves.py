@@ -26,28 +26,45 @@ def move_vertices(
     edge_part: np.ndarray,
     degrees: np.ndarray,
     shares: np.ndarray,
+    clusters: np.ndarray | None = None,
     fixed: tuple[EdgeArrays, np.ndarray] | None = None,
     extra_price: float = EXTRA_PRICE,
     row_price: float = 0.0,
 ) -> np.ndarray:
-    """Part [M] int16 after the moves; fixed: edges and their parts that stay where they are, and are no load."""
-    group_ids = np.empty(len(edge_part), dtype=np.int32)
-    num_groups = _number_groups(edges.src, edge_part, np.full((len(shares), 2), -1, dtype=np.int64), group_ids)
-    return _move(edges, edge_part, group_ids, num_groups, degrees, shares, fixed, extra_price, row_price)
+    """Part [M] int16 after moves of all edges that a source, or a cluster, has in one part.
 
-
-def move_clusters(
-    edges: EdgeArrays,
-    edge_part: np.ndarray,
-    clusters: np.ndarray,
-    degrees: np.ndarray,
-    shares: np.ndarray,
-    extra_price: float = EXTRA_PRICE,
-    row_price: float = 0.0,
-) -> np.ndarray:
-    """Part [M] int16 after moves of all edges of a cluster [M] that are in one part; edges in any order."""
-    group_ids, num_groups = _without_gaps(clusters.astype(np.int64) * len(shares) + edge_part)
-    return _move(edges, edge_part, group_ids, num_groups, degrees, shares, extra_price=extra_price, row_price=row_price)
+    Args: clusters: [M], numbers from 0 on; with them edges are in any order. fixed: edges and their parts that stay
+        where they are, and are no load. extra_price, row_price: of imbalance, see `move_groups`.
+    """
+    num_parts, size = len(shares), len(edge_part)
+    if clusters is None:
+        ids = np.empty(size, dtype=np.int32)
+        num_groups = _number_groups(edges.src, edge_part, np.full((num_parts, 2), -1, dtype=np.int64), ids)
+    else:
+        ids, num_groups = _without_gaps(clusters.astype(np.int64) * len(shares) + edge_part)
+    ends, parts = edges, edge_part
+    if fixed is not None:
+        # Each fixed edge is a group of size 0, which `move_groups` never visits: it only says which copies stay.
+        ids = np.concatenate([ids, np.arange(num_groups, num_groups + len(fixed[1]), dtype=np.int32)])
+        src, dst = np.concatenate([edges.src, fixed[0].src]), np.concatenate([edges.dst, fixed[0].dst])
+        ends, parts = edges._replace(src=src, dst=dst), np.concatenate([edge_part, fixed[1]])
+    groups = groups_of(ends, ids, num_groups + len(ids) - size)
+    groups.sizes[num_groups:] = 0
+    part_of_group = np.empty(len(groups.sizes), dtype=np.int16)
+    # All edges of a group are in one part, so it makes no difference which of them is written last.
+    part_of_group[ids] = parts
+    table = empty_table(degrees, num_parts)
+    _count_members(groups, part_of_group, table)
+    copies = np.zeros(num_parts, dtype=np.int64)
+    count_copies(table, copies)
+    # Fixed edges are groups of size 0: their vertices count as copies, they themselves as no load.
+    num_edges = np.bincount(part_of_group, weights=groups.sizes, minlength=num_parts)
+    loads = start_loads(num_edges, copies.astype(np.float64), size * shares, copies.sum() * shares)
+    # Of large graphs one sweep, judged by all threads: further ones find a tenth of what the first does. Not so in
+    # V-cycles, where rows have a price: most of their groups are clusters, and these are few.
+    how = (SWEEPS, "in turn") if size <= SMALL or row_price else (1, "in blocks")
+    move_groups(groups, Placement(part_of_group, table, loads), shares, degrees, *how, extra_price, row_price)
+    return part_of_group[ids[:size]]
 
 
 def _without_gaps(keys: np.ndarray) -> tuple[np.ndarray, int]:
@@ -86,44 +103,6 @@ def count_bits(word):
     word = (word & uint64(0x3333333333333333)) + ((word >> uint64(2)) & uint64(0x3333333333333333))
     word = (word + (word >> uint64(4))) & uint64(0x0F0F0F0F0F0F0F0F)
     return np.int64((word * uint64(0x0101010101010101)) >> uint64(56))
-
-
-def _move(
-    edges: EdgeArrays,
-    edge_part: np.ndarray,
-    group_ids: np.ndarray,
-    num_groups: int,
-    degrees: np.ndarray,
-    shares: np.ndarray,
-    fixed: tuple[EdgeArrays, np.ndarray] | None = None,
-    extra_price: float = EXTRA_PRICE,
-    row_price: float = 0.0,
-) -> np.ndarray:
-    """Part [M] int16 after moves of the groups with these ids [M], each of which is in one part."""
-    num_parts, size = len(shares), len(edge_part)
-    ids, ends, parts = group_ids, edges, edge_part
-    if fixed is not None:
-        # Each fixed edge is a group of size 0, which `move_groups` never visits: it only says which copies stay.
-        ids = np.concatenate([ids, np.arange(num_groups, num_groups + len(fixed[1]), dtype=np.int32)])
-        src, dst = np.concatenate([edges.src, fixed[0].src]), np.concatenate([edges.dst, fixed[0].dst])
-        ends, parts = edges._replace(src=src, dst=dst), np.concatenate([edge_part, fixed[1]])
-    groups = groups_of(ends, ids, num_groups + len(ids) - size)
-    groups.sizes[num_groups:] = 0
-    part_of_group = np.empty(len(groups.sizes), dtype=np.int16)
-    # All edges of a group are in one part, so it makes no difference which of them is written last.
-    part_of_group[ids] = parts
-    table = empty_table(degrees, num_parts)
-    _count_members(groups, part_of_group, table)
-    copies = np.zeros(num_parts, dtype=np.int64)
-    count_copies(table, copies)
-    # Fixed edges are groups of size 0: their vertices count as copies, they themselves as no load.
-    num_edges = np.bincount(part_of_group, weights=groups.sizes, minlength=num_parts)
-    loads = start_loads(num_edges, copies.astype(np.float64), size * shares, copies.sum() * shares)
-    # Of large graphs one sweep, judged by all threads: further ones find a tenth of what the first does. Not so in
-    # V-cycles, where rows have a price: most of their groups are clusters, and these are few.
-    how = (SWEEPS, "in turn") if size <= SMALL or row_price else (1, "in blocks")
-    move_groups(groups, Placement(part_of_group, table, loads), shares, degrees, *how, extra_price, row_price)
-    return part_of_group[group_ids]
 
 
 @kernel

@@ -28,8 +28,7 @@ from distgnn.partition.folder.manifest_file import part_folder
 from distgnn.partition.folder.writer import MOST_WRITERS, write_part, write_parts
 from distgnn.partition.on_disk.disk_book import DealtEdges, DiskBook, OwnedRows, deal_edges, deal_feats
 from distgnn.partition.on_disk.edge_spool import MOST_THREADS, SpooledEdges, spool_edges
-from distgnn.partition.on_disk.memory_limit import MemoryLimit, resident
-from distgnn.partition.on_disk.workspace import Workspace
+from distgnn.partition.on_disk.workspace import MemoryLimit, Workspace, resident
 from distgnn.partition.sorting.bucket_sort import NAMES, SortedEdges, renumber_edges, sort_edges
 from distgnn.partition.sorting.numbering import Numbering, number_by_cluster, number_by_degree
 from distgnn.partition.stream.cluster import cluster_by_edges

@@ -14,14 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn.kernels.runtime.jit import kernel
-from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
-from distgnn.partition.core.edges import EdgeArrays, Edges
+from distgnn.partition.core.edges import AHEAD, WORD, EdgeArrays, Edges
 from distgnn.partition.sorting.bucket_sort import new_edges, sort_buffer, sort_in_memory
 
 HUB = 16  # times the mean degree
-AHEAD = 32  # edges between asking for what is known of their ends and reading it
-PAIR = Tile(lanes=1, offsets=(0,), heads=(0,))
 
 
 class Numbering(NamedTuple):
@@ -108,8 +105,8 @@ def _renumber(begin, end, src, dst, known, low, high, tag):
     """
     last = src.shape[0] - 1
     for e in range(begin, end):
-        prefetch(PAIR, known, 2 * np.int64(src[min(e + AHEAD, last)]))
-        prefetch(PAIR, known, 2 * np.int64(dst[min(e + AHEAD, last)]))
+        prefetch(WORD, known, 2 * np.int64(src[min(e + AHEAD, last)]))
+        prefetch(WORD, known, 2 * np.int64(dst[min(e + AHEAD, last)]))
         u, v = src[e], dst[e]
         a, b = known[u, 1], known[v, 1]
         # `|` and `&`, because `or` and `and` would be branches.
