@@ -5,8 +5,8 @@ import pytest
 
 from distgnn.datasets import load_graph
 from distgnn.partition import PartitionBook, cut_edges
-from distgnn.partition.cmr import improve
 from distgnn.partition.cmr.levels import PER_PART, Levels, coarser, contract, find_levels, finest_level, v_cycle
+from distgnn.partition.cmr.method import num_copies
 from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
 from distgnn.partition.moves.vertex_moves import move_vertices
 
@@ -46,7 +46,7 @@ def test_a_cluster_moves_as_a_whole():
     degrees, shares = endpoint_degrees(edges), np.array([1 / 3, 2 / 3])
     moved = move_vertices(edges, parts, degrees, shares, cliques[edges.src])
     np.testing.assert_array_equal(moved, np.array([1, 1, 0], dtype=np.int16)[cliques[edges.src]])
-    assert improve.num_copies(edges, parts, degrees, 2) == 19 and improve.num_copies(edges, moved, degrees, 2) == 18
+    assert num_copies(edges, parts, degrees, 2) == 19 and num_copies(edges, moved, degrees, 2) == 18
     levels = Levels([np.arange(18, dtype=np.int32), cliques])
     np.testing.assert_array_equal(v_cycle(edges, parts, levels, degrees, shares), moved)
 

@@ -60,7 +60,7 @@ def given_to_flows(monkeypatch):
         given.append((edges, edge_part, limits))
         return edge_part, False
 
-    for method in ("cmr.improve", "cmr.roles"):
+    for method in ("cmr.method", "cmr.roles"):
         monkeypatch.setattr(f"distgnn.partition.{method}.cut_pairs", record)
     return given
 

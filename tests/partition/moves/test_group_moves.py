@@ -12,7 +12,7 @@ from distgnn.partition.moves.group_loads import (
     count_with_rows,
     least_cost,
     row_cost,
-    set_goal,
+    row_goal,
     set_slopes,
     shared_copies,
     start_loads,
@@ -56,7 +56,7 @@ def test_no_part_costs_less_than_the_cheapest(load_price, row_price):
     loads.price[0] = load_price
     set_slopes(loads)
     loads.rows.shared[:] = shared_copies(table)
-    set_goal(loads.rows, row_price, copies.sum(), VERTICES, SHARES)
+    loads.rows.price[0], loads.rows.goal[:] = row_price, row_goal(copies.sum(), VERTICES, SHARES)
     mean, num_present, empty_ones = copies.sum() / PARTS, np.empty(PARTS, dtype=np.int32), 0
     for c in range(GROUPS):
         home, size = part[c], len(members[c])

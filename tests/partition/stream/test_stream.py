@@ -29,7 +29,7 @@ def small_pieces(request, monkeypatch):
     for module in (
         "kernels.runtime.threads",
         "partition.sorting.bucket_sort",
-        "partition.stream.place",
+        "partition.stream.method",
         "partition.core.edges",
     ):
         monkeypatch.setattr(f"distgnn.{module}.FEW_EDGES", 0)
