@@ -1,7 +1,7 @@
 """Moves of groups of edges between parts: a group goes where it adds least.
 
 What a group costs in a part: copies, and a price on the part's arcs and copies, see group_loads.py; and one on what
-parts exchange, see row_load.py. Groups are visited largest first.
+parts exchange, see group_loads.py. Groups are visited largest first.
 
 Two ways to visit them. *In turn*: a group that wants to move sees all moves before it. *In blocks*, for large graphs: a
 block of groups is evaluated against frozen parts by all threads, then moves are made in order. One block of three
@@ -81,7 +81,7 @@ def move_groups(
     Args: degrees: [N]; how: "in blocks", evaluated in parallel; "in turn", each that wants to move after all
         moves before it; after the first sweep both only visit groups that share a vertex with one that moved. "all in
         turn": every sweep visits all, because the loads of the parts have changed too. extra_price: of
-        imbalance, see `EXTRA_PRICE`; row_price: of exchanging more than others, see row_load.py; 0 "in blocks".
+        imbalance, see `EXTRA_PRICE`; row_price: of exchanging more than others, see group_loads.py; 0 "in blocks".
     """
     in_turn = how != "in blocks"
     indptr, members, sizes, _ = groups
