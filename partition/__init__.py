@@ -2,6 +2,9 @@
 
 Read in this order: `vertex_cut` (what a cut is), `methods` (how one is found), `book` (which part has which copy),
 `local_graph` (one rank's rows and arcs), `plan` (who sends what to whom), `folder` (the files), `pipeline` (all of it).
+Everywhere N are vertices, M edges, P parts; `degrees` [N] are of `endpoint_degrees`, `shares` [P] of `part_shares`,
+`edge_part` and `parts` int16 [M]; `edges`, unlike `edge_list`, are sorted by source; `step(done, total)` hears of
+progress, `empty(name, size, dtype)` makes an array. Parameters of compiled functions have numba's types.
 Names are imported when they are first used: reading a manifest needs no method of cutting and no kernel.
 """
 
@@ -13,23 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from distgnn.partition.baselines.vertex_cover import hybrid_cut
-    from distgnn.partition.compare_libra import against_libra
-    from distgnn.partition.copy_degrees import copies_by_degree
     from distgnn.partition.core.book import PartitionBook
     from distgnn.partition.core.local_graph import Csr, LocalGraph, build_local
     from distgnn.partition.core.plan import ExchangePlan
     from distgnn.partition.core.vertex_cut import VertexCut
-    from distgnn.partition.folder.describe import describe
+    from distgnn.partition.folder.describe import copies_by_degree, describe
     from distgnn.partition.folder.manifest_file import read_manifest
     from distgnn.partition.folder.reader import load_part
-    from distgnn.partition.in_memory import local_part
     from distgnn.partition.methods import METHODS, cut_edges
-    from distgnn.partition.pipeline import partition_graph, write_partition
+    from distgnn.partition.pipeline import local_part, partition_graph, write_partition
+    from distgnn.partition.repartition import against_libra
 
 _PLACES = {
     "hybrid_cut": "distgnn.partition.baselines.vertex_cover",
-    "against_libra": "distgnn.partition.compare_libra",
-    "copies_by_degree": "distgnn.partition.copy_degrees",
+    "against_libra": "distgnn.partition.repartition",
+    "copies_by_degree": "distgnn.partition.folder.describe",
     "PartitionBook": "distgnn.partition.core.book",
     "Csr": "distgnn.partition.core.local_graph",
     "LocalGraph": "distgnn.partition.core.local_graph",
@@ -39,7 +40,7 @@ _PLACES = {
     "describe": "distgnn.partition.folder.describe",
     "load_part": "distgnn.partition.folder.reader",
     "read_manifest": "distgnn.partition.folder.manifest_file",
-    "local_part": "distgnn.partition.in_memory",
+    "local_part": "distgnn.partition.pipeline",
     "METHODS": "distgnn.partition.methods",
     "cut_edges": "distgnn.partition.methods",
     "partition_graph": "distgnn.partition.pipeline",

@@ -72,7 +72,13 @@ def _read_libra(place: Path, files: list[Path], edge_list: EdgeList) -> VertexCu
     for path in files:
         check_file(path)
     used = [part for part, path in enumerate(files) if path.stat().st_size]
-    tables = [_read_community(files[part], edge_list.num_nodes) for part in used]
+    tables = []  # sources and targets, int64 [edges of the part, 2]
+    for part in used:
+        ends, num_nodes = read_table(files[part], np.float64)[:, :2], edge_list.num_nodes
+        if ends.shape[1] != 2 or not np.all((ends >= 0) & (ends < num_nodes) & (ends == np.floor(ends))):
+            wanted = f"expected lines of source, target and weight, of vertices below {num_nodes}"
+            raise GraphFormatError(f"{files[part]}: {wanted}")
+        tables.append(ends.astype(np.int64))
     parts: np.ndarray = np.repeat(np.array(used, dtype=part_dtype(len(files))), [len(table) for table in tables])
     edges = np.concatenate([np.zeros((0, 2), dtype=np.int64), *tables])
     # DGL names the edges of a part by their ends: sorted by both, theirs and ours must be the same, parallel edges in
@@ -91,14 +97,6 @@ def _read_libra(place: Path, files: list[Path], edge_list: EdgeList) -> VertexCu
     return VertexCut(len(files), edge_part, balanced_owners(edge_list, edge_part, part_shares(len(files))))
 
 
-def _read_community(path: Path, num_nodes: int) -> np.ndarray:
-    """Sources and targets, int64 [edges of the part, 2]."""
-    edges = read_table(path, np.float64)[:, :2]
-    if edges.shape[1] != 2 or not np.all((edges >= 0) & (edges < num_nodes) & (edges == np.floor(edges))):
-        raise GraphFormatError(f"{path}: expected lines of source, target and weight, of vertices below {num_nodes}")
-    return edges.astype(np.int64)
-
-
 def _read_book(config: Path, edge_list: EdgeList, sides: str) -> VertexCut:
     """Owners are the book's."""
     book = read_json(config)
@@ -107,7 +105,19 @@ def _read_book(config: Path, edge_list: EdgeList, sides: str) -> VertexCut:
         found = f"{num_parts} parts and {book.get('num_nodes')} vertices"
         raise InputError(f"{config}: {found}; expected a partition book of a graph with {edge_list.num_nodes} vertices")
     owner = np.full(edge_list.num_nodes, -1, dtype=np.int32)
-    for part, ids in enumerate(_old_ids(config, book, num_parts, edge_list.num_nodes)):
+    ranges: Any = book.get("node_map")
+    if isinstance(ranges, dict) and len(ranges) > 1:
+        raise InputError(f"{config}: a book of {len(ranges)} vertex types ({', '.join(ranges)}): one type can be read")
+    ranges = next(iter(ranges.values()), None) if isinstance(ranges, dict) else ranges
+    num_nodes = edge_list.num_nodes
+    if not _are_ranges(ranges, num_nodes) or len(ranges) != num_parts:
+        raise GraphFormatError(f"{config}: node_map must be {num_parts} ranges of the vertices 0 to {num_nodes}")
+    path, old_ids = _read_old_ids(config, num_parts)
+    if old_ids.ndim != 1 or old_ids.dtype.kind not in "iu" or len(old_ids) != num_nodes:
+        raise GraphFormatError(f"{path}: expected the old ids of {num_nodes} vertices, whole numbers")
+    # The vertices of a part are a range of new ids, looked up.
+    for part, (begin, end) in enumerate(ranges):
+        ids = old_ids[begin:end]
         if len(ids) and (ids.min() < 0 or ids.max() >= len(owner) or (owner[ids] >= 0).any()):
             raise InputError(f"{config}: part {part} names vertices that do not exist, or are in two parts")
         owner[ids] = part
@@ -120,20 +130,6 @@ def _read_book(config: Path, edge_list: EdgeList, sides: str) -> VertexCut:
     # The target of the reverse arc is the edge's source.
     reverse = owner[edge_list.src].astype(dtype) if edge_list.two_way else None
     return VertexCut(num_parts, edge_part, owner, reverse_part=reverse)
-
-
-def _old_ids(config: Path, book: dict, num_parts: int, num_nodes: int) -> list[np.ndarray]:
-    """Vertices of each part: ranges of new ids, looked up."""
-    ranges: Any = book.get("node_map")
-    if isinstance(ranges, dict) and len(ranges) > 1:
-        raise InputError(f"{config}: a book of {len(ranges)} vertex types ({', '.join(ranges)}): one type can be read")
-    ranges = next(iter(ranges.values()), None) if isinstance(ranges, dict) else ranges
-    if not _are_ranges(ranges, num_nodes) or len(ranges) != num_parts:
-        raise GraphFormatError(f"{config}: node_map must be {num_parts} ranges of the vertices 0 to {num_nodes}")
-    path, ids = _read_old_ids(config, num_parts)
-    if ids.ndim != 1 or ids.dtype.kind not in "iu" or len(ids) != num_nodes:
-        raise GraphFormatError(f"{path}: expected the old ids of {num_nodes} vertices, whole numbers")
-    return [ids[begin:end] for begin, end in ranges]
 
 
 def _read_old_ids(config: Path, num_parts: int) -> tuple[Path, np.ndarray]:

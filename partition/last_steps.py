@@ -8,15 +8,14 @@ import threading
 import numpy as np
 
 from distgnn.datasets import GraphData
-from distgnn.partition.cmr.improve import refine_borders
 from distgnn.partition.cmr.levels import Levels
+from distgnn.partition.cmr.method import EFFORTS, refine_borders
 from distgnn.partition.core.edges import endpoint_degrees
-from distgnn.partition.core.effort import EFFORTS
 from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.pipeline import write_partition
-from distgnn.partition.sorting.renumber import ordered_edges
+from distgnn.partition.sorting.numbering import ordered_edges
 
 
 def compile_last_steps(folder: str) -> None:

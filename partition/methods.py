@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,19 +10,18 @@ import numpy as np
 from distgnn.config.cut import CUT_OPTIONS, CutConfig, make_config
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.partition.baselines import streaming
-from distgnn.partition.baselines.kahypar import kahypar_parts
-from distgnn.partition.baselines.metis import metis_owners
+from distgnn.partition.baselines.programs import kahypar_parts, metis_owners
 from distgnn.partition.baselines.vertex_cover import cover_arcs
-from distgnn.partition.cmr.improve import refine_cut
-from distgnn.partition.cmr.method import cmr
+from distgnn.partition.cmr.method import EFFORTS, cmr, refine_cut
 from distgnn.partition.cmr.roles import refine_roles
-from distgnn.partition.core.edges import Edges
-from distgnn.partition.core.effort import EFFORTS, Effort
+from distgnn.partition.core.edges import EdgeArrays, Edges, group
 from distgnn.partition.core.owners import balanced_owners, owners_among
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut
-from distgnn.partition.hierarchical import cut_twice
+from distgnn.partition.moves.cut_state import arc_limit, rebalance, start_state
 from distgnn.partition.stream.method import cmr_stream
+
+MOST_ARCS = 1.03
 
 
 class MethodResult(NamedTuple):
@@ -36,56 +34,34 @@ class MethodResult(NamedTuple):
     masks: tuple[np.ndarray, np.ndarray] | None = None
 
 
-class Method(NamedTuple):
-    """A cutting method: `cut(edge_list, shares, seed, order, effort) -> MethodResult`, and one line about it."""
-
-    cut: Callable[..., MethodResult]
-    about: str
-
-
-def _libra(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> MethodResult:
-    return MethodResult(streaming.libra(edge_list, shares, seed, order))
-
-
-def _hdrf(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> MethodResult:
-    return MethodResult(streaming.hdrf(edge_list, shares, seed, order))
-
-
-def _dbh(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> MethodResult:
-    return MethodResult(streaming.dbh(edge_list, shares, seed))
-
-
-def _random(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> MethodResult:
-    return MethodResult(streaming.deal(edge_list, shares, seed))
-
-
-def _cmr(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> MethodResult:
-    return MethodResult(*cmr(edge_list, shares, effort))
-
-
-def _cmr_stream(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> MethodResult:
-    edge_part, number, masks = cmr_stream(edge_list, shares)
-    return MethodResult(edge_part, number, masks=masks)
-
-
-def _metis(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> MethodResult:
+def _metis(edge_list: Edges, shares: np.ndarray, seed: int) -> MethodResult:
     owner = metis_owners(edge_list, shares, seed)
     return MethodResult(cover_arcs(edge_list, owner, shares), owner=owner)
 
 
-def _kahypar(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> MethodResult:
-    return MethodResult(kahypar_parts(edge_list, shares, seed))
+def _cmr_stream(edge_list: Edges, shares: np.ndarray) -> MethodResult:
+    edge_part, number, masks = cmr_stream(edge_list, shares)
+    return MethodResult(edge_part, number, masks=masks)
 
 
-METHODS = {
-    "cmr": Method(_cmr, "cluster, merge, refine: fewest copies at balanced parts"),
-    "cmr-stream": Method(_cmr_stream, "the same from sorted edges without an adjacency, for graphs larger than memory"),
-    "libra": Method(_libra, "DistGNN's rule over a shuffled stream with a limit on arcs"),
-    "hdrf": Method(_hdrf, "highest degree replicated first, over a shuffled stream"),
-    "metis": Method(_metis, "METIS's owners, crossing edges placed by minimum vertex covers; arcs not balanced"),
-    "kahypar": Method(_kahypar, "Mt-KaHyPar on the hypergraph of edges (pip install mtkahypar); rows not balanced"),
-    "dbh": Method(_dbh, "hash of the lower-degree end"),
-    "random": Method(_random, "edges dealt at random"),
+Method = Callable[[Edges, np.ndarray, CutConfig], MethodResult]  # cut(edge_list, shares, config)
+METHODS: dict[str, Method] = {
+    # cluster, merge, refine: fewest copies at balanced parts
+    "cmr": lambda edges, shares, how: MethodResult(*cmr(edges, shares, EFFORTS[how.effort])),
+    # the same from sorted edges without an adjacency, for graphs larger than memory
+    "cmr-stream": lambda edges, shares, how: _cmr_stream(edges, shares),
+    # DistGNN's rule over a shuffled stream with a limit on arcs
+    "libra": lambda edges, shares, how: MethodResult(streaming.libra(edges, shares, how.seed, how.order)),
+    # highest degree replicated first, over a shuffled stream
+    "hdrf": lambda edges, shares, how: MethodResult(streaming.hdrf(edges, shares, how.seed, how.order)),
+    # METIS's owners, crossing edges placed by minimum vertex covers; arcs not balanced
+    "metis": lambda edges, shares, how: _metis(edges, shares, how.seed),
+    # Mt-KaHyPar on the hypergraph of edges (pip install mtkahypar); rows not balanced
+    "kahypar": lambda edges, shares, how: MethodResult(kahypar_parts(edges, shares, how.seed)),
+    # hash of the lower-degree end
+    "dbh": lambda edges, shares, how: MethodResult(streaming.dbh(edges, shares, how.seed)),
+    # edges dealt at random
+    "random": lambda edges, shares, how: MethodResult(streaming.deal(edges, shares, how.seed)),
 }
 
 
@@ -103,13 +79,24 @@ def cut_edges(edge_list: EdgeList, num_parts: int, method: str | CutConfig = "cm
     config = make_config(method, options, CUT_OPTIONS).check_parts(num_parts)
     shares = part_shares(num_parts, config.capacities)
     effort = EFFORTS[config.effort]
-    cut = functools.partial(METHODS[config.method].cut, seed=config.seed, order=config.order, effort=effort)
+
+    def cut(edges: Edges, some: np.ndarray) -> MethodResult:
+        return METHODS[config.method](edges, some, config)
+
+    def cut_for_owners(edges: Edges, some: np.ndarray) -> MethodResult:
+        """One level of a cut in two, its arcs moved for update on owners; who owns what is decided at the end."""
+        found = cut(edges, some)
+        if len(some) == 1:
+            return found
+        owner = balanced_owners(edges, found.edge_part, some)
+        return found._replace(edge_part=refine_roles(edges, found.edge_part, owner, some, effort=effort)[0])
+
     # A copy exchanges a row for each of its roles. Where edges are one-way it may have one role only, which the methods
     # do not count: edges and owners are moved once more, with the roles charged alone.
     roles = config.update == "owners" and not edge_list.two_way
     if config.groups > 1:
         # `cut_twice` keeps the parts and the order only: masks and owners of a level are of its own parts, not of all.
-        level = functools.partial(_with_roles, cut, effort) if roles and config.method == "cmr" else cut
+        level = cut_for_owners if roles and config.method == "cmr" else cut
         found = MethodResult(*cut_twice(edge_list, shares, config.groups, level))
     else:
         found = cut(edge_list, shares)
@@ -129,10 +116,33 @@ def cut_edges(edge_list: EdgeList, num_parts: int, method: str | CutConfig = "cm
     return VertexCut(num_parts, edge_part, owner, order=vertex_order, capacities=given)
 
 
-def _with_roles(cut: Callable[..., MethodResult], effort: Effort, edge_list: Edges, shares: np.ndarray) -> MethodResult:
-    """One level of a cut in two, its arcs moved for update on owners; who owns what is decided at the end."""
-    found = cut(edge_list, shares)
-    if len(shares) == 1:
-        return found
-    owner = balanced_owners(edge_list, found.edge_part, shares)
-    return found._replace(edge_part=refine_roles(edge_list, found.edge_part, owner, shares, effort=effort)[0])
+def cut_twice(
+    edge_list: Edges, shares: np.ndarray, groups: int, cut: Callable[..., Any]
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """A cut between groups of ranks (those of one machine), then inside each: fewest copies cross the slow network.
+
+    Args: shares: [P]; groups: a divisor of P; cut: `cut(edge_list, shares)` gives (part of each edge, order, …).
+    Returns: part [M] int16 of each edge, and the order [N] of vertices that the first step found (or None).
+    Source: ours. Parts that the two steps leave beyond 1.03 times their share give edges away.
+    """
+    # Group g has the parts g * per_group and following, as consecutive ranks are placed on one machine.
+    per_group = len(shares) // groups
+    by_group = shares.reshape(groups, per_group)
+    first, vertex_order = cut(edge_list, by_group.sum(axis=1))[:2]
+    edges, starts = group(first, groups)
+    parts = np.empty(len(first), dtype=np.int16)
+    for g in range(groups):
+        some = edges[starts[g] : starts[g + 1]]
+        src, dst = edge_list.src[some], edge_list.dst[some]
+        loops = int(np.count_nonzero(src == dst))
+        arcs = 2 * len(some) - loops if edge_list.two_way else len(some)
+        # Vertices keep their numbers: a group sees isolated ones, which cost nothing here.
+        sub = EdgeArrays(src, dst, edge_list.num_nodes, edge_list.two_way, arcs)
+        # The shares of a group's parts sum to 1 again: balance is asked for inside the group.
+        parts[some] = g * per_group + cut(sub, by_group[g] / by_group[g].sum())[0]
+    if len(parts):
+        # Each step keeps to its own limit; one after the other they may exceed it.
+        state = start_state(edge_list, parts, len(shares))
+        rebalance(edge_list, state, arc_limit(edge_list, shares, MOST_ARCS))
+        parts = state.edge_part
+    return parts, vertex_order

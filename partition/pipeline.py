@@ -1,4 +1,4 @@
-"""From a graph to a partition folder: load, cut, write."""
+"""From a graph to a partition folder: load, cut, write; or to one part in memory."""
 
 from __future__ import annotations
 
@@ -21,19 +21,18 @@ from distgnn.datasets.links.split_links import parse_shares
 from distgnn.datasets.split_nodes import parse_split, stratifies
 from distgnn.kernels.runtime.compile_line import compile_line
 from distgnn.partition.ahead import compiling_ahead
-from distgnn.partition.cmr.cluster_order import cluster_places
+from distgnn.partition.cmr.levels import cluster_places
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.edges import SMALL
-from distgnn.partition.core.local_graph import build_local
+from distgnn.partition.core.local_graph import LocalGraph, build_local
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.folder.manifest import Clock, Progress, check_size, describe_cut, describe_graph
-from distgnn.partition.folder.reader import partition_files
-from distgnn.partition.folder.write_parts import write_parts
-from distgnn.partition.folder.writer import write_manifest, write_part
+from distgnn.partition.folder.reader import data_fields, partition_files
+from distgnn.partition.folder.writer import part_data, write_manifest, write_part, write_parts
 from distgnn.partition.methods import cut_edges
-from distgnn.partition.on_disk.memory_limit import MemoryLimit
 from distgnn.partition.on_disk.run import check_loading, check_normalizing, partition_on_disk, works_on_disk
+from distgnn.partition.on_disk.workspace import MemoryLimit
 from distgnn.system.atomic import new_folder
 from distgnn.system.sizes import parse_bytes, peak_rss_bytes
 
@@ -100,7 +99,8 @@ def partition_graph(
                 places = cluster_places(edge_list) if config.clusters else None
                 clock.start("write", num_parts)
                 manifest, parts = _write_parts(folder, graph, edge_list, cut, clock, places)
-        return _finish(folder, manifest | config.manifest(), parts)
+        manifest |= config.manifest() | {"peak_rss_bytes": peak_rss_bytes(), "parts": parts}
+        return write_manifest(folder, manifest)
 
 
 def _load(
@@ -173,16 +173,11 @@ def write_cut(
     with new_folder(out, partition_files, overwrite) as folder:
         clock.start("write", cut.num_parts)
         manifest, parts = _write_parts(folder, graph, edge_list, cut, clock, places)
-        return _finish(folder, manifest | how, parts)
+        return write_manifest(folder, manifest | how | {"peak_rss_bytes": peak_rss_bytes(), "parts": parts})
 
 
 def _write_parts(
-    folder: Path,
-    graph: GraphData,
-    edge_list: EdgeList,
-    cut: VertexCut,
-    clock: Clock,
-    places: np.ndarray | None,
+    folder: Path, graph: GraphData, edge_list: EdgeList, cut: VertexCut, clock: Clock, places: np.ndarray | None
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Write all part folders; returns what the manifest says of the cut, and its sections of the parts."""
     book = PartitionBook(edge_list, cut)
@@ -201,6 +196,18 @@ def _write_parts(
     return describe_cut(graph, edge_list, book, section) | times, parts
 
 
-def _finish(folder: Path, manifest: dict[str, Any], parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Write `partition.json`; returns it."""
-    return write_manifest(folder, manifest | {"peak_rss_bytes": peak_rss_bytes(), "parts": parts})
+def local_part(
+    graph: GraphData, edge_list: EdgeList, cut: VertexCut, part_id: int, places: np.ndarray | None = None
+) -> LocalGraph:
+    """One part with its features, labels and masks, as `load_part` gives it, of a graph that is in every rank's memory.
+
+    Args: edge_list: made from the graph; cut: of that edge list; places: [N], of `cluster_places`, or None.
+    Raises: InputError where the cut does not fit.
+    """
+    cut.check(edge_list)
+    local = build_local(PartitionBook(edge_list, cut), part_id)
+    local.graph = describe_graph(graph, edge_list, places is not None)
+    local.cluster_places = None if places is None else places[local.global_ids[: local.num_owned]]
+    arrays = part_data(local, graph, edge_list, graph.split_masks())
+    fields = data_fields(local.graph, local.num_owned, {name: array[:] for name, array in arrays.items()})
+    return replace(local, **fields)

@@ -21,15 +21,19 @@ from distgnn.config.task import SPLITS
 from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.links.part_edges import whole_edge_splits
-from distgnn.errors import PartitionFormatError
-from distgnn.partition.cmr.cluster_order import cluster_places
+from distgnn.errors import InputError, PartitionFormatError
+from distgnn.partition.cmr.levels import cluster_places
+from distgnn.partition.core.book import PartitionBook, balance
 from distgnn.partition.core.local_graph import LocalGraph
+from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.part_arrays import OF_VERTICES, arrays_of
-from distgnn.partition.folder.manifest import Progress, check_size
+from distgnn.partition.core.shares import part_shares
+from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
+from distgnn.partition.folder.manifest import Progress, check_size, names_of
 from distgnn.partition.folder.manifest_file import read_manifest
-from distgnn.partition.folder.name_rows import names_of
 from distgnn.partition.folder.reader import load_part, partition_files
 from distgnn.partition.methods import cut_edges
+from distgnn.partition.moves.cut_state import arc_limit, rebalance, start_state
 from distgnn.partition.pipeline import write_cut
 from distgnn.system.atomic import check_target
 
@@ -37,15 +41,17 @@ from distgnn.system.atomic import check_target
 BACK = {"node_names": names_of} | {f"{split}_mask": np.flatnonzero for split in SPLITS}
 OPTIONS = ("method", "seed", "order", "refine", "effort", "capacities")
 
+MEASURES = ("replication_factor", "exchange_rows", "max_rank_rows", "edge_balance", "owned_balance", "copies_balance")
+
+BALANCE = 1.05  # arcs of a part over its share, beyond which it gives edges away
+ABOUT_AS_LIGHT = 1.1
+
 
 class ScatteredRows:
     """Rows of several arrays as one table [n, D], by row number; they are read when they are asked for.
 
     Args: pieces: arrays of equal width; piece, row: int [n], where each row of the table lies.
     """
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
 
     def __init__(self, pieces: list[np.ndarray], piece: np.ndarray, row: np.ndarray) -> None:
         self._pieces, self._piece, self._row = pieces, piece, row
@@ -116,10 +122,7 @@ def config_of(manifest: dict[str, Any]) -> CutConfig:
 
 
 def load_whole(folder: str | Path, progress: Progress | None = None) -> tuple[GraphData, EdgeList]:
-    """The graph of a partition folder and its edge list, as they were when it was cut.
-
-    Raises: PartitionFormatError where parts do not make up the graph.
-    """
+    """The graph of a partition folder and its edge list, as they were when it was cut. Raises: PartitionFormatError."""
     return whole_of(folder, *load_parts(folder, progress))
 
 
@@ -236,11 +239,6 @@ def _vertices(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> Gr
             setattr(graph, array.field, BACK.get(array.name, np.asarray)(column(array.name)))
     if section.get("num_node_types"):
         graph.node_type_names = tuple(str(t) for t in range(section["num_node_types"]))
-    _edge_splits(folder, section, parts, graph)
-    return graph
-
-
-def _edge_splits(folder: str | Path, section: dict, parts: list[LocalGraph], graph: GraphData) -> None:
     graph.held_out = section.get("held_out", True)
     try:
         found = whole_edge_splits([part.edge_splits for part in parts], section.get("edge_splits", {}))
@@ -248,3 +246,96 @@ def _edge_splits(folder: str | Path, section: dict, parts: list[LocalGraph], gra
         raise PartitionFormatError(f"{folder}: {error}") from error
     for name, array in found.items():
         setattr(graph, name, array)
+    return graph
+
+
+def against_libra(folder: str | Path, seed: int = 0, progress: Progress | None = None) -> dict[str, Any]:
+    """Quality of a partition folder and of Libra's cut (shuffled, arcs limited) of its graph.
+
+    Returns: {"this": …, "libra": …}, each with `replication_factor`, `exchange_rows`, `max_rank_rows`, the three
+        balances, and `rows_balance`, the largest rank's exchanged rows over the mean.
+    Raises: PartitionFormatError.
+    Notes: reads the whole graph; memory as of `repartition` with `libra`.
+    """
+    manifest = read_manifest(folder)
+    _, edge_list = load_whole(folder, progress)
+    cut = cut_edges(edge_list, manifest["num_parts"], "libra", seed=seed, capacities=manifest.get("capacities"))
+    book = PartitionBook(edge_list, cut)
+    # Each row is sent by one rank and received by another, and counts at both.
+    mean = 2 * manifest["exchange_rows"] / manifest["num_parts"]
+    this = {name: manifest[name] for name in MEASURES}
+    this["rows_balance"] = manifest["max_rank_rows"] / mean if mean else 1.0
+    libra = {name: getattr(book, name) for name in MEASURES}
+    libra["rows_balance"] = balance(book.pair_rows.sum(axis=0) + book.pair_rows.sum(axis=1))
+    return {"this": this, "libra": libra}
+
+
+def merge_parts(
+    folder: str | Path, num_parts: int, out: str | Path, *, overwrite: bool = False, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Join the parts of a partition folder into `num_parts` parts and write them to `out`.
+
+    Returns: the manifest, with the old number of parts as "merged_from".
+    Raises: PartitionFormatError where the old folder is damaged, InputError; nothing is left behind then.
+    Notes: capacities of joined parts are added. Memory as of `repartition`, less what its cut needs.
+    """
+    tell = progress or (lambda phase, done, total: None)
+    check_target(out, partition_files, overwrite)
+    old_parts = read_manifest(folder)["num_parts"]
+    if not 1 <= num_parts <= old_parts:
+        raise InputError(f"{old_parts} parts cannot be merged into {num_parts}: expected 1 to {old_parts}")
+    manifest, parts = load_parts(folder, progress)
+    graph, edge_list = whole_of(folder, manifest, parts)
+    tell("cut", 0, 1)
+    config = config_of(manifest)
+    group = join_parts(np.array([part.num_arcs for part in parts]), np.array(manifest["pair_rows"]), num_parts)
+    capacities = manifest.get("capacities")
+    speeds = None if capacities is None else np.bincount(group, weights=capacities, minlength=num_parts)
+    shares = part_shares(num_parts, None if speeds is None else tuple(speeds))
+    forward, reverse = _joined_edges(folder, manifest, parts, edge_list, group.astype(part_dtype(num_parts)))
+    if reverse is None and num_parts > 1:
+        state = start_state(edge_list, forward, num_parts)
+        rebalance(edge_list, state, arc_limit(edge_list, shares, BALANCE))
+        forward = state.edge_part
+    owner = balanced_owners(edge_list, forward, shares, reverse, config.update or "owners")
+    # A key that keeps vertices of an old part side by side, in their old order.
+    order, first = np.empty(edge_list.num_nodes, dtype=np.int64), 0
+    for part in parts:
+        order[part.global_ids[: part.num_owned]] = first + np.arange(part.num_owned)
+        first += part.num_owned
+    cut = VertexCut(num_parts, forward, owner, reverse, order, speeds)
+    tell("cut", 1, 1)
+    how = config.manifest() | {"merged_from": old_parts}
+    return write_cut(graph, edge_list, cut, out, how, overwrite, progress)
+
+
+def join_parts(arcs: np.ndarray, pair_rows: np.ndarray, num_parts: int) -> np.ndarray:
+    """New part int64 [P] of each old part, numbered by the first old part in each."""
+    groups = [[part] for part in range(len(arcs))]
+    rows = pair_rows + pair_rows.T
+    while len(groups) > num_parts:
+        loads = [int(arcs[group].sum()) for group in groups]
+        pairs = [(a, b) for a in range(len(groups)) for b in range(a + 1, len(groups))]
+        lightest = min(loads[a] + loads[b] for a, b in pairs)
+        light = [(a, b) for a, b in pairs if loads[a] + loads[b] <= ABOUT_AS_LIGHT * lightest]
+        a, b = max(light, key=lambda pair: int(rows[np.ix_(groups[pair[0]], groups[pair[1]])].sum()))
+        groups[a] += groups.pop(b)
+    joined = np.empty(len(arcs), dtype=np.int64)
+    for number, group in enumerate(groups):
+        joined[group] = number
+    return joined
+
+
+def _joined_edges(
+    folder: str | Path, manifest: dict, parts: list[LocalGraph], edge_list: EdgeList, group: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """New part [M] of each edge's forward arc, and of its reverse arc where one is in another part."""
+    part_of = find_edges(folder, manifest, parts)[0]
+    if not edge_list.two_way:
+        return group[part_of], None
+    reverse = part_of.copy()
+    for part in parts:
+        # The reverse arc of edge e has the id e + M; a self-loop has none.
+        ids = part.arc_ids[part.arc_ids >= len(part_of)] - len(part_of)
+        reverse[ids] = part.part_id
+    return group[part_of], None if (group[reverse] == group[part_of]).all() else group[reverse]

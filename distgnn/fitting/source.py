@@ -17,7 +17,7 @@ from distgnn.errors import InputError
 from distgnn.fitting.content import content_of_graph, content_of_source
 from distgnn.fitting.cut_cache import cache_root, kept_cut, read_json
 from distgnn.partition import partition_graph, read_manifest
-from distgnn.partition.folder.layout import FORMAT_VERSION, MANIFEST
+from distgnn.partition.folder.manifest_file import FORMAT_VERSION, MANIFEST
 from distgnn.system.atomic import replace_file
 
 SPLIT = (0.6, 0.2, 0.2)  # of a graph that has none

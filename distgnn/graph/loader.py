@@ -33,7 +33,7 @@ from distgnn.graph.tuning import part_tuning
 from distgnn.kernels.runtime.compile_line import compile_line, compile_line_from_now_on
 from distgnn.ops.file_memory import check_folder
 from distgnn.partition import load_part, read_manifest
-from distgnn.partition.folder.layout import part_folder
+from distgnn.partition.folder.manifest_file import part_folder
 from distgnn.system.hosts import check_tasks, several_tasks
 from distgnn.system.jobs.own_rank import under_mpi
 from distgnn.system.jobs.rank_log import note

@@ -12,7 +12,7 @@ from distgnn.comm import raise_together
 from distgnn.comm.sums import receive_array, send_array
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError
-from distgnn.partition.folder.name_rows import names_of
+from distgnn.partition.folder.manifest import names_of
 from distgnn.train.checkpoint.weights import best_is_smoothed
 from distgnn.train.correct_smooth import correct_and_smooth
 from distgnn.train.tasks.pairs import task_for

@@ -99,9 +99,7 @@ def deal(edge_list: Edges, shares: np.ndarray, seed: int = 0) -> np.ndarray:
 
 
 @inline
-def _least_loaded(
-    mask_a: np.ndarray, a: int, mask_b: np.ndarray, b: int, load: np.ndarray, need: np.ndarray, limit: float, tie: int
-) -> int:
+def _least_loaded(mask_a, a, mask_b, b, load, need, limit, tie):
     """Least loaded part with room for `need` more that is in both sets (a row of each); -1 if none. `tie` picks."""
     best, best_load, equals = -1, np.inf, 0
     for w in range(mask_a.shape[1]):
@@ -122,18 +120,7 @@ def _least_loaded(
 
 
 @kernel
-def _libra(
-    src: np.ndarray,
-    dst: np.ndarray,
-    stream: np.ndarray,
-    degrees: np.ndarray,
-    weight: int,
-    limit: float,
-    scales: np.ndarray,
-    seed: int,
-    masks: np.ndarray,
-    parts: np.ndarray,
-) -> np.uint64:
+def _libra(src, dst, stream, degrees, weight, limit, scales, seed, masks, parts):
     """Edges in the order of `stream`. For each, plainly:
 
         low, high = ends of e, that of lower degree first
@@ -183,17 +170,7 @@ def _libra(
 
 
 @kernel
-def _hdrf(
-    src: np.ndarray,
-    dst: np.ndarray,
-    stream: np.ndarray,
-    degrees: np.ndarray,
-    weight: int,
-    limit: float,
-    scales: np.ndarray,
-    masks: np.ndarray,
-    parts: np.ndarray,
-) -> None:
+def _hdrf(src, dst, stream, degrees, weight, limit, scales, masks, parts):
     num_parts = scales.shape[0]
     load = np.zeros(num_parts, dtype=np.float64)
     for i in range(stream.shape[0]):
@@ -222,7 +199,7 @@ def _hdrf(
 
 
 @kernel
-def _dbh(src: np.ndarray, dst: np.ndarray, degrees: np.ndarray, ends: np.ndarray, seed: int, parts: np.ndarray) -> None:
+def _dbh(src, dst, degrees, ends, seed, parts):
     """The hash is a number in [0, 1); part p takes those below ends[p]."""
     base = mix(uint64(seed))
     for e in range(src.shape[0]):

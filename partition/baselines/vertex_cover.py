@@ -41,8 +41,7 @@ def hybrid_cut(
 def cover_arcs(edge_list: Edges, owner: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """Part [M] int16 of each edge: its owners' if they are one, else the one that a minimum vertex cover names.
 
-    Args: owner: int [N]; shares: [P], see `part_shares`.
-    Notes: edges that the cover leaves free go to the owner with less of its share so far.
+    Edges that the cover leaves free go to the owner with less of its share so far.
     """
     num_parts = len(shares)
     here, there = owner[edge_list.src].astype(np.int64), owner[edge_list.dst].astype(np.int64)
@@ -82,14 +81,7 @@ def _cover(left_keys: np.ndarray, right_keys: np.ndarray) -> tuple[np.ndarray, n
 
 
 @kernel
-def _alternate(
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    match: np.ndarray,
-    partner: np.ndarray,
-    reached_left: np.ndarray,
-    reached_right: np.ndarray,
-) -> None:
+def _alternate(indptr, indices, match, partner, reached_left, reached_right):
     """Mark what alternating paths from unmatched left vertices reach."""
     # Each left vertex is pushed once.
     stack = np.empty(match.shape[0], dtype=np.int64)
@@ -114,15 +106,7 @@ def _alternate(
 
 
 @kernel
-def _settle(
-    left_home: np.ndarray,
-    right_home: np.ndarray,
-    at_left: np.ndarray,
-    at_right: np.ndarray,
-    shares: np.ndarray,
-    loads: np.ndarray,
-    chosen: np.ndarray,
-) -> None:
+def _settle(left_home, right_home, at_left, at_right, shares, loads, chosen):
     """chosen[i] = the part the cover names; of two, the one with less of its share so far."""
     for i in range(chosen.shape[0]):
         a, b = left_home[i], right_home[i]

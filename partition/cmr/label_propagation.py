@@ -15,8 +15,7 @@ import numpy as np
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run
 from distgnn.kernels.simd.vectors import prefetch
-from distgnn.partition.core.edges import Edges
-from distgnn.partition.moves.own_ends import BLOCK_EDGES, WORD, own_ends
+from distgnn.partition.core.edges import BLOCK_EDGES, WORD, Edges, own_ends
 
 SWEEPS = 2
 BLOCKS = 128  # block b holds the vertices b, b + 128, …: neighbours in storage order see each other's last move
@@ -39,15 +38,7 @@ def adjacency(edge_list: Edges, degrees: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 @kernel
-def _fill(
-    start: int,
-    stop: int,
-    bounds: np.ndarray,
-    src: np.ndarray,
-    dst: np.ndarray,
-    places: np.ndarray,
-    neighbours: np.ndarray,
-) -> None:
+def _fill(start, stop, bounds, src, dst, places, neighbours):
     """Neighbours of the vertices of one piece, from all edges; places: int64 [N], the next place of each vertex."""
     own = np.empty((2 * BLOCK_EDGES, 2), dtype=np.int64)
     for first in range(0, src.shape[0], BLOCK_EDGES):
@@ -56,7 +47,7 @@ def _fill(
 
 
 @inline(_nrt=False)
-def _fill_own(own: np.ndarray, size: int, places: np.ndarray, neighbours: np.ndarray) -> None:
+def _fill_own(own, size, places, neighbours):
     last = size - 1
     for i in range(size):
         # Plain: neighbours[places[v]] = neighbour; places[v] += 1. Where to write is known only once places[v] has
@@ -69,11 +60,7 @@ def _fill_own(own: np.ndarray, size: int, places: np.ndarray, neighbours: np.nda
 
 
 def cluster_vertices(indptr: np.ndarray, neighbours: np.ndarray, cap: float, sweeps: int = SWEEPS) -> np.ndarray:
-    """Cluster label [N] int32 of each vertex (a vertex id); no cluster's degrees sum to more than `cap`.
-
-    Args: indptr: int64 [N + 1], neighbours: [2 M], see `adjacency`.
-    Notes: memory 24 bytes for each vertex, and 4 for each vertex and thread.
-    """
+    """Cluster label [N] int32 of each vertex (a vertex id); no cluster's degrees sum to more than `cap`."""
     num_nodes = len(indptr) - 1
     degrees = np.diff(indptr)
     # Label (int32) and voting weight (float32) of a vertex side by side: they are always read together.
@@ -104,22 +91,7 @@ def cluster_vertices(indptr: np.ndarray, neighbours: np.ndarray, cap: float, swe
 # Labels of neighbours are listed before they are counted, so that the tally of a label can be asked for before it is
 # added to; labels themselves are asked for AHEAD neighbours before they are read.
 @kernel
-def _vote(
-    start: int,
-    stop: int,
-    bounds: np.ndarray,
-    block: int,
-    blocks: int,
-    indptr: np.ndarray,
-    neighbours: np.ndarray,
-    volumes: np.ndarray,
-    cap: float,
-    votes: np.ndarray,
-    around: np.ndarray,
-    voters: np.ndarray,
-    weights: np.ndarray,
-    wanted: np.ndarray,
-) -> None:
+def _vote(start, stop, bounds, block, blocks, indptr, neighbours, volumes, cap, votes, around, voters, weights, wanted):
     """wanted[v] for one thread's piece of the block; votes, around: scratch of each thread."""
     tally, labels = votes[start], around[start]
     for member in range(bounds[start], bounds[stop]):
@@ -133,19 +105,7 @@ def _vote(
 
 
 @inline(_nrt=False)
-def heaviest_label(
-    v: int,
-    begin: int,
-    count: int,
-    size: int,
-    neighbours: np.ndarray,
-    labels: np.ndarray,
-    voters: np.ndarray,
-    weights: np.ndarray,
-    volumes: np.ndarray,
-    cap: float,
-    tally: np.ndarray,
-) -> int:
+def heaviest_label(v, begin, count, size, neighbours, labels, voters, weights, volumes, cap, tally):
     """The label with most votes that has room for v, of volume `size`; v's own on a tie.
 
     Args: neighbours[begin : begin + count]: who votes; labels[:count]: for what; tally: float32 [N], zeros before and
@@ -167,9 +127,7 @@ def heaviest_label(
 
 
 @kernel
-def _move(
-    block: int, blocks: int, indptr: np.ndarray, cap: float, wanted: np.ndarray, labels: np.ndarray, volumes: np.ndarray
-) -> None:
+def _move(block, blocks, indptr, cap, wanted, labels, volumes):
     """Move the vertices of a block to the labels they want, in order, while there is room."""
     for v in range(block, labels.shape[0], blocks):
         degree = indptr[v + 1] - indptr[v]

@@ -2,7 +2,11 @@
 
 What a level moves is all edges that a cluster has in one part. So levels need not follow the border that a cut has by
 now, and the same levels serve again after everything else has moved: each *V-cycle* begins with what is left to gain at
-the coarsest scale.
+the coarsest scale. Clusters are contracted and clustered again: label propagation stops far below its cap where a graph
+is clustered at several scales. Between contracted clusters an edge votes with the number of edges it stands for, over
+the square root of the neighbour's volume (Blondel et al. 2008, section 2, with the votes of label_propagation.py).
+
+`cluster_places` is an order for cluster batches, of the graph alone: any range of it has many edges inside.
 
 Shapes: N vertices, M edges, P parts.
 Source: ours; multilevel partitioning with V-cycles: Karypis and Kumar 1998; Sanders and Schulz, ESA'11, section 5.
@@ -13,19 +17,101 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from distgnn.kernels.runtime.jit import kernel
-from distgnn.partition.cmr.coarsen import nested_clusters
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
-from distgnn.partition.core.edges import EdgeArrays, Edges
+from distgnn.partition.core.edges import EdgeArrays, Edges, endpoint_degrees
 from distgnn.partition.moves.edge_moves import SCHEDULE, refine
+from distgnn.partition.moves.group_loads import row_price
 from distgnn.partition.moves.group_moves import EXTRA_PRICE
-from distgnn.partition.moves.row_load import row_price
-from distgnn.partition.moves.vertex_moves import move_clusters, move_vertices
+from distgnn.partition.moves.vertex_moves import move_vertices
 
 CLUSTERS_PER_PART = 32  # that are small enough to balance parts with: the cap of the finest level
 PER_PART = (1024, 256, 64, 32, 16, 8, 4)  # clusters of the coarser levels, if all were full
 MERGED = 3  # of the levels: the one whose clusters are merged into the first parts
+
+LEVELS = 2
+SWEEPS = 5
+FEW_MOVES = 100  # a sweep in which fewer than one in so many clusters moves is the last of its level
+
+CLUSTERS = (4096, 512, 64)  # at least so many of each level: no cluster has a larger share of the edges
+
+
+class Clusters(NamedTuple):
+    """numbers: int32 [N], the cluster of each vertex, from 0 on; between: float32 [K, K], edges between two clusters,
+    from both ends (the diagonal is not used); volumes: float64 [K], edge ends."""
+
+    numbers: np.ndarray
+    between: sparse.csr_matrix
+    volumes: np.ndarray
+
+
+def nested_clusters(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray, caps: list[float]) -> list[np.ndarray]:
+    """Numbers [N] int32, from 0 on, of the clusters with these labels [N], and of coarser ones up to each cap."""
+    clusters = contract(edge_list, labels, degrees)
+    numbers = [clusters.numbers]
+    for cap in caps:
+        clusters = coarser(clusters, cap)
+        numbers.append(clusters.numbers)
+    return numbers
+
+
+def contract(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray) -> Clusters:
+    """The graph of the clusters with these labels [N], in the order of labels; memory about 40 bytes for each edge."""
+    heads, numbers = np.unique(labels, return_inverse=True)
+    numbers = numbers.astype(np.int32)
+    ends = numbers[edge_list.src], numbers[edge_list.dst]
+    # Converting to CSR adds up the edges between the same two clusters: weights are numbers of edges.
+    shape = (len(heads), len(heads))
+    between = sparse.coo_matrix((np.ones(len(ends[0]), dtype=np.float32), ends), shape=shape).tocsr()
+    # Both ways, so that a cluster finds all its neighbours in its own line.
+    between = (between + between.T).tocsr()
+    return Clusters(numbers, between, np.bincount(numbers, weights=degrees, minlength=len(heads)))
+
+
+def coarser(clusters: Clusters, cap: float) -> Clusters:
+    """Clusters of clusters; volumes up to `cap` where they grow. Notes: sequential."""
+    for _ in range(LEVELS):
+        size, between, volumes = len(clusters.volumes), clusters.between, clusters.volumes
+        # Every cluster begins alone under its own label.
+        found, loads, votes = np.arange(size, dtype=np.int32), volumes.copy(), np.zeros(size)
+        for _ in range(SWEEPS):
+            graph = between.indptr, between.indices, between.data
+            if _vote_and_move(*graph, volumes, float(cap), votes, loads, found) < size // FEW_MOVES:
+                break
+        heads, numbers = np.unique(found, return_inverse=True)
+        lines = between.tocoo()
+        ends, shape = (numbers[lines.row], numbers[lines.col]), (len(heads), len(heads))
+        between = sparse.coo_matrix((lines.data, ends), shape=shape).tocsr()
+        volumes = np.bincount(numbers, weights=volumes, minlength=len(heads))
+        clusters = Clusters(numbers.astype(np.int32)[clusters.numbers], between, volumes)
+    return clusters
+
+
+@kernel
+def _vote_and_move(indptr, neighbours, weights, volumes, cap, votes, loads, labels):
+    """Each cluster in turn joins the label with most votes that has room; returns how many moved."""
+    moved = 0
+    for v in range(labels.shape[0]):
+        for i in range(indptr[v], indptr[v + 1]):
+            if neighbours[i] != v:
+                votes[labels[neighbours[i]]] += weights[i] / np.sqrt(max(volumes[neighbours[i]], 1.0))
+        best = labels[v]
+        most = votes[best]
+        for i in range(indptr[v], indptr[v + 1]):
+            label = labels[neighbours[i]]
+            if votes[label] > most and loads[label] + volumes[v] <= cap:
+                best, most = label, votes[label]
+        # Only what was used goes back to 0: clearing all K votes for each cluster would be quadratic.
+        for i in range(indptr[v], indptr[v + 1]):
+            votes[labels[neighbours[i]]] = 0.0
+        if best != labels[v]:
+            loads[labels[v]] -= volumes[v]
+            loads[best] += volumes[v]
+            labels[v] = best
+            moved += 1
+    return moved
 
 
 class Levels(NamedTuple):
@@ -39,10 +125,7 @@ class Levels(NamedTuple):
 
 
 def find_levels(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray, num_parts: int) -> Levels:
-    """Clusters of clusters.
-
-    Args: labels: [N], those of the finest level (vertex ids); degrees: [N], see `endpoint_degrees`.
-    """
+    """Clusters of clusters; labels: [N], those of the finest level (vertex ids)."""
     caps = [2 * len(edge_list.src) / (per_part * num_parts) for per_part in PER_PART]
     return Levels(nested_clusters(edge_list, labels, degrees, caps))
 
@@ -59,7 +142,7 @@ def share_inside(edge_list: Edges, labels: np.ndarray) -> float:
 
 
 @kernel(_nrt=False)
-def _count_inside(src: np.ndarray, dst: np.ndarray, labels: np.ndarray) -> int:
+def _count_inside(src, dst, labels):
     inside = 0
     for e in range(src.shape[0]):
         inside += labels[src[e]] == labels[dst[e]]
@@ -75,13 +158,24 @@ def v_cycle(
     schedule: tuple[float, ...] = SCHEDULE,
     extra_price: float = EXTRA_PRICE,
 ) -> np.ndarray:
-    """Move clusters, coarsest first, then vertices, then single edges: part [M] int16.
-
-    Args: edges: sorted by source, numbered as the levels are; parts: int16 [M]; degrees: [N]; shares: [P], see
-        `part_shares`; schedule: of `refine`; extra_price: of imbalance, of `move_groups`.
-    """
+    """Move clusters, coarsest first, then vertices, then single edges: part [M] int16."""
     of_rows = row_price(len(shares))
     for labels in reversed(levels.labels):
-        parts = move_clusters(edges, parts, labels[edges.src], degrees, shares, extra_price, of_rows)
+        of_edge = labels[edges.src]
+        parts = move_vertices(edges, parts, degrees, shares, of_edge, extra_price=extra_price, row_price=of_rows)
     parts = move_vertices(edges, parts, degrees, shares, extra_price=extra_price, row_price=of_rows)
     return refine(edges, parts, shares, degrees=degrees, schedule=schedule)
+
+
+def cluster_places(edge_list: Edges) -> np.ndarray:
+    """The place of each vertex in the order, int64 [N]: a permutation of 0 … N - 1."""
+    degrees = endpoint_degrees(edge_list)
+    ends = 2 * len(edge_list.src)
+    most, *fewer = CLUSTERS
+    labels = cluster_vertices(*adjacency(edge_list, degrees), ends / most)
+    levels = nested_clusters(edge_list, labels, degrees, [ends / at_least for at_least in fewer])
+    # The coarsest decides first, the vertex's id last.
+    order = np.lexsort((np.arange(edge_list.num_nodes), *levels))
+    places = np.empty(edge_list.num_nodes, dtype=np.int64)
+    places[order] = np.arange(edge_list.num_nodes)
+    return places

@@ -2,42 +2,74 @@
 
 Clusters of vertices are merged into parts; single edges move, then all edges of a vertex and single edges again.
 Where a graph has clusters at every scale, those of one level are merged and those of all levels move. Graphs of up to
-`SMALL` edges are always cut that way, and at the end their borders are moved by flows.
+`SMALL` edges are always cut that way. At the end flows find the best border near the present one; moves at prices that
+favour concentration first lead to another border, from where flows go on.
 
-Shapes: N vertices, M edges, P parts.
-Source: ours; see docs/internals/cmr.md.
+Shapes: N vertices, M edges, P parts. Source: ours; see docs/internals/cmr.md.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
-from distgnn.partition.cmr.improve import improve
-from distgnn.partition.cmr.levels import MERGED, find_levels, finest_level, share_inside, v_cycle
+from distgnn.partition.cmr.levels import MERGED, Levels, find_levels, finest_level, share_inside, v_cycle
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, endpoint_degrees
-from distgnn.partition.core.effort import NORMAL, Effort
+from distgnn.partition.core.shares import owned_limit
+from distgnn.partition.flow.pair_rounds import Limits, cut_pairs, no_memory
+from distgnn.partition.moves.cut_state import arc_limit, copies_with_owners, even_inner, start_state
 from distgnn.partition.moves.edge_moves import refine
+from distgnn.partition.moves.group_loads import row_excess, row_goal
 from distgnn.partition.moves.merge import edge_clusters, gather, merge_clusters
 from distgnn.partition.moves.replica_table import CopyTable
 from distgnn.partition.moves.vertex_moves import move_vertices
-from distgnn.partition.sorting.renumber import ordered_edges
+from distgnn.partition.sorting.numbering import ordered_edges
 
 # Of the edges inside clusters: from there on V-cycles are worth their time. It is 0.28 in twelve linked copies of
 # ogbn-arxiv (a V-cycle: 29 % fewer copies beyond the first in 3 times the seconds), 0.13 in those of slashdot (4 % in 4
 # times), 0.02 in RMAT graphs (more copies).
 CLUSTERED = 0.2
 
+EXTRA_PRICES = (1.0, 2.0, 4.0)  # of imbalance, in the V-cycles before the first flows; then the last of them
+SCHEDULE_BETWEEN = (0.5, 0.1, 0.0, 0.0)  # values of s in the sweeps between two rounds of flows
+MOST_ARCS = 1.03  # of a part over its share
+MOST_COPIES = 1.03  # of a part over its share: vertices, copies included
+
+# One array of parts, or one for each kind of edges: `in_cycles` only hands them on.
+Parts = TypeVar("Parts")
+
+
+class Effort(NamedTuple):
+    """How much a cut is improved; each goes the way of the one before it, only further (docs/internals/cmr.md).
+
+    cycles: rounds of flows, with a V-cycle between two; least_saved: of the copies beyond the first, flows that save
+    less are the last; turns: on graphs that are too large for flows, how often clusters of all levels move, or, where
+    there are none, all edges of a vertex, and single edges after them.
+    """
+
+    cycles: int
+    least_saved: float
+    turns: int
+
+
+EFFORTS = {
+    "fast": Effort(cycles=1, least_saved=0.005, turns=0),
+    "normal": Effort(cycles=3, least_saved=0.001, turns=1),
+    "best": Effort(cycles=24, least_saved=0.0005, turns=4),
+}
+NORMAL = EFFORTS["normal"]
+
 
 def cmr(edge_list: Edges, shares: np.ndarray, effort: Effort = NORMAL) -> tuple[np.ndarray, np.ndarray]:
     """Cluster vertices, merge their edges into parts, refine.
 
-    Args:
-        shares: [P], see `part_shares`.
     Returns: part [M] of each edge, and the cluster [N] of each vertex.
-    Notes: nothing in it is random, and the number of threads makes no difference; memory about 60 bytes for each
-        edge, up to `SMALL` edges what flows need too (`BORDER_BYTES` in on_disk/run.py).
+    Notes: nothing in it is random, and the number of threads makes no difference; memory about 60 bytes for each edge,
+        up to `SMALL` edges what flows need too (`BORDER_BYTES` in on_disk/run.py).
     """
     size, num_parts = len(edge_list.src), len(shares)
     degrees = endpoint_degrees(edge_list)
@@ -80,7 +112,102 @@ def _merge(
 
 
 @kernel
-def _scatter(start: int, stop: int, order: np.ndarray, parts: np.ndarray, edge_part: np.ndarray) -> None:
+def _scatter(start, stop, order, parts, edge_part):
     """edge_part[order[i]] = parts[i]."""
     for i in range(start, stop):
         edge_part[order[i]] = parts[i]
+
+
+def refine_cut(edge_list: Edges, edge_part: np.ndarray, shares: np.ndarray, effort: Effort = NORMAL) -> np.ndarray:
+    """Part [M] int16 of each edge of a cut by any method: single edges moved, up to `SMALL` edges also the rest."""
+    edge_part = refine(edge_list, edge_part, shares)
+    if len(shares) == 1 or not 0 < len(edge_part) <= SMALL:
+        return edge_part
+    degrees = endpoint_degrees(edge_list)
+    labels = finest_level(edge_list, degrees, len(shares))
+    edges, order, vertices = ordered_edges(edge_list, degrees, labels)
+    levels = find_levels(edge_list, labels, degrees, len(shares)).of(vertices)
+    edge_part[order] = improve(edges, edge_part[order], levels, degrees[vertices], shares, effort)
+    return edge_part
+
+
+def improve(
+    edges: EdgeArrays,
+    parts: np.ndarray,
+    levels: Levels,
+    degrees: np.ndarray,
+    shares: np.ndarray,
+    effort: Effort = NORMAL,
+) -> np.ndarray:
+    """V-cycles, then borders: part [M] int16 with fewer copies. Args: as of `refine_borders`."""
+    for extra_price in EXTRA_PRICES:
+        parts = v_cycle(edges, parts, levels, degrees, shares, extra_price=extra_price)
+    return refine_borders(edges, parts, levels, degrees, shares, effort)
+
+
+def refine_borders(
+    edges: EdgeArrays,
+    parts: np.ndarray,
+    levels: Levels,
+    degrees: np.ndarray,
+    shares: np.ndarray,
+    effort: Effort = NORMAL,
+) -> np.ndarray:
+    """Part [M] int16 with fewer copies."""
+    num_parts = len(shares)
+    # Of two weights of an edge, arcs are limited; the second one is for owners, which roles.py moves as edges.
+    weights = np.zeros((len(edges.src), 2), dtype=np.float32)
+    weights[:, 0] = np.where(edges.src == edges.dst, 1, 2) if edges.two_way else 1
+    max_weight = np.stack([arc_limit(edges, shares, MOST_ARCS), np.full(num_parts, np.inf)], axis=1)
+    # A vertex in one part only must be owned there: so many a part may have.
+    num_vertices = int(np.count_nonzero(degrees))
+    max_owned = owned_limit(num_vertices, shares)
+    memory = no_memory(num_parts)
+
+    def flows(found: np.ndarray) -> tuple[np.ndarray, bool]:
+        copies = num_copies(edges, found, degrees, num_parts)
+        most = MOST_COPIES * copies * shares, max_owned, row_goal(copies, num_vertices, shares)
+        return cut_pairs(edges, found, Limits(weights, max_weight, np.stack(most, axis=1)), memory, effort.least_saved)
+
+    def even(found: np.ndarray) -> np.ndarray:
+        return even_inner(edges, found, degrees, shares, max_owned, max_weight[:, 0])
+
+    def sweeps(found: np.ndarray) -> np.ndarray:
+        return even(v_cycle(edges, found, levels, degrees, shares, SCHEDULE_BETWEEN, EXTRA_PRICES[-1]))
+
+    def count(found: np.ndarray) -> float:
+        table = start_state(edges, found, num_parts, degrees).table
+        return copies_with_owners(table, max_owned) + row_excess(table, num_vertices, shares)
+
+    return even(in_cycles(even(parts), flows, sweeps, count, effort.cycles))
+
+
+def in_cycles(
+    parts: Parts,
+    flows: Callable[[Parts], tuple[Parts, bool]],
+    sweeps: Callable[[Parts], Parts],
+    count: Callable[[Parts], float],
+    cycles: int,
+) -> Parts:
+    """The parts with fewest copies that were met.
+
+    Args: flows: flows(parts) -> (parts, whether to go on); then sweeps(parts) -> parts; count: copies, and what
+        imbalance counts in copies; cycles: most turns.
+    """
+    best, fewest = parts, count(parts)
+    # The last turn ends with flows: sweeps without flows after them would only be another start.
+    for left in reversed(range(cycles)):
+        parts, worth_while = flows(parts)
+        copies = count(parts)
+        if copies < fewest:
+            best, fewest = parts, copies
+        if not (left and worth_while):
+            break
+        # Sweeps may add copies: their prices ask for concentration first. The best cut so far is kept.
+        parts = sweeps(parts)
+    return best
+
+
+def num_copies(edges: Edges, parts: np.ndarray, degrees: np.ndarray, num_parts: int) -> int:
+    """Copies of all vertices in all parts."""
+    return int(start_state(edges, parts, num_parts, degrees).num_copies.sum())

@@ -17,24 +17,22 @@ Two-way graphs have no use for it: a copy there has both roles, unless the two a
 that each direction can have alone they can have together.
 
 Shapes: M arcs, N vertices, P parts.
-Source: ours.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from distgnn.partition.cmr.improve import SCHEDULE_BETWEEN, in_cycles, num_copies
+from distgnn.partition.cmr.method import NORMAL, SCHEDULE_BETWEEN, Effort, in_cycles, num_copies
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, group
-from distgnn.partition.core.effort import NORMAL, Effort
-from distgnn.partition.core.owner_moves import even_exchange
+from distgnn.partition.core.owners import even_exchange
 from distgnn.partition.core.part_masks import count_parts, empty_mask, mark_arcs
 from distgnn.partition.core.shares import owned_limit
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs, no_memory
 from distgnn.partition.moves.cut_state import State, arc_limit, rebalance
 from distgnn.partition.moves.edge_moves import SCHEDULE, sweep
+from distgnn.partition.moves.group_loads import row_goal, row_price
 from distgnn.partition.moves.replica_table import count_copies, count_edges, empty_table
-from distgnn.partition.moves.row_load import row_goal, row_price
 from distgnn.partition.moves.vertex_moves import move_vertices
 
 BALANCE = 1.03
@@ -54,11 +52,10 @@ def refine_roles(
     schedule: tuple[float, ...] = SCHEDULE,
     effort: Effort = NORMAL,
 ) -> Pair:
-    """Fewer exchange rows: part [M] int16 of each arc and owner [N] int32.
+    """Fewer exchange rows: part [M] int16 of each arc and owner [N] int32; edge_list: one arc per edge.
 
-    Args: edge_list: one arc per edge; edge_part: [M] and owner: [N], where to start; shares: [P], see `part_shares`.
     Notes: memory about 20 bytes for each arc, 30 and two sets of parts for each vertex; up to `SMALL` arcs what flows
-        need (`BORDER_BYTES` in on_disk/run.py).
+        need.
     """
     if len(edge_part) == 0:
         return np.asarray(edge_part, dtype=np.int16), np.asarray(owner, dtype=np.int32)
@@ -80,7 +77,7 @@ def refine_roles(
                 order, _ = group(by, 2 * num_nodes)
                 edges = arcs._replace(src=by[order], dst=other[order])
                 parts[0][order] = move_vertices(
-                    edges, parts[0][order], degrees, shares, (joints, parts[1]), row_price=row_price(len(shares))
+                    edges, parts[0][order], degrees, shares, fixed=(joints, parts[1]), row_price=row_price(len(shares))
                 )
     if len(edge_part) <= SMALL:
         parts = _refine_borders((arcs, joints), parts, limits, degrees, shares, effort)

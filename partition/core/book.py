@@ -36,21 +36,23 @@ class PartitionBook:
         num_owned, num_interior, num_arcs, num_rows: int64 [P] (rows: all local rows, halos included).
     """
 
-    edge_list: EdgeList
-    cut: VertexCut
-    num_parts: int
-    num_nodes: int
-    num_interior: np.ndarray
-    num_rows: np.ndarray
-    num_owned: np.ndarray
-
     def __init__(self, edge_list: EdgeList, cut: VertexCut) -> None:
         self.edge_list, self.cut = edge_list, cut.check(edge_list)
         self.source_mask: np.ndarray = empty_mask(edge_list.num_nodes, cut.num_parts)
         self.target_mask: np.ndarray = empty_mask(edge_list.num_nodes, cut.num_parts)
-        self._mark()
+        # The arc src -> dst is computed in its part: src is needed there as a source, dst as a target.
+        mark_arcs(edge_list.src, edge_list.dst, cut.edge_part, False, self.source_mask, self.target_mask)
+        # The reverse arcs, once more with the ends exchanged; a self-loop is one arc.
+        if edge_list.two_way:
+            mark_arcs(edge_list.dst, edge_list.src, self.reverse_part, True, self.source_mask, self.target_mask)
         self._derive()
-        self.num_arcs: np.ndarray = self._count_arcs()
+        counts = np.bincount(cut.edge_part, minlength=self.num_parts)
+        if edge_list.two_way:
+            counts = counts + np.bincount(self.reverse_part, minlength=self.num_parts)
+            # Counted twice above, but one arc only.
+            loops = edge_list.src == edge_list.dst
+            counts -= np.bincount(self.reverse_part[loops], minlength=self.num_parts)
+        self.num_arcs: np.ndarray = counts.astype(np.int64)
 
     def __repr__(self) -> str:
         """One line of counts."""
@@ -67,19 +69,7 @@ class PartitionBook:
         self.halo_counts: np.ndarray = np.zeros((self.num_parts, self.num_parts, 3), dtype=np.int64)
         section = np.empty(self.num_nodes, dtype=np.int32)
         _count_halos(self.owner, self.source_mask, self.target_mask, self.halo_counts, section)
-        self._place_owned(section)
-        self.num_rows = self.num_owned + self.halo_counts.sum(axis=(1, 2))
-
-    def _mark(self) -> None:
-        edges, cut = self.edge_list, self.cut
-        # The arc src -> dst is computed in its part: src is needed there as a source, dst as a target.
-        mark_arcs(edges.src, edges.dst, cut.edge_part, False, self.source_mask, self.target_mask)
-        # The reverse arcs, once more with the ends exchanged; a self-loop is one arc.
-        if edges.two_way:
-            mark_arcs(edges.dst, edges.src, self.reverse_part, True, self.source_mask, self.target_mask)
-
-    def _place_owned(self, section: np.ndarray) -> None:
-        """Sort the vertices by (owner, interior before boundary, order, id); section = 2 * owner + is boundary."""
+        # The vertices by (owner, interior before boundary, order, id); section = 2 * owner + is boundary.
         if self.cut.order is not None:
             # Two stable sorts, the less significant key first: ties of both are left in the order of ids.
             by_order = np.argsort(self.cut.order, kind="stable")
@@ -94,6 +84,7 @@ class PartitionBook:
         first_rows = np.repeat(self.owned_indptr[:-1], self.num_owned)
         self.local_row: np.ndarray = np.empty(self.num_nodes, dtype=np.int32)
         self.local_row[by_owner] = np.arange(self.num_nodes) - first_rows
+        self.num_rows = self.num_owned + self.halo_counts.sum(axis=(1, 2))
 
     @property
     def reverse_part(self) -> np.ndarray:
@@ -141,16 +132,6 @@ class PartitionBook:
         targets = np.concatenate([edges.dst[forward], edges.src[backward]])
         # The reverse arc of edge e has the id e + M.
         return sources, targets, np.concatenate([forward.astype(np.int64), backward + np.int64(edges.num_edges)])
-
-    def _count_arcs(self) -> np.ndarray:
-        edges = self.edge_list
-        counts = np.bincount(self.cut.edge_part, minlength=self.num_parts)
-        if edges.two_way:
-            counts = counts + np.bincount(self.reverse_part, minlength=self.num_parts)
-            # Counted twice above, but one arc only.
-            loops = edges.src == edges.dst
-            counts -= np.bincount(self.reverse_part[loops], minlength=self.num_parts)
-        return counts.astype(np.int64)
 
     def owned(self, part_id: int) -> np.ndarray:
         """Global ids [O] of the rows a part owns, in local row order (a view)."""
@@ -231,9 +212,7 @@ def balance(loads: np.ndarray, shares: np.ndarray | None = None) -> float:
 
 
 @kernel
-def _count_halos(
-    owner: np.ndarray, source_mask: np.ndarray, target_mask: np.ndarray, counts: np.ndarray, section: np.ndarray
-) -> None:
+def _count_halos(owner, source_mask, target_mask, counts, section):
     """counts[p, owner, role] += halos; section[v] = 2 * owner[v] + (v has a copy elsewhere)."""
     for v in range(owner.shape[0]):
         home = np.int64(owner[v])
@@ -254,9 +233,7 @@ def _count_halos(
 
 
 @kernel
-def _find_halos(
-    part: int, owner: np.ndarray, source_mask: np.ndarray, target_mask: np.ndarray, ids: np.ndarray, groups: np.ndarray
-) -> None:
+def _find_halos(part, owner, source_mask, target_mask, ids, groups):
     """ids = vertices with a copy on `part` that it does not own, ascending; groups = 3 * owner + role."""
     found = 0
     for v in range(owner.shape[0]):
@@ -268,7 +245,7 @@ def _find_halos(
 
 
 @kernel
-def _add_owner(owner: np.ndarray, mask: np.ndarray) -> None:
+def _add_owner(owner, mask):
     for v in range(owner.shape[0]):
         p = np.int64(owner[v])
         mask[v, p >> 6] |= uint64(1) << uint64(p & 63)

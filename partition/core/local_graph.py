@@ -6,8 +6,6 @@ a row arcs are sorted by the column's global id, then by global arc id.
 
 Shapes: V local rows, O owned, H halo, S source halos, T target halos, A local arcs, D feature width, C classes,
 P parts.
-
-Over 300 lines: what a part holds, and the one function that makes it.
 """
 
 from __future__ import annotations
@@ -178,7 +176,12 @@ def _build_blocks(
     num_owned, num_targets = plan.num_owned, plan.num_target_halos
     row_of = np.full(book.num_nodes, -1, dtype=np.int32)
     row_of[ids] = np.arange(len(ids), dtype=np.int32)
-    columns, rows = _compact(ids, plan, book.halo_counts[part_id])
+    # Local row -> column (owned row or source halo) and row (owned row or target halo), int32 [V]; -1 for none.
+    columns = np.full(len(ids), -1, dtype=np.int32)
+    columns[:num_owned] = np.arange(num_owned)
+    rows = columns.copy()
+    columns[halo_rows(num_owned, book.halo_counts[part_id], 0)] = np.arange(plan.num_source_halos)
+    rows[halo_rows(num_owned, book.halo_counts[part_id], 1)] = np.arange(num_targets)
     # Rank of each local row by global id: inside a row of a block, arcs are in the order of global ids, whatever the
     # local rows are.
     by_id = np.empty(len(ids), dtype=np.int32)
@@ -190,7 +193,9 @@ def _build_blocks(
     # the largest arrays here: the sorts below need the memory
     del sources, targets
     bounds = np.cumsum([0, num_owned, num_owned, num_targets, num_targets])
-    indptr, order = _sort_arcs(keys, ranks, int(bounds[-1]), len(ids))
+    # By (key, rank, position), the last key first: the second pass keeps the order of the first where keys are equal.
+    _, by_rank = stable_order(ranks, len(ids))
+    indptr, order = stable_order(keys, int(bounds[-1]), stream=by_rank)
     indices, arc_ids = cols[order], arc_ids[order]
     blocks = {}
     for name, first, last in zip(BLOCKS, bounds[:-1], bounds[1:], strict=True):
@@ -199,33 +204,8 @@ def _build_blocks(
     return blocks, arc_ids
 
 
-def _compact(ids: np.ndarray, plan: ExchangePlan, halo_counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Local row -> column (owned row or source halo) and row (owned row or target halo), int32 [V]; -1 for none."""
-    columns = np.full(len(ids), -1, dtype=np.int32)
-    columns[: plan.num_owned] = np.arange(plan.num_owned)
-    rows = columns.copy()
-    columns[halo_rows(plan.num_owned, halo_counts, 0)] = np.arange(plan.num_source_halos)
-    rows[halo_rows(plan.num_owned, halo_counts, 1)] = np.arange(plan.num_target_halos)
-    return columns, rows
-
-
-def _sort_arcs(keys: np.ndarray, ranks: np.ndarray, num_keys: int, num_ranks: int) -> tuple[np.ndarray, np.ndarray]:
-    """indptr over keys and the order of arcs by (key, rank, position)."""
-    # Two passes, the last key first: the second keeps the order of the first where keys are equal.
-    _, by_rank = stable_order(ranks, num_ranks)
-    return stable_order(keys, num_keys, stream=by_rank)
-
-
 @kernel
-def _number_arcs(
-    sources: np.ndarray,
-    targets: np.ndarray,
-    numbering: tuple[np.ndarray, ...],
-    sizes: tuple[int, int],
-    keys: np.ndarray,
-    cols: np.ndarray,
-    ranks: np.ndarray,
-) -> None:
+def _number_arcs(sources, targets, numbering, sizes, keys, cols, ranks):
     """Of each arc: its row among all blocks' rows, its column, and its source's rank by id."""
     row_of, columns, rows, by_id = numbering
     num_owned, num_targets = sizes
@@ -271,23 +251,13 @@ def _is_transpose(
     indptr, indices, positions = transpose_csr(block.indptr, block.indices, num_cols)
     if not np.array_equal(indptr, other.indptr):
         return False
-    if not np.array_equal(_sorted_rows(indptr, indices), _sorted_rows(indptr, other.indices)):
+    rows = np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))
+    # (row, column) as one number: one sort orders the columns inside each row.
+    if not np.array_equal(np.sort(rows << 32 | indices), np.sort(rows << 32 | other.indices)):
         return False
     if weight is None or other_weight is None:
         return True
-    return _same_weights(indptr, indices, weight[positions], other.indices, other_weight)
-
-
-def _sorted_rows(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    rows = np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))
-    # (row, column) as one number: one sort orders the columns inside each row.
-    return np.sort(rows << 32 | indices)
-
-
-def _same_weights(
-    indptr: np.ndarray, indices: np.ndarray, weight: np.ndarray, other_indices: np.ndarray, other_weight: np.ndarray
-) -> bool:
-    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     # Parallel arcs may stand in any order: their weights are compared as sorted.
-    order, other_order = np.lexsort((weight, indices, rows)), np.lexsort((other_weight, other_indices, rows))
+    weight = weight[positions]
+    order, other_order = np.lexsort((weight, indices, rows)), np.lexsort((other_weight, other.indices, rows))
     return np.array_equal(weight[order], other_weight[other_order])

@@ -11,11 +11,8 @@ from numba import uint64
 
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import FEW_EDGES, get_num_threads, run
-from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
-
-AHEAD = 32  # arcs between asking for a set and adding to it
-WORD = Tile(lanes=1, offsets=(0,), heads=(0,))
+from distgnn.partition.core.edges import AHEAD, WORD
 
 
 def empty_mask(num_rows: int, num_parts: int) -> np.ndarray:
@@ -24,19 +21,19 @@ def empty_mask(num_rows: int, num_parts: int) -> np.ndarray:
 
 
 @inline
-def has_bit(mask: np.ndarray, row: int, part: int) -> bool:
+def has_bit(mask, row, part):
     """Whether `part` is in the set of `row`."""
     return (mask[row, part >> 6] >> uint64(part & 63)) & uint64(1) != uint64(0)
 
 
 @inline
-def set_bit(mask: np.ndarray, row: int, part: int) -> None:
+def set_bit(mask, row, part):
     """Add `part` to the set of `row`."""
     mask[row, part >> 6] |= uint64(1) << uint64(part & 63)
 
 
 @inline
-def lowest_bit(word: int) -> int:
+def lowest_bit(word):
     """Position of the lowest set bit of a word that is not 0.
 
     Plain: `position = 0; while not (word >> position) & 1: position += 1`. Here by halving, six tests for any word:
@@ -60,7 +57,7 @@ def lowest_bit(word: int) -> int:
 
 
 @inline
-def mix(value: int) -> int:
+def mix(value):
     """SplitMix64's finaliser: a good hash of a 64-bit number."""
     value = uint64(value) + uint64(0x9E3779B97F4A7C15)
     value = (value ^ (value >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
@@ -102,14 +99,7 @@ def mark_arcs(
 
 
 @kernel(_nrt=False)
-def _mark_arcs(
-    sources: np.ndarray,
-    targets: np.ndarray,
-    parts: np.ndarray,
-    skip_loops: bool,
-    source_mask: np.ndarray,
-    target_mask: np.ndarray,
-) -> None:
+def _mark_arcs(sources, targets, parts, skip_loops, source_mask, target_mask):
     last, words = sources.shape[0] - 1, source_mask.shape[1]
     for e in range(last + 1):
         soon = min(e + AHEAD, last)
@@ -122,7 +112,7 @@ def _mark_arcs(
 
 
 @kernel
-def count_parts(source_mask: np.ndarray, target_mask: np.ndarray, num_parts: int) -> np.ndarray:
+def count_parts(source_mask, target_mask, num_parts):
     """[num_parts] int64, vertices with an arc in each part."""
     counts = np.zeros(num_parts, dtype=np.int64)
     for v in range(source_mask.shape[0]):
@@ -136,7 +126,7 @@ def count_parts(source_mask: np.ndarray, target_mask: np.ndarray, num_parts: int
 
 
 @kernel
-def count_copies(source_mask: np.ndarray, target_mask: np.ndarray) -> np.ndarray:
+def count_copies(source_mask, target_mask):
     """[N] number of parts that hold an arc of each vertex."""
     counts = np.zeros(source_mask.shape[0], dtype=np.int32)
     for v in range(source_mask.shape[0]):

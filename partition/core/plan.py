@@ -130,17 +130,7 @@ def _rows_elsewhere(
 
 
 @kernel
-def _walk(
-    part_id: int,
-    boundary: np.ndarray,
-    first_row: int,
-    mask: np.ndarray,
-    other: np.ndarray,
-    shared_last: bool,
-    places: np.ndarray,
-    rows: np.ndarray,
-    fill: bool,
-) -> None:
+def _walk(part_id, boundary, first_row, mask, other, shared_last, places, rows, fill):
     """For each (row, rank, group) in row order: places[rank, group] += 1, and rows[place before] = row if `fill`."""
     for i in range(boundary.shape[0]):
         v = boundary[i]

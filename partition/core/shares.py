@@ -14,6 +14,8 @@ from distgnn.errors import InputError
 LEAST = 1e-3  # of the mean: below this a part is not worth its rank
 LIMIT = 1.04  # owned vertices of the largest part over the mean, where it costs rows to be below; and its local rows
 
+NO_LIMIT = np.iinfo(np.int64).max
+
 
 def part_shares(num_parts: int, capacities: Sequence[float] | np.ndarray | None = None) -> np.ndarray:
     """Shares float64 [P] that sum to 1.
@@ -51,3 +53,26 @@ def owned_limit(total: int, shares: np.ndarray) -> np.ndarray:
     fair = total * shares
     # At least one more than a fair share: in small graphs 4 % is less than a vertex.
     return np.maximum((LIMIT * fair).astype(np.int64), np.ceil(fair).astype(np.int64) + 1)
+
+
+def fill_up(load: np.ndarray, extra: int, shares: np.ndarray, most: np.ndarray | int = NO_LIMIT) -> np.ndarray:
+    """Parts [extra] for `extra` more vertices, always to a part with the least load of its share; ascending.
+
+    Args: load: [P]; most: how many each part takes, together no fewer than `extra`.
+    """
+
+    def room_below(level: int) -> np.ndarray:
+        """Vertices [P] that each part takes in until all have their share of `level`; none gives any away."""
+        return np.clip(np.ceil(level * shares - 1e-6).astype(np.int64) - load, 0, most)
+
+    # The lowest level that takes in enough, by bisection: what fits below a level only grows with the level.
+    low, high = 0, int(((load + extra + 1) / shares).max()) + 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if int(room_below(middle).sum()) >= extra else (middle + 1, high)
+    room = room_below(low)
+    over = int(room.sum()) - extra  # whole numbers: the level may take in some too many
+    topped = np.flatnonzero(room > 0)[-over:] if over else np.empty(0, dtype=np.int64)
+    # the parts that were given one too many are the last ones: any fixed rule keeps the result reproducible
+    room[topped] -= 1
+    return np.repeat(np.arange(len(load), dtype=np.int32), room)

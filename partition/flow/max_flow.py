@@ -78,31 +78,31 @@ def no_flow(num_vertices: int) -> tuple[Flow, Scratch]:
 
 
 @inline(_nrt=False)
-def in_node(v: int) -> int:
+def in_node(v):
     """Where paths arrive at v."""
     return 2 * v
 
 
 @inline(_nrt=False)
-def out_node(v: int) -> int:
+def out_node(v):
     """Where paths leave v."""
     return 2 * v + 1
 
 
 @inline(_nrt=False)
-def vertex_of(node: int) -> int:
+def vertex_of(node):
     """v, of either node."""
     return node >> 1
 
 
 @inline(_nrt=False)
-def is_out(node: int) -> int:
+def is_out(node):
     """1 for an out-node, 0 for an in-node."""
     return node & 1
 
 
 @inline(_nrt=False)
-def _enqueue(node: int, node_level: int, tail: int, scratch: Scratch) -> int:
+def _enqueue(node, node_level, tail, scratch):
     """Give a node its level if it has none yet; returns the new length of the queue."""
     if scratch.level[node] >= 0:
         return tail
@@ -113,7 +113,7 @@ def _enqueue(node: int, node_level: int, tail: int, scratch: Scratch) -> int:
 
 
 @kernel(_nrt=False)
-def augment(net: Net, flow: Flow, scratch: Scratch, members: np.ndarray, limit: int) -> int:
+def augment(net, flow, scratch, members, limit):
     """Add paths until there are no more, or `limit` of them; returns how many. members: the vertices inside.
 
     Dinitz: levels by breadth first search, then as many paths along them as there are, then levels again. Levels are
@@ -140,7 +140,7 @@ def augment(net: Net, flow: Flow, scratch: Scratch, members: np.ndarray, limit: 
 
 
 @inline(_nrt=False)
-def _set_levels(net: Net, flow: Flow, scratch: Scratch, members: np.ndarray) -> tuple[int, int]:
+def _set_levels(net, flow, scratch, members):
     """Breadth first from the sinks, against the steps; returns the level of the nearest source, or -1, and how many
     nodes have a level. All levels are `NOT_REACHED` before."""
     level, queue = scratch.level, scratch.queue
@@ -175,15 +175,7 @@ def _set_levels(net: Net, flow: Flow, scratch: Scratch, members: np.ndarray) -> 
 
 
 @inline(_nrt=False)
-def _step_from_in(v: int, flow: Flow) -> int:
-    """The one residual step from in(v); -1 where a path begins at v: there is nothing before it to undo."""
-    if not flow.carries[v]:
-        return out_node(v)
-    return out_node(flow.pred[v]) if flow.pred[v] >= 0 else -1
-
-
-@inline(_nrt=False)
-def _add_path(start: int, net: Net, flow: Flow, scratch: Scratch) -> bool:
+def _add_path(start, net, flow, scratch):
     """Look for a path down the levels, depth first, and add it; returns whether there is one."""
     level, path = scratch.level, scratch.path
     # Not recursive: paths are as long as the region is deep. path[: top + 1] is the stack.
@@ -207,15 +199,16 @@ def _add_path(start: int, net: Net, flow: Flow, scratch: Scratch) -> bool:
 # cursor[node] counts the steps of a node that were tried in this round, over all paths: those of an out-node are its
 # neighbours, then undoing (step number `degree`); an in-node has one. So a round looks at each step once.
 @inline(_nrt=False)
-def _next_node(node: int, net: Net, flow: Flow, scratch: Scratch) -> int:
+def _next_node(node, net, flow, scratch):
     """The next node one level lower, by a step of `node` that was not tried yet; -1 if there is none."""
     level, cursor = scratch.level, scratch.cursor
     v, next_level = vertex_of(node), level[node] - 1
     if not is_out(node):
         if cursor[node] == 0:
             cursor[node] = 1
-            to = _step_from_in(v, flow)
-            if to >= 0 and level[to] == next_level:
+            # The one residual step from in(v); none where a path begins at v: there is nothing before it to undo.
+            to = out_node(v) if not flow.carries[v] else out_node(flow.pred[v])
+            if (not flow.carries[v] or flow.pred[v] >= 0) and level[to] == next_level:
                 return to
         return -1
     degree = net.indptr[v + 1] - net.indptr[v]
@@ -234,7 +227,7 @@ def _next_node(node: int, net: Net, flow: Flow, scratch: Scratch) -> int:
 # A step that undoes needs no write of its own: the vertices around it get their new neighbours when the new unit
 # arrives (pred), and when it has left (succ of `last`). Only `carries` of a vertex whose passage is undone must go.
 @inline(_nrt=False)
-def _apply(path: np.ndarray, top: int, flow: Flow) -> None:
+def _apply(path, top, flow):
     """Add the steps path[0 .. top] to the flow, from a source to a sink; restores the invariants of the header."""
     last = NO_VERTEX  # the vertex that the new unit of flow left last
     for i in range(top + 1):

@@ -4,17 +4,22 @@ Edges near the present border are free; those beyond stay where they are, and wh
 flow. Its minimum separators are the best borders inside the region. Where each of them leaves one part too much, the
 region shrinks on the side that gave: terminals are added, and the flow goes on from where it is.
 
-Shapes: N vertices and E edges of the two parts p and q; sides: 0 is p, 1 is q.
+What is reached forward from the sources bounds the minimum separator nearest to them, what reaches a sink the one
+nearest to the sinks. One more node to start from gives the next separator between (Picard and Queyranne 1980).
+
+Shapes: N vertices and E edges of the two parts p and q; sides: 0 is p, 1 is q; nodes as in max_flow.py.
 Source: ours; the regions, and balance by growing a side, are those of KaHyPar's flow refinement (Heuer, Sanders, Schlag
 2018, section 4).
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.partition.flow.max_flow import Flow, Net, Scratch, augment, in_node, no_flow, out_node
+from distgnn.partition.flow.max_flow import augment, in_node, is_out, no_flow, out_node, vertex_of
 from distgnn.partition.flow.region import (
     COPIES,
     ELSEWHERE,
@@ -24,28 +29,121 @@ from distgnn.partition.flow.region import (
     P,
     Pair,
     Q,
-    Region,
     list_members,
     open_region,
     shrink,
-)
-from distgnn.partition.flow.residual_search import (
-    BACKWARD,
-    CLAIMS,
-    FORWARD,
-    QUEUE,
-    Search,
-    add_node,
-    claim,
-    forget,
-    nothing_reached,
-    spread,
-    take_back,
 )
 
 TRIES = 24
 MISSES = 64  # vertices that would bring too much, until balance between the two extreme borders is given up
 BALANCED, TOO_MUCH_P, TOO_MUCH_Q = range(3)
+
+QUEUE, CLAIMS = 0, 1  # places of Search.lengths
+FORWARD, BACKWARD = 0, 1
+
+
+class Search(NamedTuple):
+    """reached: bool [2 N], nodes; queue: int32 [2 N], those nodes as they came; claimed: bool [E], edges at a vertex
+    that can be left (backward: arrived at); claims: int32 [E], those edges as they came; lengths: int64 [2], of queue
+    and claims; weight: float64 [2], of the claimed edges."""
+
+    reached: np.ndarray
+    queue: np.ndarray
+    claimed: np.ndarray
+    claims: np.ndarray
+    lengths: np.ndarray
+    weight: np.ndarray
+
+
+def nothing_reached(num_vertices: int, num_edges: int) -> Search:
+    """A `Search` from which nothing has been spread."""
+    reached, claimed = np.zeros(2 * num_vertices, dtype=np.bool_), np.zeros(num_edges, dtype=np.bool_)
+    queue, claims = np.empty(2 * num_vertices, dtype=np.int32), np.empty(num_edges, dtype=np.int32)
+    return Search(reached, queue, claimed, claims, np.zeros(2, dtype=np.int64), np.zeros(2))
+
+
+@inline(_nrt=False)
+def forget(search):
+    """Begin again."""
+    search.reached[:] = False
+    search.claimed[:] = False
+    search.lengths[:] = 0
+    search.weight[:] = 0
+
+
+@inline(_nrt=False)
+def add_node(node, search):
+    """Spread from this node too, next time."""
+    if not search.reached[node]:
+        search.reached[node] = True
+        search.queue[search.lengths[QUEUE]] = node
+        search.lengths[QUEUE] += 1
+
+
+@inline(_nrt=False)
+def claim(e, weights, search):
+    """Count edge e, which is not claimed yet, to this side."""
+    search.claimed[e] = True
+    search.claims[search.lengths[CLAIMS]] = e
+    search.lengths[CLAIMS] += 1
+    search.weight[0] += weights[e, 0]
+    search.weight[1] += weights[e, 1]
+
+
+@kernel(_nrt=False)
+def spread(net, flow, weights, head, search, direction, barred, room):
+    """Spread from the nodes queue[head:] along residual steps (backward: against them).
+
+    Backward is forward in the mirror: in and out, pred and succ change places. `wide` nodes, out-nodes forward and
+    in-nodes backward, have a step to every neighbour, and the edges of their vertices are claimed.
+
+    Args: barred: bool [2 N], nodes that must not be reached; room: most of each weight.
+    Returns: False as soon as a barred node or more weight than there is room for is met: the rest is not looked at.
+    """
+    while head < search.lengths[QUEUE]:
+        node = search.queue[head]
+        head += 1
+        if barred[node]:
+            return False
+        v = vertex_of(node)
+        # direction is 0 or 1, and so is is_out: an out-node going forward, an in-node going backward.
+        wide = is_out(node) != direction
+        if wide:
+            # The link through v is full, so it can be undone.
+            if flow.carries[v]:
+                add_node(node ^ 1, search)
+            for j in range(net.indptr[v], net.indptr[v + 1]):
+                w = net.neighbours[j]
+                if net.inside[w]:
+                    # An edge at a vertex that can be left belongs to p, whatever its other end: that end is in both.
+                    if not search.claimed[net.edges[j]]:
+                        claim(net.edges[j], weights, search)
+                    add_node(out_node(w) if direction == BACKWARD else in_node(w), search)
+            if search.weight[0] > room[0] or search.weight[1] > room[1]:
+                return False
+        elif not flow.carries[v]:
+            # node ^ 1 is the other node of v: the link between them is free, and can be used.
+            add_node(node ^ 1, search)
+        elif direction == FORWARD and flow.pred[v] >= 0:
+            add_node(out_node(flow.pred[v]), search)
+        elif direction == BACKWARD and flow.succ[v] >= 0:
+            add_node(in_node(flow.succ[v]), search)
+    return True
+
+
+@kernel(_nrt=False)
+def take_back(queue_length, claims_length, weights, search):
+    """Forget what was reached and claimed since the lengths were these."""
+    # Only what came since: clearing everything for each vertex that is tried would be quadratic.
+    for i in range(queue_length, search.lengths[QUEUE]):
+        search.reached[search.queue[i]] = False
+    for i in range(claims_length, search.lengths[CLAIMS]):
+        e = search.claims[i]
+        search.claimed[e] = False
+        search.weight[0] -= weights[e, 0]
+        search.weight[1] -= weights[e, 1]
+    # Shortened lists are enough: what stands behind their ends is written over.
+    search.lengths[QUEUE], search.lengths[CLAIMS] = queue_length, claims_length
 
 
 def cut_pair(pair: Pair, num_vertices: int) -> int:
@@ -65,9 +163,7 @@ def cut_pair(pair: Pair, num_vertices: int) -> int:
 
 
 @kernel(_nrt=False)
-def _search(
-    pair: Pair, net: Net, region: Region, flow: Flow, scratch: Scratch, forward: Search, backward: Search
-) -> int:
+def _search(pair, net, region, flow, scratch, forward, backward):
     """Shrink the region until one of its minimum separators is within the limits; returns the vertices saved."""
     # The present border separates the terminals in every region, so no flow has more paths than it has vertices.
     at_most = region.sizes[SHARED]
@@ -101,9 +197,7 @@ def _search(
 
 
 @kernel(_nrt=False)
-def _balance(
-    pair: Pair, net: Net, region: Region, members: np.ndarray, flow: Flow, forward: Search, backward: Search
-) -> int:
+def _balance(pair, net, region, members, flow, forward, backward):
     """Find a minimum separator within the limits: `forward` then has p's side. Else which part has too much.
 
     The separator nearest to the source gives p the fewest edges, the one nearest to the sink gives q the fewest. If
@@ -134,9 +228,7 @@ def _balance(
 
 
 @kernel(_nrt=False)
-def _grow(
-    pair: Pair, net: Net, region: Region, members: np.ndarray, flow: Flow, forward: Search, backward: Search
-) -> bool:
+def _grow(pair, net, region, members, flow, forward, backward):
     """Give p one vertex after the other, with all that must follow it for a minimum separator, until q has not too
     much; returns whether that is reached. What would be too much for p is taken back."""
     misses, own, shared, room = 0, region.depths[P], region.sizes[SHARED], _room(pair, region, P)
@@ -167,13 +259,13 @@ def _grow(
 
 
 @inline(_nrt=False)
-def _on_separator(v: int, forward: Search) -> bool:
+def _on_separator(v, forward):
     """Whether v can be arrived at from p's side, but not left: it is in both parts."""
     return forward.reached[in_node(v)] and not forward.reached[out_node(v)]
 
 
 @kernel(_nrt=False)
-def _even_out(pair: Pair, net: Net, region: Region, members: np.ndarray, forward: Search) -> bool:
+def _even_out(pair, net, region, members, forward):
     """Edges between vertices of the separator cost nothing on either side: give p as many as q has too many."""
     # Both ends of such an edge are in both parts whichever side it is on.
     claims_length = forward.lengths[CLAIMS]
@@ -195,32 +287,32 @@ def _even_out(pair: Pair, net: Net, region: Region, members: np.ndarray, forward
 
 
 @inline(_nrt=False)
-def _load(region: Region, side: int, kind: int, search: Search) -> float:
+def _load(region, side, kind, search):
     """Weight of what is fixed to this part, and of what it claims."""
     return _fixed(region, side, kind) + search.weight[kind]
 
 
 @inline(_nrt=False)
-def _fixed(region: Region, side: int, kind: int) -> float:
+def _fixed(region, side, kind):
     """Weight of this part's edges that are not free."""
     return region.loads[side, kind] - region.free_weight[side, region.depths[side], kind]
 
 
 @inline(_nrt=False)
-def _room(pair: Pair, region: Region, side: int) -> tuple[float, float]:
+def _room(pair, region, side):
     """How much of each weight this part may claim."""
     return pair.max_weight[side, 0] - _fixed(region, side, 0), pair.max_weight[side, 1] - _fixed(region, side, 1)
 
 
 @inline(_nrt=False)
-def _exceeds(pair: Pair, region: Region, side: int, search: Search) -> bool:
+def _exceeds(pair, region, side, search):
     """Whether this part has more than it may."""
     first, second = _load(region, side, 0, search), _load(region, side, 1, search)
     return first > pair.max_weight[side, 0] or second > pair.max_weight[side, 1]
 
 
 @inline(_nrt=False)
-def _leaves_too_much(pair: Pair, region: Region, forward: Search) -> bool:
+def _leaves_too_much(pair, region, forward):
     """Whether what p does not have is more than q may have."""
     for kind in range(2):
         # q has all that p has not: its fixed edges, and the free ones that p does not claim.
@@ -231,7 +323,7 @@ def _leaves_too_much(pair: Pair, region: Region, forward: Search) -> bool:
 
 
 @kernel(_nrt=False)
-def _check_copies(pair: Pair, region: Region, members: np.ndarray, forward: Search) -> int:
+def _check_copies(pair, region, members, forward):
     """Whether both parts would be within their limits of copies, or no farther beyond than now; else which is not.
 
     What the limits are compared with is counted from now on: only members can change.
@@ -258,7 +350,7 @@ def _check_copies(pair: Pair, region: Region, members: np.ndarray, forward: Sear
 
 
 @inline(_nrt=False)
-def _is_beyond(pair: Pair, region: Region, side: int, copies: int, owned: int) -> bool:
+def _is_beyond(pair, region, side, copies, owned):
     """Whether a part with so many copies, so many of them of vertices in no other, is beyond a limit and farther than
     now."""
     most, now = pair.max_copies[side], region.num_copies[side]

@@ -53,17 +53,6 @@ def no_memory(num_parts: int) -> Memory:
     return Memory(np.full((num_parts, num_parts), FREE), np.zeros((num_parts, num_parts), dtype=bool))
 
 
-class _Recut(NamedTuple):
-    """What came of a pair: copies saved; its parts [2]; the edges of each; its vertices [N of the pair], and in how
-    many more parts they are."""
-
-    saved: int
-    both: np.ndarray
-    edge_ids: tuple[np.ndarray, np.ndarray]
-    vertices: np.ndarray
-    more: np.ndarray
-
-
 def cut_pairs(
     edges: Edges, edge_part: np.ndarray, limits: Limits, memory: Memory, least_saved: float = 0.0
 ) -> tuple[np.ndarray, bool]:
@@ -74,24 +63,66 @@ def cut_pairs(
     Returns: part [M] int16, and whether more than that was saved, to go on from other parts.
     """
     edge_part = edge_part.copy()
-    where = _incidence(edges, edge_part, len(limits.max_weight))
+    ends, num_parts = np.concatenate([edges.src, edges.dst]), len(limits.max_weight)
+    at = ends, np.concatenate([edge_part, edge_part])
+    # int64 [N, P], 1 where a vertex has an edge in a part: converting to CSR adds up what is in the same place.
+    where = sparse.coo_matrix((np.ones(len(ends), dtype=np.int32), at), (edges.num_nodes, num_parts)).tocsr()
+    where.data = np.ones(where.nnz, dtype=np.int64)
     copies = np.diff(where.indptr)
     # where.nnz: all copies at first. Less one for each vertex with an edge, these are beyond the first.
     too_little = least_saved * (where.nnz - np.count_nonzero(copies))
-    edges_of = _edges_of_parts(edge_part, len(limits.max_weight))
+    order, starts = group(edge_part, num_parts)
+    edges_of = [order[begin:end] for begin, end in itertools.pairwise(starts)]
+
+    # Of the pairs that save something, by number: threads finish in any order. Copies saved, vertices of the pair, and
+    # in how many more parts they are.
+    found: dict[int, tuple[int, np.ndarray, np.ndarray]] = {}
+    # A table over all vertices, all -1, for each thread that is at work.
+    tables: list[np.ndarray] = []
+
+    def cut_some(start: int, stop: int, disjoint: np.ndarray) -> None:
+        number = tables.pop() if tables else np.full(edges.num_nodes, -1, dtype=np.int32)
+        for i in range(start, stop):
+            p, q = both = disjoint[i]
+            chosen = np.concatenate([edges_of[p], edges_of[q]])
+            ends, sides = np.empty((len(chosen), 2), dtype=np.int32), np.zeros(len(chosen), dtype=np.uint8)
+            sides[len(edges_of[p]) :] = 1
+            # Room for two new vertices of each edge.
+            vertices = np.empty(2 * len(chosen), dtype=edges.src.dtype)
+            vertices = vertices[: _number(edges.src, edges.dst, chosen, number, vertices, ends)]
+            before = _parts_of(ends, sides, len(vertices))
+            # In as many parts as in these two: in no third one.
+            only_here = copies[vertices] == before
+            free, most = np.array([memory.free[p, q], memory.free[q, p]]), limits.max_copies[both]
+            pair = Pair(ends, sides, limits.weights[chosen], only_here, limits.max_weight[both], most, free)
+            fewer = cut_pair(pair, len(vertices))
+            memory.free[p, q], memory.free[q, p] = np.clip(WIDER * free, LEAST_FREE, FREE)
+            memory.idle[p, q] = not fewer
+            if fewer:
+                # Signed before it is subtracted: a vertex that left a part has -1, which uint8 would make 255.
+                more = _parts_of(ends, sides, len(vertices)).astype(copies.dtype) - before
+                edges_of[p], edges_of[q] = (np.sort(chosen[sides == side]) for side in range(2))
+                found[i] = fewer, vertices, more
+        tables.append(number)
 
     def cut_in_turn(pairs: np.ndarray) -> int:
         saved = 0
         # Disjoint pairs have no edge in common. The others wait: each has a part in common with one that is cut now.
         while len(pairs):
-            chosen = _disjoint(pairs)
-            for new in _cut_all(pairs[chosen], edges, edges_of, copies, limits, memory):
-                for p, edge_ids in zip(new.both, new.edge_ids, strict=True):
-                    edges_of[p] = edge_ids
-                    edge_part[edge_ids] = p
+            taken: set[int] = set()
+            chosen = np.zeros(len(pairs), dtype=bool)
+            for i, pair in enumerate(pairs.tolist()):
+                if taken.isdisjoint(pair):
+                    taken.update(pair)
+                    chosen[i] = True
+            run(cut_some, range(np.count_nonzero(chosen) + 1), pairs[chosen])
+            for i, (fewer, vertices, more) in sorted(found.items()):
+                for p in pairs[chosen][i]:
+                    edge_part[edges_of[p]] = p
                 # Later pairs ask which vertices are in no third part: counts must follow what this pair moved.
-                copies[new.vertices] += new.more
-                saved += new.saved
+                copies[vertices] += more
+                saved += fewer
+            found.clear()
             pairs = pairs[~chosen]
         return saved
 
@@ -114,91 +145,8 @@ def _pairs(shared: np.ndarray) -> np.ndarray:
     return pairs[most_first[: PAIRS_PER_PART * len(shared)]]
 
 
-def _incidence(edges: Edges, edge_part: np.ndarray, num_parts: int) -> sparse.csr_matrix:
-    """int64 [N, P], 1 where a vertex has an edge in a part."""
-    ends = np.concatenate([edges.src, edges.dst])
-    parts = np.concatenate([edge_part, edge_part])
-    # Converting to CSR adds up what is in the same place.
-    where = sparse.coo_matrix((np.ones(len(ends), dtype=np.int32), (ends, parts)), (edges.num_nodes, num_parts)).tocsr()
-    where.data = np.ones(where.nnz, dtype=np.int64)
-    return where
-
-
-def _disjoint(pairs: np.ndarray) -> np.ndarray:
-    """Which of the pairs [X, 2] have no part in common with an earlier one of them: bool [X]."""
-    taken: set[int] = set()
-    chosen = np.zeros(len(pairs), dtype=bool)
-    for i, pair in enumerate(pairs.tolist()):
-        if taken.isdisjoint(pair):
-            taken.update(pair)
-            chosen[i] = True
-    return chosen
-
-
-def _edges_of_parts(edge_part: np.ndarray, num_parts: int) -> list[np.ndarray]:
-    """The edges of each part, ascending."""
-    order, starts = group(edge_part, num_parts)
-    return [order[begin:end] for begin, end in itertools.pairwise(starts)]
-
-
-def _cut_all(
-    pairs: np.ndarray, edges: Edges, edges_of: list[np.ndarray], copies: np.ndarray, limits: Limits, memory: Memory
-) -> list[_Recut]:
-    """Cut disjoint pairs [X, 2] anew, and return those that save something; copies: [N], of each vertex."""
-    # By the number of the pair: threads finish in any order, and results are used in that of the pairs.
-    found: dict[int, _Recut | None] = {}
-    # A table over all vertices for each thread that is at work.
-    tables: list[np.ndarray] = []
-
-    def cut_some(start: int, stop: int) -> None:
-        number = tables.pop() if tables else np.full(edges.num_nodes, -1, dtype=np.int32)
-        for i in range(start, stop):
-            found[i] = _cut(pairs[i], edges, edges_of, copies, limits, memory, number)
-        tables.append(number)
-
-    run(cut_some, range(len(pairs) + 1))
-    recuts = (found[i] for i in range(len(pairs)))
-    return [recut for recut in recuts if recut is not None]
-
-
-def _cut(
-    both: np.ndarray,
-    edges: Edges,
-    edges_of: list[np.ndarray],
-    copies: np.ndarray,
-    limits: Limits,
-    memory: Memory,
-    number: np.ndarray,
-) -> _Recut | None:
-    """Cut the parts `both` [2] anew. number: int32 [N], all -1."""
-    chosen = np.concatenate([edges_of[p] for p in both])
-    ends, sides = np.empty((len(chosen), 2), dtype=np.int32), np.zeros(len(chosen), dtype=np.uint8)
-    # `chosen` holds all edges of the first part, then all of the second.
-    sides[len(edges_of[both[0]]) :] = 1
-    # Room for two new vertices of each edge.
-    vertices = np.empty(2 * len(chosen), dtype=edges.src.dtype)
-    vertices = vertices[: _number(edges.src, edges.dst, chosen, number, vertices, ends)]
-    before = _parts_of(ends, sides, len(vertices))
-    # In as many parts as in these two: in no third one.
-    only_here = copies[vertices] == before
-    p, q = both
-    free = np.array([memory.free[p, q], memory.free[q, p]])
-    pair = Pair(ends, sides, limits.weights[chosen], only_here, limits.max_weight[both], limits.max_copies[both], free)
-    saved = cut_pair(pair, len(vertices))
-    memory.free[p, q], memory.free[q, p] = np.clip(WIDER * free, LEAST_FREE, FREE)
-    memory.idle[p, q] = not saved
-    if not saved:
-        return None
-    # Signed before it is subtracted: a vertex that left one of the two parts has -1, which uint8 would make 255.
-    more = _parts_of(ends, sides, len(vertices)).astype(copies.dtype) - before
-    of_first, of_second = (np.sort(chosen[sides == side]) for side in range(2))
-    return _Recut(saved, both, (of_first, of_second), vertices, more)
-
-
 @kernel(_nrt=False)
-def _number(
-    src: np.ndarray, dst: np.ndarray, chosen: np.ndarray, number: np.ndarray, vertices: np.ndarray, ends: np.ndarray
-) -> int:
+def _number(src, dst, chosen, number, vertices, ends):
     """The vertices of these edges, numbered as they come, and the edges' ends int32 [E, 2] as places among them.
 
     Args: number: int32 [N], -1 before and after. Returns: how many vertices there are.
@@ -225,7 +173,7 @@ def _parts_of(ends: np.ndarray, sides: np.ndarray, num_vertices: int) -> np.ndar
 
 
 @kernel(_nrt=False)
-def _mark_parts(ends: np.ndarray, sides: np.ndarray, present: np.ndarray) -> None:
+def _mark_parts(ends, sides, present):
     """present[v, s] = 1 for the ends of each edge on side s."""
     for e in range(ends.shape[0]):
         present[ends[e, 0], sides[e]] = present[ends[e, 1], sides[e]] = 1

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.partition.flow.max_flow import NO_VERTEX, Flow, Net
+from distgnn.partition.flow.max_flow import NO_VERTEX, Net
 
 SHRINK = 0.7
 SHARED, MEMBERS = 0, 1  # places of Region.sizes
@@ -85,7 +85,7 @@ def open_region(pair: Pair, num_vertices: int) -> tuple[Net, Region]:
 
 
 @kernel(_nrt=False)
-def _link(ends: np.ndarray, net: Net) -> None:
+def _link(ends, net):
     """Edges from both ends, a self-loop once."""
     indptr = net.indptr
     last = indptr.shape[0] - 1
@@ -105,36 +105,19 @@ def _link(ends: np.ndarray, net: Net) -> None:
 
 
 @kernel(_nrt=False)
-def _open(pair: Pair, net: Net, region: Region) -> None:
-    _mark_sides(pair, region)
-    _count_vertices(pair, region)
-    for side in range(2):
-        found = _order_by_distance(side, pair, net, region)
-        _weigh_depths(side, pair, region)
-        _choose_depth(side, found, pair, net, region)
-    for i in range(region.sizes[SHARED]):
-        net.inside[region.members[i]] = True
-    _set_terminals(pair, net)
-
-
-@inline(_nrt=False)
-def _mark_sides(pair: Pair, region: Region) -> None:
-    """depth[v] = the sides where v has an edge, as bits (for now); loads of both sides."""
-    region.depth[:] = 0
+def _open(pair, net, region):
+    depth, num_vertices, shared = region.depth, region.depth.shape[0], 0
+    # Loads of both sides; depth[v] = the sides where v has an edge, as bits (for now).
+    depth[:] = 0
     for e in range(pair.ends.shape[0]):
         side = pair.sides[e]
-        region.depth[pair.ends[e, 0]] |= 1 << side
-        region.depth[pair.ends[e, 1]] |= 1 << side
+        depth[pair.ends[e, 0]] |= 1 << side
+        depth[pair.ends[e, 1]] |= 1 << side
         region.loads[side, 0] += pair.weights[e, 0]
         region.loads[side, 1] += pair.weights[e, 1]
-
-
-@inline(_nrt=False)
-def _count_vertices(pair: Pair, region: Region) -> None:
-    """num_copies of both sides, and the shared vertices, which get depth 0; all others N + 1 until they are found."""
-    num_vertices, shared = region.depth.shape[0], 0
+    # Copies of both sides; depth 0 for the shared vertices, N + 1 for all others until they are found.
     for v in range(num_vertices):
-        sides = region.depth[v]
+        sides = depth[v]
         for side in range(2):
             region.num_copies[side, COPIES] += (sides >> side) & 1
             # Not in any third part either: it must be owned here, or there would be one copy more.
@@ -142,12 +125,32 @@ def _count_vertices(pair: Pair, region: Region) -> None:
         if sides == BOTH:
             region.members[shared] = v
             shared += 1
-        region.depth[v] = 0 if sides == BOTH else num_vertices + 1
+        depth[v] = 0 if sides == BOTH else num_vertices + 1
     region.sizes[SHARED] = shared
+    for side in range(2):
+        found = _order_by_distance(side, pair, net, region)
+        _weigh_depths(side, pair, region)
+        # Opened until `pair.free` of the part's edges are free, by arcs; the last vertex may take it beyond that.
+        d = 0
+        while d < found and region.free_weight[side, d, 0] < pair.free[side] * region.loads[side, 0]:
+            net.inside[region.orders[side, d]] = True
+            d += 1
+        region.depths[side] = d
+    for i in range(shared):
+        net.inside[region.members[i]] = True
+    # The ends of edges that are not free are terminals of the edge's side: what lies beyond them stays there.
+    for e in range(pair.ends.shape[0]):
+        u, v = pair.ends[e, 0], pair.ends[e, 1]
+        # Both ends are marked: the one outside is not in the network, so its mark has no effect.
+        if not (net.inside[u] and net.inside[v]):
+            if pair.sides[e] == Q:
+                net.to_sink[u] = net.to_sink[v] = True
+            else:
+                net.from_source[u] = net.from_source[v] = True
 
 
 @inline(_nrt=False)
-def _order_by_distance(side: int, pair: Pair, net: Net, region: Region) -> int:
+def _order_by_distance(side, pair, net, region):
     """orders[side] = the own vertices of a part, breadth first from the shared ones; returns how many are found."""
     order, depth, found = region.orders[side], region.depth, 0
     num_vertices, shared = depth.shape[0], region.sizes[SHARED]
@@ -168,7 +171,7 @@ def _order_by_distance(side: int, pair: Pair, net: Net, region: Region) -> int:
 
 
 @inline(_nrt=False)
-def _weigh_depths(side: int, pair: Pair, region: Region) -> None:
+def _weigh_depths(side, pair, region):
     """free_weight[side, d] = weight of the part's edges of depth at most d."""
     depth, weight = region.depth, region.free_weight
     for e in range(pair.ends.shape[0]):
@@ -184,31 +187,7 @@ def _weigh_depths(side: int, pair: Pair, region: Region) -> None:
 
 
 @inline(_nrt=False)
-def _choose_depth(side: int, found: int, pair: Pair, net: Net, region: Region) -> None:
-    """Open the part until `pair.free` of its edges are free."""
-    d = 0
-    # By arcs, the first weight; the last vertex may take it beyond that.
-    while d < found and region.free_weight[side, d, 0] < pair.free[side] * region.loads[side, 0]:
-        net.inside[region.orders[side, d]] = True
-        d += 1
-    region.depths[side] = d
-
-
-@inline(_nrt=False)
-def _set_terminals(pair: Pair, net: Net) -> None:
-    """The ends of edges that are not free are terminals of the edge's side: what lies beyond them stays there."""
-    for e in range(pair.ends.shape[0]):
-        u, v = pair.ends[e, 0], pair.ends[e, 1]
-        # Both ends are marked: the one outside is not in the network, so its mark has no effect.
-        if not (net.inside[u] and net.inside[v]):
-            if pair.sides[e] == Q:
-                net.to_sink[u] = net.to_sink[v] = True
-            else:
-                net.from_source[u] = net.from_source[v] = True
-
-
-@inline(_nrt=False)
-def list_members(region: Region) -> None:
+def list_members(region):
     """members = the shared vertices, then p's free ones, then q's, each by depth."""
     found = region.sizes[SHARED]
     for side in range(2):
@@ -219,7 +198,7 @@ def list_members(region: Region) -> None:
 
 
 @kernel(_nrt=False)
-def shrink(side: int, region: Region, net: Net, flow: Flow) -> None:
+def shrink(side, region, net, flow):
     """Fix the edges of this part's farthest free vertices; paths through these end, or begin, behind them.
 
     The flow stays valid: what is left of a cut path leads between terminals, because the neighbours of what is fixed

@@ -1,6 +1,6 @@
 """What `partition.json` says of a graph and its cut, and the clock of the phases.
 
-Shapes: P parts.
+Shapes: P parts, n vertices. A name that is a text is UTF-8 with zeros behind, uint8 [n, width]; numbers are int64 [n].
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from distgnn.datasets.links.part_edges import describe_edge_splits
 from distgnn.errors import InputError
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.part_arrays import COUNTS
-from distgnn.partition.folder.layout import FORMAT_VERSION
-from distgnn.partition.folder.name_rows import name_bytes
+from distgnn.partition.folder.manifest_file import FORMAT_VERSION
 
 WITHOUT_ANY = ("num_edge_feats", "num_relations", "num_node_types")  # said as 0 where there are none
 RARE = tuple(name for name in COUNTS if name not in WITHOUT_ANY)
+NAMES_AT_ONCE = 1 << 20
 Progress = Callable[[str, int, int], None]
 
 
@@ -52,7 +52,9 @@ class Clock:
 
     def start(self, phase: str, total: int) -> None:
         """A phase of so many steps begins; the one before it is over."""
-        self._finish_last()
+        # A phase that did not report its end is shown as complete when the next one begins.
+        if self._began and self._done < self._total:
+            self.step(self._total)
         self._began[phase] = time.perf_counter()
         self._phase, self._total, self._done = phase, total, 0
         self._progress(phase, 0, total)
@@ -61,11 +63,6 @@ class Clock:
         """So many steps of this phase are done (of another total, if one is given)."""
         self._total, self._done = total or self._total, done
         self._progress(self._phase, done, self._total)
-
-    def _finish_last(self) -> None:
-        # A phase that did not report its end is shown as complete when the next one begins.
-        if self._began and self._done < self._total:
-            self.step(self._total)
 
     def seconds(self) -> dict[str, float]:
         """Seconds of each phase so far."""
@@ -101,6 +98,11 @@ def describe_cut(graph: GraphData, edge_list: EdgeList, book: PartitionBook, sec
 def describe_graph(graph: GraphData, edge_list: EdgeList, clusters: bool = False) -> dict[str, Any]:
     """The `graph` section of the manifest: widths, kinds, labelled vertices per split, and splits of edges if any."""
     counts = {split: int(mask.sum()) for split, mask in graph.split_masks().items()}
+    # What few graphs have: names of classes, and weights that some models cannot divide by.
+    rare: dict[str, Any] = {"class_names": list(graph.class_names)} if graph.class_names else {}
+    rare |= {} if graph.node_names is None else {"name_bytes": name_bytes(graph.node_names)}
+    bad = 0 if edge_list.edge_weight is None else int(np.count_nonzero(edge_list.edge_weight <= 0))
+    rare |= {"nonpositive_weights": bad} if bad else {}
     return {
         "num_feats": int(graph.num_feats),
         "num_classes": int(graph.num_classes),
@@ -114,15 +116,31 @@ def describe_graph(graph: GraphData, edge_list: EdgeList, clusters: bool = False
         "num_node_types": graph.num_node_types,
         **counts,
         **{name: count for name in RARE if (count := getattr(graph, name))},
-        **_rare(graph, edge_list),
+        **rare,
         **describe_edge_splits(graph),
         **({"clusters": True} if clusters else {}),
     }
 
 
-def _rare(graph: GraphData, edge_list: EdgeList) -> dict[str, Any]:
-    """What few graphs have: names of classes, and weights that some models cannot divide by."""
-    said: dict[str, Any] = {"class_names": list(graph.class_names)} if graph.class_names else {}
-    said |= {} if graph.node_names is None else {"name_bytes": name_bytes(graph.node_names)}
-    bad = 0 if edge_list.edge_weight is None else int(np.count_nonzero(edge_list.edge_weight <= 0))
-    return said | ({"nonpositive_weights": bad} if bad else {})
+def name_bytes(names: np.ndarray) -> int:
+    """The width of texts: bytes of the longest; 0 for whole numbers."""
+    if names.dtype.kind != "U":
+        return 0
+    blocks = (np.char.encode(names[i : i + NAMES_AT_ONCE], "utf-8") for i in range(0, len(names), NAMES_AT_ONCE))
+    return max((block.dtype.itemsize for block in blocks), default=1)
+
+
+def name_rows(names: np.ndarray, width: int) -> np.ndarray:
+    """Names [n] as rows. Raises: InputError for a number that int64 does not hold."""
+    if width:
+        return np.char.encode(names, "utf-8").astype(f"S{width}").view(np.uint8).reshape(-1, width)
+    if names.dtype.kind == "u" and names.size and int(names.max()) >= 1 << 63:
+        raise InputError(f"node_names: {names.max()} is beyond 63 bits: give texts, names.astype(str)")
+    return names.astype(np.int64)
+
+
+def names_of(rows: np.ndarray) -> np.ndarray:
+    """Names [n] of rows."""
+    if rows.ndim == 1:
+        return rows
+    return np.char.decode(np.ascontiguousarray(rows).view(f"S{rows.shape[1]}").reshape(-1), "utf-8")

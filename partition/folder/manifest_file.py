@@ -1,5 +1,10 @@
 """`partition.json` as it is read: checked field by field before any of it is used. Needs no array and no kernel.
 
+    parts/
+        partition.json        what was cut, how, how well; size and SHA-256 of every file below; its own SHA-256
+        part-0/               all a rank reads besides: the arrays of partition/core/part_arrays.py
+        part-1/ …             as .npy files, mapped when they are read
+
 Every damage is a `PartitionFormatError` that names the file and what is wrong with it.
 """
 
@@ -13,7 +18,6 @@ from typing import Any
 from distgnn.config.task import EDGE_SPLITS
 from distgnn.errors import PartitionFormatError
 from distgnn.partition.core.part_arrays import COUNTS
-from distgnn.partition.folder.layout import FORMAT_VERSION, MANIFEST
 from distgnn.system.regular_file import read_text
 
 PART_SIZES = ("owned", "interior", "rows", "source_halos", "target_halos", "arcs", "train")
@@ -24,6 +28,14 @@ MEASURES = (
 GRAPH_COUNTS = ("num_feats", "num_classes", "train", "valid", "test")
 RARE_COUNTS = (*COUNTS, "num_edge_classes", "nonpositive_weights", "name_bytes")
 GRAPH_FLAGS = ("labels", "multilabel", "sparse_feats", "edge_weight", "directed")
+
+FORMAT_VERSION = 1
+MANIFEST = "partition.json"
+
+
+def part_folder(folder: Path, part_id: int) -> Path:
+    """Where a part lies: made from its number, never from a name in a file."""
+    return Path(folder) / f"part-{part_id}"
 
 
 def read_manifest(folder: str | Path) -> dict[str, Any]:
@@ -71,15 +83,6 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and -1e300 < value < 1e300
 
 
-def _are_edge_splits(splits: Any) -> bool:
-    """Names of arrays and their shapes, each with the array that numbers its rows."""
-    if not isinstance(splits, dict) or not set(splits) <= set(EDGE_SPLITS):
-        return False
-    shapes = all(isinstance(shape, list) and 1 <= len(shape) <= 2 for shape in splits.values())
-    beside = all(name.endswith("_negatives") or f"{name.partition('_')[0]}_edges" in splits for name in splits)
-    return shapes and beside and all(is_count(size) for shape in splits.values() for size in shape)
-
-
 def _check_fields(path: Path, manifest: dict) -> None:
     def need(good: bool, what: str) -> None:
         if not good:
@@ -112,7 +115,13 @@ def _check_fields(path: Path, manifest: dict) -> None:
     need(isinstance(graph.get("clusters", False), bool), "graph.clusters")
     names = graph.get("class_names", [])
     need(isinstance(names, list) and all(isinstance(name, str) for name in names), "graph.class_names")
-    need(_are_edge_splits(graph.get("edge_splits", {})), "graph.edge_splits")
+    # Names of arrays and their shapes, each with the array that numbers its rows.
+    splits = graph.get("edge_splits", {})
+    need(isinstance(splits, dict) and set(splits) <= set(EDGE_SPLITS), "graph.edge_splits")
+    for name, shape in splits.items():
+        sizes = isinstance(shape, list) and 1 <= len(shape) <= 2 and all(is_count(size) for size in shape)
+        beside = name.endswith("_negatives") or f"{name.partition('_')[0]}_edges" in splits
+        need(sizes and beside, "graph.edge_splits")
     need(graph.get("edge_labels", "int64") in ("int64", "float32"), "graph.edge_labels")
     need(isinstance(parts, list) and len(parts) == manifest["num_parts"] > 0, "parts")
     square = isinstance(pairs, list) and all(isinstance(row, list) and len(row) == len(parts) for row in pairs)

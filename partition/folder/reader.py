@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 
 from distgnn.datasets.array_files import check_header
-from distgnn.datasets.links.part_edges import ids_of
+from distgnn.datasets.links.part_edges import ids_of, problem_of
 from distgnn.errors import InputError, PartitionFormatError
 from distgnn.partition.core.local_graph import BLOCKS, Csr, LocalGraph
-from distgnn.partition.core.part_arrays import OF_ARCS, OF_VERTICES, expected_files
+from distgnn.partition.core.part_arrays import OF_ARCS, OF_VERTICES, arrays_of, expected_files
 from distgnn.partition.core.plan import ExchangePlan, halo_indptrs
-from distgnn.partition.folder.layout import MANIFEST, part_folder
-from distgnn.partition.folder.manifest_file import is_count, read_manifest
-from distgnn.partition.folder.verify import check_contents
+from distgnn.partition.folder.manifest_file import MANIFEST, is_count, part_folder, read_manifest
 from distgnn.system.regular_file import NOT_REGULAR
 
 
@@ -31,13 +29,10 @@ def partition_files(folder: Path) -> set[str]:
     """
     parts = read_manifest(folder)["parts"]
     arrays = {f"{part_folder(Path(), i)}/{name}.npy" for i, part in enumerate(parts) for name in part["files"]}
-    tunings = {str(path.relative_to(folder)) for i in range(len(parts)) for path in _tunings(part_folder(folder, i))}
-    return {MANIFEST} | arrays | tunings
-
-
-def _tunings(part: Path) -> list[Path]:
-    """What `load` measured of a part, and what it leaves of that when it is killed (distgnn/graph/tuning.py)."""
-    return [*part.glob("tuning.json"), *part.glob(".tuning.json.*")]
+    # What `load` measured of a part, and what it leaves of that when it is killed (distgnn/graph/tuning.py).
+    tunings = (path for i in range(len(parts)) for path in part_folder(folder, i).glob("*tuning.json*"))
+    names = ("tuning.json", ".tuning.json.")
+    return {MANIFEST} | arrays | {str(path.relative_to(folder)) for path in tunings if path.name.startswith(names)}
 
 
 def load_part(folder: str | Path, part_id: int, check: bool = True) -> LocalGraph:
@@ -69,18 +64,6 @@ def load_part(folder: str | Path, part_id: int, check: bool = True) -> LocalGrap
 def _load_array(path: Path, entry: Any, shape: tuple, dtypes: tuple[str, ...], check: bool) -> np.ndarray:
     if not isinstance(entry, dict):
         raise PartitionFormatError(f"{path}: the manifest has no entry for it")
-    array = _map_array(path, entry, check)
-    # None is a length that the file decides; the manifest names it all the same, and must be right.
-    fits = len(array.shape) == len(shape) and all(s in (None, n) for s, n in zip(shape, array.shape, strict=True))
-    if not fits or list(array.shape) != entry.get("shape"):
-        wanted = tuple("any" if s is None else s for s in shape)
-        raise PartitionFormatError(f"{path}: shape {array.shape}, expected {wanted}")
-    if array.dtype.name not in dtypes or not array.flags.c_contiguous or not array.dtype.isnative:
-        raise PartitionFormatError(f"{path}: dtype {array.dtype}, expected {' or '.join(dtypes)}")
-    return array
-
-
-def _map_array(path: Path, entry: dict, check: bool) -> np.ndarray:
     try:
         if path.exists() and not path.is_file():
             raise PartitionFormatError(f"{path}: {NOT_REGULAR}")
@@ -89,32 +72,30 @@ def _map_array(path: Path, entry: dict, check: bool) -> np.ndarray:
         if size != entry.get("bytes"):
             raise PartitionFormatError(f"{path}: {size} bytes, expected {entry.get('bytes')}: truncated or replaced")
         if check:
-            _check_digest(path, entry)
+            digest = hashlib.sha256()
+            with open(path, "rb") as file:
+                while block := file.read(1 << 20):
+                    digest.update(block)
+            if digest.hexdigest() != entry.get("sha256"):
+                raise PartitionFormatError(f"{path}: its checksum is wrong: the contents are not what was written")
         # Before it is mapped: a header may promise more than the file holds.
         check_header(path)
         # "c": copy on write, so the files stay as they are whatever a caller does.
-        return np.asarray(np.load(path, mmap_mode="c", allow_pickle=False))
+        array = np.asarray(np.load(path, mmap_mode="c", allow_pickle=False))
     except PartitionFormatError:
         raise
     except FileNotFoundError:
         raise PartitionFormatError(f"{path}: missing") from None
     except Exception as error:  # a damaged header makes numpy's reader raise almost anything
         raise PartitionFormatError(f"{path}: not readable as an array ({error})") from error
-
-
-def _check_digest(path: Path, entry: dict) -> None:
-    with open(path, "rb") as file:
-        # file_digest came with Python 3.11.
-        digest = hashlib.file_digest(file, "sha256") if hasattr(hashlib, "file_digest") else _digest(file)
-    if digest.hexdigest() != entry.get("sha256"):
-        raise PartitionFormatError(f"{path}: its checksum is wrong: the contents are not what was written")
-
-
-def _digest(file: Any) -> Any:
-    digest = hashlib.sha256()
-    while block := file.read(1 << 20):
-        digest.update(block)
-    return digest
+    # None is a length that the file decides; the manifest names it all the same, and must be right.
+    fits = len(array.shape) == len(shape) and all(s in (None, n) for s, n in zip(shape, array.shape, strict=True))
+    if not fits or list(array.shape) != entry.get("shape"):
+        wanted = tuple("any" if s is None else s for s in shape)
+        raise PartitionFormatError(f"{path}: shape {array.shape}, expected {wanted}")
+    if array.dtype.name not in dtypes or not array.flags.c_contiguous or not array.dtype.isnative:
+        raise PartitionFormatError(f"{path}: dtype {array.dtype}, expected {' or '.join(dtypes)}")
+    return array
 
 
 def _assemble(manifest: dict, part_id: int, arrays: dict[str, np.ndarray]) -> LocalGraph:
@@ -156,15 +137,75 @@ def data_fields(graph: dict[str, Any], owned: int, arrays: dict[str, np.ndarray]
     names = graph.get("edge_splits", {})
     splits = {name: arrays[name] for name in dict.fromkeys([*names, *map(ids_of, names)])}
     fields: dict[str, Any] = {name: arrays.get(name) for name in (*OF_VERTICES, *OF_ARCS)}
-    return fields | {"feats": _assemble_feats(owned, graph, arrays), "edge_splits": splits}
+    if graph["sparse_feats"]:
+        from scipy import sparse
+
+        # Filled afterwards: the constructor would copy the mapped arrays and check them again.
+        matrix = sparse.csr_matrix((owned, graph["num_feats"]), dtype=np.float32)
+        matrix.indptr, matrix.indices, matrix.data = (arrays[f"feats_{name}"] for name in ("indptr", "indices", "data"))
+        fields["feats"] = matrix
+    return fields | {"edge_splits": splits}
 
 
-def _assemble_feats(owned: int, graph: dict, arrays: dict[str, np.ndarray]) -> Any:
-    if not graph["sparse_feats"]:
-        return arrays.get("feats")
-    from scipy import sparse
+def check_contents(
+    place: Path, manifest: dict[str, Any], part_id: int, local: LocalGraph, arrays: dict[str, Any]
+) -> None:
+    """Raise `PartitionFormatError` naming the first file of part `part_id` whose contents are out of range."""
 
-    # Filled afterwards: the constructor would copy the mapped arrays and check them again.
-    matrix = sparse.csr_matrix((owned, graph["num_feats"]), dtype=np.float32)
-    matrix.indptr, matrix.indices, matrix.data = (arrays[f"feats_{name}"] for name in ("indptr", "indices", "data"))
-    return matrix
+    def need(good: Any, name: str, what: str) -> None:
+        """Raise for the file `name` unless it is good."""
+        if not good:
+            raise PartitionFormatError(f"{place / name}.npy: {what}")
+
+    part, graph = manifest["parts"][part_id], manifest["graph"]
+    counts = local.halo_counts
+    # A part has no halo of its own. The range comes first: a sum of huge counts would wrap and could be right.
+    need(_within(counts, 0, part["rows"] + 1) and not counts[part_id].any(), "halo_counts", "impossible counts")
+    need(part["interior"] <= part["owned"] <= part["rows"], "global_ids", "more owned than local rows")
+    need(part["owned"] + counts.sum() == part["rows"], "halo_counts", "does not add up to the local rows")
+    need(local.num_source_halos == part["source_halos"], "halo_counts", "does not add up to the source halos")
+    need(local.num_target_halos == part["target_halos"], "halo_counts", "does not add up to the target halos")
+    ids = local.global_ids
+    # A vertex with two rows would be updated twice.
+    need(len(np.unique(ids)) == len(ids), "global_ids", "an id stands twice")
+    for name in ("in_degrees", "out_degrees"):
+        need(_within(getattr(local, name), 0, 2**62), name, "negative degrees")
+    # Columns of owned_owned, owned_halo, halo_owned, halo_halo.
+    widths = (part["owned"], part["source_halos"]) * 2
+    for name, columns_of in zip(BLOCKS, widths, strict=True):
+        indptr, indices = local.blocks[name]
+        need(_rises(indptr, len(indices)), f"{name}_indptr", f"must rise from 0 to {len(indices)}")
+        need(_within(indices, 0, columns_of), f"{name}_indices", f"columns must lie in 0 to {columns_of - 1}")
+    arcs = sum(len(block.indices) for block in local.blocks.values())
+    need(arcs == local.num_arcs, "arc_ids", f"{local.num_arcs} ids for {arcs} arcs")
+    for verb in ("broadcast", "reduce"):
+        indptr, rows = getattr(local.plan, f"{verb}_indptr"), getattr(local.plan, f"{verb}_rows")
+        # A rank sends itself nothing, and only boundary rows have copies elsewhere.
+        good = _rises(indptr, len(rows))
+        need(good and indptr[part_id] == indptr[part_id + 1], f"{verb}_indptr", f"must rise from 0 to {len(rows)}")
+        what = f"rows must lie in {local.num_interior} to {local.num_owned - 1} (boundary)"
+        need(_within(rows, local.num_interior, local.num_owned), f"{verb}_rows", what)
+    need(np.count_nonzero(arrays["train_mask"]) == part["train"], "train_mask", f"expected {part['train']} vertices")
+    if graph["sparse_feats"]:
+        entries = len(arrays["feats_indices"])
+        good = entries == len(arrays["feats_data"]) and _rises(arrays["feats_indptr"], entries)
+        need(good, "feats_indptr", f"must rise from 0 to {entries}")
+    limits = graph | {"num_nodes": local.num_nodes, "num_arc_ids": 2 * manifest["num_list_edges"], "flags": 2}
+    for array in arrays_of(graph):
+        if array.values is not None:
+            what, low, high = array.values[0], array.values[1], limits[array.values[2]]
+            need(_within(arrays[array.name], low, high), array.name, f"{what} must lie in {low} to {high - 1}")
+    problem = problem_of(local.edge_splits, graph, local.global_ids[: local.num_owned], local.num_nodes)
+    if problem is not None:
+        need(False, *problem)
+
+
+def _within(values: np.ndarray, low: int, high: int) -> bool:
+    return values.size == 0 or bool(values.min() >= low and values.max() < high)
+
+
+def _rises(indptr: np.ndarray, count: int) -> bool:
+    """From 0 to `count`, never falling; the bounds come first, because a difference of huge numbers wraps."""
+    # The ends first, then the range, then the steps: each makes the next one safe.
+    ends = indptr[0] == 0 and indptr[-1] == count
+    return bool(ends and _within(indptr, 0, count + 1) and (np.diff(indptr) >= 0).all())

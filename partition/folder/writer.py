@@ -1,4 +1,4 @@
-"""Write one part after the other: arrays in blocks, hashed as they are written, synced before they count.
+"""Write parts, some at once: what their arrays hold, by PART_ARRAYS, in blocks, hashed, synced before they count.
 
 Shapes: N vertices, O owned rows of a part, D feature width.
 """
@@ -6,22 +6,83 @@ Shapes: N vertices, O owned rows of a part, D feature width.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
+import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from distgnn.datasets import GraphData
+from distgnn.datasets.arc_data import arc_feats, arc_relations
 from distgnn.datasets.edge_list import EdgeList
+from distgnn.datasets.links.part_edges import part_edge_splits
+from distgnn.kernels.runtime.threads import get_num_threads, run
 from distgnn.partition.core.local_graph import LocalGraph
-from distgnn.partition.folder.layout import MANIFEST, part_folder
-from distgnn.partition.folder.manifest import Manifest
-from distgnn.partition.folder.manifest_file import manifest_digest
-from distgnn.partition.folder.part_data import Rows, part_data
+from distgnn.partition.core.part_arrays import arrays_of
+from distgnn.partition.folder.manifest import Manifest, name_rows
+from distgnn.partition.folder.manifest_file import MANIFEST, manifest_digest, part_folder
 
 BLOCK_BYTES = 1 << 24
+MOST_WRITERS = 4  # each holds a part; half of its work is waiting for memory, half Python's lock and the disk
+
+
+class Rows:
+    """Rows [n, …] that are made a block at a time: all of them may be larger than memory.
+
+    Args: take: makes the rows of some ids; ids: [n]; width: the shape of a row.
+    """
+
+    def __init__(self, take: Callable[[np.ndarray], Any], ids: np.ndarray, width: tuple[int, ...], dtype: Any) -> None:
+        self._take, self._ids = take, ids
+        self.shape, self.dtype = (len(ids), *width), np.dtype(dtype)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        ids = self._ids[rows]
+        return np.asarray(self._take(ids), dtype=self.dtype).reshape(len(ids), *self.shape[1:])
+
+
+def part_data(
+    local: LocalGraph, graph: GraphData, edge_list: EdgeList, masks: dict[str, np.ndarray]
+) -> dict[str, np.ndarray | Rows]:
+    """The arrays of a part by name, in the order of the table.
+
+    Args: local: from `build_local`, with the `graph` section of the manifest; masks: split -> bool [N].
+    """
+    owned, arcs, section = local.global_ids[: local.num_owned], local.arc_ids, local.graph
+    made: dict[str, Any] = {f"{split}_mask": mask[owned] for split, mask in masks.items()}
+    made |= part_edge_splits(graph, owned)
+    if section["sparse_feats"]:  # three arrays, each mapped when it is read
+        rows: Any = graph.feats[owned]
+        made |= {f"feats_{name}": getattr(rows, name) for name in ("indptr", "indices", "data")}
+    if section.get("name_bytes") is not None:
+        made["node_names"] = name_rows(graph.node_names[owned], section["name_bytes"])  # type: ignore[index]
+    if graph.edge_feats is not None:
+        made["edge_feats"] = Rows(partial(arc_feats, graph, edge_list), arcs, (graph.num_edge_feats,), np.float32)
+    if graph.edge_types is not None:
+        made["edge_types"] = Rows(partial(arc_relations, graph, edge_list), arcs, (), np.int32)
+    found: dict[str, np.ndarray | Rows] = {}
+    for array in arrays_of(section):
+        base, _, what = array.name.rpartition("_")
+        # What is made already, what the cut has made, or the rows of a field of the graph; in a dtype of the table.
+        if array.name not in made and array.field is None:
+            place: Any = local.plan if base in ("broadcast", "reduce") else local.blocks.get(base, local)
+            made[array.name] = getattr(place, what if base in local.blocks else array.name)
+        values = made[array.name] if array.name in made else getattr(graph, str(array.field))
+        dtype = np.dtype(values.dtype.name if values.dtype.name in array.dtypes else array.dtypes[0])
+        if array.name in made:
+            found[array.name] = values if values.dtype == dtype else values.astype(dtype)
+        else:
+            missing = len(array.shape.split()) - len(values.shape)  # values of a regression may be [N]
+            found[array.name] = Rows(values.__getitem__, owned, (1,) * missing + values.shape[1:], dtype)
+    return found
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> Manifest:
@@ -85,3 +146,38 @@ def write_array(path: Path, array: np.ndarray | Rows) -> dict[str, Any]:
 def _sync(file: Any) -> None:
     file.flush()
     os.fsync(file.fileno())
+
+
+def num_writers(num_parts: int, most: int = MOST_WRITERS) -> int:
+    """How many parts are made at once, at most `most`."""
+    return max(1, min(get_num_threads(), num_parts, most))
+
+
+def write_parts(
+    num_parts: int, write: Callable[[int], dict[str, Any]], step: Callable[[int], None], most: int = MOST_WRITERS
+) -> list[dict[str, Any]]:
+    """Call `write(part_id)` for every part, on `num_writers` threads; returns what it returned, by part.
+
+    Args: step: `step(done)`, after each part, one call at a time.
+    Raises: what `write` raises; no part is begun after that.
+    """
+    sections: dict[int, dict[str, Any]] = {}
+    lock, stopped, waiting = threading.Lock(), threading.Event(), itertools.count()
+
+    def write_some(start: int, stop: int) -> None:
+        # next() is atomic under Python's lock: no part is taken twice.
+        for part_id in iter(waiting.__next__, None):
+            if part_id >= num_parts or stopped.is_set():
+                return
+            try:
+                section = write(part_id)
+                with lock:
+                    sections[part_id] = section
+                    step(len(sections))
+            except BaseException:
+                # Without this the other threads would go on to the last part before anybody hears of the error.
+                stopped.set()
+                raise
+
+    run(write_some, range(num_writers(num_parts, most) + 1))
+    return [sections[part_id] for part_id in range(num_parts)]

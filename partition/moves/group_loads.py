@@ -4,8 +4,17 @@ A group costs the copies it needs in a part that no other group needs, plus a pr
 `_price_of`. Prices rise with the load, and faster the higher it is: adding costs no less than the price's slope at the
 present load says, and most parts are too expensive by that already (`num_cheaper`).
 
+*Rows*: no part should exchange much more than the others. A copy is *shared* where other parts have the vertex too. A
+part exchanges a row, there and back, for each of its shared copies, and more where it owns a vertex of three copies and
+more: of c copies the owner exchanges c - 1 rows, each other part one. So the mean over parts is known whoever owns
+what:
+
+    goal = 2 * (copies - vertices) * share        excess = sum over parts of goal * max(shared / goal - 1, 0)^2
+
+Moving a group changes the shared copies of more than two parts. Vertex v of the group is elsewhere in part 2 only. With
+the group in part 2, v is not shared; anywhere else it is, in that part and in part 2 as well.
+
 Shapes: K groups, P parts.
-Source: ours.
 """
 
 from __future__ import annotations
@@ -15,11 +24,25 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.partition.moves.row_load import RowLoads, no_row_loads
+from distgnn.partition.moves.replica_table import (
+    AHEAD,
+    COPIES,
+    PART_SHIFT,
+    CopyTable,
+    add_parts_of,
+    is_dense,
+    num_edges_in,
+    prefetch_copies,
+)
 
 LOAD_PRICE = 3.0  # at most
 WALL, FREE = 30.0, 1.03  # times the price, for the square of the load beyond so much of a part's share
 SURELY = 1 - 1e-9  # of a bound: sums that are rounded otherwise are not farther apart
+
+# Copies for each one of the excess; with few parts fewer, because a copy more raises the mean by 2 / P. With 8, one of
+# four orders of web-notredame's vertices had 1.48 times the mean in 128 parts; with 32, 1.41.
+MOST_PRICE = 16.0
+LEAST_GOAL = 16.0  # so few shared copies are no load, whatever other parts have
 
 
 class Loads(NamedTuple):
@@ -50,7 +73,7 @@ def start_loads(edges: np.ndarray, copies: np.ndarray, goal_edges: np.ndarray, g
 
 
 @inline
-def with_rows(loads: Loads, rows: RowLoads) -> Loads:
+def with_rows(loads, rows):
     """The same loads, but for rows."""
     return Loads(
         loads.edges,
@@ -66,7 +89,7 @@ def with_rows(loads: Loads, rows: RowLoads) -> Loads:
 
 
 @kernel(_nrt=False)
-def set_slopes(loads: Loads) -> None:
+def set_slopes(loads):
     """After a change of goals, of the price or of loads otherwise than by `change_load`."""
     loads.mean_copies[0] = loads.goal_copies.sum() / loads.goal_copies.shape[0]
     for p in range(loads.edges.shape[0]):
@@ -74,20 +97,20 @@ def set_slopes(loads: Loads) -> None:
 
 
 @inline(_nrt=False)
-def _set_slopes(p: int, loads: Loads) -> None:
+def _set_slopes(p, loads):
     loads.edges_slope[p] = _slope_of(loads.edges[p], loads.goal_edges[p], loads.price[0])
     loads.copies_slope[p] = _slope_of(loads.copies[p], loads.goal_copies[p], loads.price[0])
 
 
 @inline(_nrt=False)
-def _slope_of(load: float, goal: float, price: float) -> float:
+def _slope_of(load, goal, price):
     """The derivative of `_price_of` by the load itself."""
     units = load / goal
     return price * (4.0 * units * units * units + 2.0 * WALL * max(units - FREE, 0.0)) / goal
 
 
 @inline(_nrt=False)
-def _price_of(load: float, price: float) -> float:
+def _price_of(load, price):
     """What a part costs at a load in units of its share: the fourth power of it, steeper beyond `FREE`."""
     square = load * load
     over = max(load - FREE, 0.0)
@@ -95,7 +118,7 @@ def _price_of(load: float, price: float) -> float:
 
 
 @inline(_nrt=False)
-def cost_of_adding(p: int, edges: float, new_copies: int, loads: Loads, mean_copies: float) -> float:
+def cost_of_adding(p, edges, new_copies, loads, mean_copies):
     """What part p would cost more with so many more edges and copies."""
     cost = new_copies / mean_copies
     load, goal = loads.edges[p], loads.goal_edges[p]
@@ -105,13 +128,13 @@ def cost_of_adding(p: int, edges: float, new_copies: int, loads: Loads, mean_cop
 
 
 @inline(_nrt=False)
-def least_cost(p: int, edges: float, new_copies: int, loads: Loads, mean_copies: float) -> float:
+def least_cost(p, edges, new_copies, loads, mean_copies):
     """No more than `cost_of_adding`, by the slopes of part p."""
     return SURELY * (new_copies / mean_copies + edges * loads.edges_slope[p] + new_copies * loads.copies_slope[p])
 
 
 @inline(_nrt=False)
-def num_cheaper(cost: float, edges: float, size: int, num_present: np.ndarray, loads: Loads, mean_copies: float) -> int:
+def num_cheaper(cost, edges, size, num_present, loads, mean_copies):
     """How many parts that have none of a group's `size` members may cost less than this."""
     found = 0
     # Without a branch, so that it becomes vector instructions: a fiftieth of the time of `cost_of_adding` of all parts.
@@ -122,7 +145,7 @@ def num_cheaper(cost: float, edges: float, size: int, num_present: np.ndarray, l
 
 
 @inline(_nrt=False)
-def cost_of_keeping(p: int, edges: float, own_copies: int, loads: Loads, mean_copies: float) -> float:
+def cost_of_keeping(p, edges, own_copies, loads, mean_copies):
     """What part p would cost less without these edges and copies, which it has."""
     cost = own_copies / mean_copies
     load, goal = loads.edges[p], loads.goal_edges[p]
@@ -132,8 +155,131 @@ def cost_of_keeping(p: int, edges: float, own_copies: int, loads: Loads, mean_co
 
 
 @inline(_nrt=False)
-def change_load(p: int, sign: int, edges: float, copies: int, loads: Loads) -> None:
+def change_load(p, sign, edges, copies, loads):
     """Take so many edges and copies out of part p (sign -1), or put them in (1)."""
     loads.edges[p] += sign * edges
     loads.copies[p] += sign * copies
     _set_slopes(p, loads)
+
+
+class RowLoads(NamedTuple):
+    """shared, goal: float64 [P], see above; price: float64 [1], of the excess, 0: rows are no load.
+
+    Of the group that was counted last: single: int32 [P], members that only this part has without the group; outside:
+    int64 [1], members that any part has.
+    """
+
+    shared: np.ndarray
+    goal: np.ndarray
+    price: np.ndarray
+    single: np.ndarray
+    outside: np.ndarray
+
+
+def no_row_loads(num_parts: int) -> RowLoads:
+    """Rows that are no load, until `set_goal` gives them a price."""
+    shared, goal = np.zeros((2, num_parts))
+    return RowLoads(shared, goal, np.zeros(1), np.zeros(num_parts, np.int32), np.zeros(1, np.int64))
+
+
+@inline
+def with_own_counts(rows):
+    """The same loads, with room of its own for what is counted of a group."""
+    single, outside = np.empty(rows.single.shape[0], dtype=np.int32), np.empty(1, dtype=np.int64)
+    return RowLoads(rows.shared, rows.goal, rows.price, single, outside)
+
+
+def row_price(num_parts: int) -> float:
+    """Copies for each one of the excess."""
+    return min(MOST_PRICE, float(num_parts))
+
+
+def row_goal(copies: float, num_vertices: int, shares: np.ndarray) -> np.ndarray:
+    """Shared copies float64 [P] that parts have where all exchange their shares of the rows."""
+    return np.maximum(2.0 * (copies - num_vertices) * shares, LEAST_GOAL)
+
+
+def row_excess(table: CopyTable, num_vertices: int, shares: np.ndarray) -> float:
+    """What parts exchange too much, in copies."""
+    goal = row_goal(float(table.vertex[:, COPIES].sum()), num_vertices, shares)
+    over = np.maximum(shared_copies(table) / goal - 1.0, 0.0)
+    return float(row_price(len(shares)) * (goal * over**2).sum())
+
+
+def shared_copies(table: CopyTable) -> np.ndarray:
+    """Copies float64 [P] of each part of vertices that other parts have too."""
+    shared = np.zeros(table.num_parts, dtype=np.int64)
+    _count_shared(table, shared)
+    return shared.astype(np.float64)
+
+
+@kernel(_nrt=False)
+def _count_shared(table, shared):
+    for v in range(table.vertex.shape[0]):
+        if table.vertex[v, COPIES] > 1:
+            add_parts_of(table, v, -1, shared)
+
+
+@inline(_nrt=False)
+def row_cost(p, home, num_present, mean_copies, rows):
+    """The excess with the group that was counted last, which is in `home`, in part p, in units of `mean_copies` copies.
+
+    What is the same for all parts is left out; of a part that has no member it is at least 0. Args: num_present: of
+    `count_present`.
+    """
+    if rows.price[0] == 0:
+        return 0.0
+    outside = rows.outside[0]
+    # Without the group: at home its members are not shared by it; elsewhere single ones were shared because of it.
+    without = rows.shared[p] - (outside - num_present[p] if p == home else rows.single[p])
+    # With it in p, against with it in another part: there, single members of p are shared.
+    more = _excess(without + (outside - num_present[p]), rows.goal[p]) - _excess(without + rows.single[p], rows.goal[p])
+    return rows.price[0] / mean_copies * more
+
+
+@inline(_nrt=False)
+def _excess(shared, goal):
+    over = max(shared / goal - 1.0, 0.0)
+    return goal * over * over
+
+
+@inline(_nrt=False)
+def shift_rows(old, new, num_present, rows):
+    """Move the group that was counted last from part `old` to part `new`."""
+    rows.shared[old] += rows.single[old] - (rows.outside[0] - num_present[old])
+    rows.shared[new] += (rows.outside[0] - num_present[new]) - rows.single[new]
+
+
+@inline(_nrt=False)
+def count_with_rows(c, home, groups, table, num_present, rows):
+    """As `count_present`, of group c, which is in `home`; rows.single and rows.outside become those of the group."""
+    num_present[:] = 0
+    rows.single[:] = 0
+    outside, stay, end = 0, 0, groups.indptr[c + 1]
+    for j in range(groups.indptr[c], end):
+        prefetch_copies(table, groups.members[min(j + AHEAD, end - 1)], groups.members[min(j + 2 * AHEAD, end - 1)])
+        v = groups.members[j]
+        # One group at home is this one: without it v has no copy there.
+        if table.vertex[v, COPIES] == 1:  # at home, like most vertices of a good cut: no look at other parts
+            stay += num_edges_in(table, v, home) > 1
+            continue
+        outside += 1
+        add_parts_of(table, v, home, num_present)
+        if table.vertex[v, COPIES] == 2 and num_edges_in(table, v, home) == 1:
+            rows.single[_other_part(table, v, home)] += 1
+    num_present[home] += stay
+    rows.single[home] += stay
+    rows.outside[0] = outside + stay
+
+
+@inline(_nrt=False)
+def _other_part(table, v, home):
+    """The part that has v, which has two copies, one of them at home."""
+    begin = table.first[v]
+    if not is_dense(table, v):
+        p = table.slots[begin] >> PART_SHIFT
+        return p if p != home else table.slots[begin + 1] >> PART_SHIFT
+    for p in range(table.num_parts):
+        if p != home and table.counts[begin + p] > 0:
+            return p
+    return home

@@ -1,7 +1,7 @@
 """Moves of groups of edges between parts: a group goes where it adds least.
 
 What a group costs in a part: copies, and a price on the part's arcs and copies, see group_loads.py; and one on what
-parts exchange, see row_load.py. Groups are visited largest first.
+parts exchange, see group_loads.py. Groups are visited largest first.
 
 Two ways to visit them. *In turn*: a group that wants to move sees all moves before it. *In blocks*, for large graphs: a
 block of groups is evaluated against frozen parts by all threads, then moves are made in order. One block of three
@@ -17,7 +17,6 @@ groups, part 0 none.
 Evaluating writes nothing but `wanted`, and commits have a fixed order: the number of threads makes no difference.
 
 Shapes: K groups, N vertices, P parts, I incidences (a vertex with an edge in a group).
-Source: ours.
 """
 
 from __future__ import annotations
@@ -30,28 +29,25 @@ import numpy as np
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run, thread_chunks
 from distgnn.partition.core.edges import group
-from distgnn.partition.moves.block_counts import count_block, count_present
 from distgnn.partition.moves.group_loads import (
     LOAD_PRICE,
     Loads,
     change_load,
     cost_of_adding,
     cost_of_keeping,
+    count_with_rows,
     least_cost,
     num_cheaper,
-    set_slopes,
-    with_rows,
-)
-from distgnn.partition.moves.groups import Groups, cut_blocks
-from distgnn.partition.moves.replica_table import CopyTable, add_edge, remove_edge
-from distgnn.partition.moves.row_load import (
-    count_with_rows,
     row_cost,
-    set_goal,
+    row_goal,
+    set_slopes,
     shared_copies,
     shift_rows,
     with_own_counts,
+    with_rows,
 )
+from distgnn.partition.moves.groups import Groups, count_block, count_present, cut_blocks
+from distgnn.partition.moves.replica_table import CopyTable, add_edge, remove_edge
 
 # A price of imbalance that suits a graph of two copies a vertex would, where one vertex in a hundred has a second one,
 # outweigh all that moves could save: so it is a multiple of the copies beyond the first, up to a limit.
@@ -85,7 +81,7 @@ def move_groups(
     Args: degrees: [N]; how: "in blocks", evaluated in parallel; "in turn", each that wants to move after all
         moves before it; after the first sweep both only visit groups that share a vertex with one that moved. "all in
         turn": every sweep visits all, because the loads of the parts have changed too. extra_price: of
-        imbalance, see `EXTRA_PRICE`; row_price: of exchanging more than others, see row_load.py; 0 "in blocks".
+        imbalance, see `EXTRA_PRICE`; row_price: of exchanging more than others, see group_loads.py; 0 "in blocks".
     """
     in_turn = how != "in blocks"
     indptr, members, sizes, _ = groups
@@ -110,7 +106,8 @@ def move_groups(
             # Written in place: `placement` holds the same array, which the kernels read.
             loads.goal_copies[:] = loads.copies.sum() * shares
             loads.price[:] = min(LOAD_PRICE, extra_price * (loads.copies.sum() / num_vertices - 1))
-            set_goal(loads.rows, row_price, loads.copies.sum(), num_vertices, shares)
+            loads.rows.price[0] = row_price
+            loads.rows.goal[:] = row_goal(loads.copies.sum(), num_vertices, shares)
             set_slopes(loads)
             if in_turn:
                 moved += _move_in_turn(chosen, groups, placement, wanted, num_present, *around, stale)
@@ -145,9 +142,7 @@ def _dealt(chosen: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _evaluate_groups(
-    start: int, stop: int, chosen: np.ndarray, groups: Groups, placement: Placement, wanted: np.ndarray
-) -> None:
+def _evaluate_groups(start, stop, chosen, groups, placement, wanted):
     part, table, loads = placement
     num_present = np.empty(loads.edges.shape[0], dtype=np.int32)
     # What a group has elsewhere is written down where no other thread does.
@@ -158,7 +153,7 @@ def _evaluate_groups(
 
 
 @inline(_nrt=False)
-def _evaluate_group(c: int, groups: Groups, placement: Placement, wanted: np.ndarray, num_present: np.ndarray) -> None:
+def _evaluate_group(c, groups, placement, wanted, num_present):
     if placement.loads.rows.price[0] > 0:
         count_with_rows(c, placement.part[c], groups, placement.table, num_present, placement.loads.rows)
     else:
@@ -167,15 +162,13 @@ def _evaluate_group(c: int, groups: Groups, placement: Placement, wanted: np.nda
 
 
 @kernel(_nrt=False)
-def _choose_parts(
-    chosen: np.ndarray, groups: Groups, placement: Placement, present: np.ndarray, wanted: np.ndarray
-) -> None:
+def _choose_parts(chosen, groups, placement, present, wanted):
     for i in range(chosen.shape[0]):
         wanted[chosen[i]] = cheapest_part(chosen[i], groups, placement, present[i])
 
 
 @inline(_nrt=False)
-def cheapest_part(c: int, groups: Groups, placement: Placement, num_present: np.ndarray) -> int:
+def cheapest_part(c, groups, placement, num_present):
     """The part where group c would cost least: its own on a tie, the lowest if it has none."""
     edges, home, size = groups.sizes[c], placement.part[c], groups.indptr[c + 1] - groups.indptr[c]
     loads = placement.loads
@@ -204,16 +197,7 @@ def cheapest_part(c: int, groups: Groups, placement: Placement, num_present: np.
 
 
 @kernel(_nrt=False)
-def _commit(
-    chosen: np.ndarray,
-    groups: Groups,
-    placement: Placement,
-    wanted: np.ndarray,
-    num_present: np.ndarray,
-    starts: np.ndarray,
-    around: np.ndarray,
-    stale: np.ndarray,
-) -> int:
+def _commit(chosen, groups, placement, wanted, num_present, starts, around, stale):
     """Make the moves that still pay, in order; returns how many. Groups that share a vertex become stale."""
     part, table, loads = placement
     mean_copies = loads.mean_copies[0]
@@ -274,16 +258,7 @@ def _move_in_turn(
 
 
 @kernel(_nrt=False)
-def _commit_in_turn(
-    chosen: np.ndarray,
-    groups: Groups,
-    placement: Placement,
-    wanted: np.ndarray,
-    num_present: np.ndarray,
-    starts: np.ndarray,
-    around: np.ndarray,
-    stale: np.ndarray,
-) -> int:
+def _commit_in_turn(chosen, groups, placement, wanted, num_present, starts, around, stale):
     """Evaluate once more and move, one after the other, the groups that wanted to; returns how many moved."""
     moved = 0
     for i in range(chosen.shape[0]):

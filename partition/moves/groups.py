@@ -1,7 +1,6 @@
 """Groups of edges and their members, the vertices with an edge in the group: what moves as a whole between parts.
 
 Shapes: K groups, N vertices, M edges, P parts, I incidences (a vertex with an edge in a group).
-Source: ours.
 """
 
 from __future__ import annotations
@@ -13,9 +12,17 @@ import numpy as np
 from numba import uint64
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.kernels.runtime.threads import own_ranges, run
+from distgnn.kernels.runtime.threads import get_num_threads, own_ranges, run
 from distgnn.partition.core.edges import Edges, group
-from distgnn.partition.moves.replica_table import AHEAD, CopyTable, add_edges, prefetch_copies, vertex_ranges
+from distgnn.partition.moves.replica_table import (
+    AHEAD,
+    CopyTable,
+    add_edge,
+    add_edges,
+    add_parts_of,
+    prefetch_copies,
+    vertex_ranges,
+)
 
 BLOCK_MEMBERS = 1 << 11  # of which a thread first picks its own vertices
 BLOCK_MOVED = 1 << 20
@@ -24,6 +31,11 @@ BLOCK_MOVED = 1 << 20
 FEWEST_AT_ONCE, MOST_TURNS = 128, 256
 ENOUGH_MEMBERS, MOST_AT_ONCE = 1 << 12, 1 << 10
 MOST_COUNTED = 2**16 - 1  # a sparse vertex has fewer edges, and a dense one's counts saturate far below
+
+SHARES = 2  # for each thread: whoever is done early takes another one
+ALONE = 1 << 10  # members of a block that one thread counts in the time in which another one wakes
+APART = 32  # numbers between two rows: threads that add to the same cache line wait for each other
+PICKED = 1 << 11  # members of which a thread first picks its own
 
 
 class Groups(NamedTuple):
@@ -68,18 +80,7 @@ def close_gaps(pieces: list[slice], *arrays: np.ndarray) -> None:
 
 
 @kernel
-def _collect(
-    begin: int,
-    end: int,
-    src: np.ndarray,
-    dst: np.ndarray,
-    edge_ids: np.ndarray,
-    starts: np.ndarray,
-    num_nodes: int,
-    found: np.ndarray,
-    members: np.ndarray,
-    counts: np.ndarray,
-) -> None:
+def _collect(begin, end, src, dst, edge_ids, starts, num_nodes, found, members, counts):
     """Members of the groups from begin to end, without gaps; they begin at twice the number of edges before them,
     where no other thread can come."""
     last_slot = np.full(num_nodes, -1, dtype=np.int64)
@@ -87,18 +88,7 @@ def _collect(
 
 
 @inline(_nrt=False)
-def _collect_each(
-    begin: int,
-    end: int,
-    src: np.ndarray,
-    dst: np.ndarray,
-    edge_ids: np.ndarray,
-    starts: np.ndarray,
-    last_slot: np.ndarray,
-    found: np.ndarray,
-    members: np.ndarray,
-    counts: np.ndarray,
-) -> None:
+def _collect_each(begin, end, src, dst, edge_ids, starts, last_slot, found, members, counts):
     free = 2 * starts[begin]
     for c in range(begin, end):
         first = free
@@ -111,7 +101,7 @@ def _collect_each(
 
 
 @inline(_nrt=False)
-def add_member(v: int, first: int, free: int, last_slot: np.ndarray, members: np.ndarray, counts: np.ndarray) -> int:
+def add_member(v, first, free, last_slot, members, counts):
     """Count one edge of v in the group whose members begin at `first`; returns the next free slot of `members`.
 
     last_slot[v]: where v was written last, in this group or one before. Slots only grow, so one below `first` means
@@ -133,7 +123,7 @@ def count_groups(groups: Groups, parts: np.ndarray, table: CopyTable) -> None:
 
 
 @kernel
-def _count_groups(low: int, high: int, groups: Groups, parts: np.ndarray, table: CopyTable) -> None:
+def _count_groups(low, high, groups, parts, table):
     """Count at the vertices from low to high."""
     own = np.empty((BLOCK_MEMBERS, 3), dtype=np.int32)
     group_id = 0
@@ -147,9 +137,7 @@ def _count_groups(low: int, high: int, groups: Groups, parts: np.ndarray, table:
 
 # As `own_ends`: always write, and move on by the truth of the test, in place of `if low <= v < high`.
 @inline(_nrt=False)
-def _pick_own(
-    low: int, high: int, begin: int, end: int, group_id: int, groups: Groups, parts: np.ndarray, own: np.ndarray
-) -> tuple[int, int]:
+def _pick_own(low, high, begin, end, group_id, groups, parts, own):
     """own[i] = (vertex, part, edges) of the members begin to end that are from low to high; last group, how many."""
     width, found = uint64(high - low), 0
     for i in range(begin, end):
@@ -168,7 +156,7 @@ def cut_blocks(chosen: np.ndarray, groups: Groups) -> list[int]:
 
 
 @kernel(_nrt=False)
-def _cut_blocks(chosen: np.ndarray, indptr: np.ndarray, fewest: int, bounds: np.ndarray) -> int:
+def _cut_blocks(chosen, indptr, fewest, bounds):
     """Write bounds [B + 1], which are 0; returns how many blocks there are."""
     found = members = 0
     for i in range(chosen.shape[0]):
@@ -179,3 +167,87 @@ def _cut_blocks(chosen: np.ndarray, indptr: np.ndarray, fewest: int, bounds: np.
             found += 1
             bounds[found], members = i + 1, 0
     return found
+
+
+def count_block(chosen: np.ndarray, groups: Groups, part: np.ndarray, table: CopyTable) -> np.ndarray:
+    """int32 [B, P]: members of each chosen group [B] that a part has even without the group, see `count_present`.
+
+    A few groups of a block have most of its members, so threads share members and not groups: those of all groups one
+    after the other are cut into equal shares, and a group that is cut is counted in two or more.
+    """
+    starts = np.zeros(len(chosen) + 1, dtype=np.int64)
+    np.cumsum(groups.indptr[chosen + 1] - groups.indptr[chosen], out=starts[1:])
+    total, threads = int(starts[-1]), get_num_threads()
+    shares = SHARES * threads if threads > 1 and total > ALONE else 1
+    cuts = np.array([total * share // shares for share in range(shares + 1)])
+    present = np.zeros((len(chosen) + shares, table.num_parts + APART), dtype=np.int32)
+    run(_count, range(shares + 1), cuts, starts, chosen, groups, part, table, present)
+    if shares > 1:
+        _join(cuts, starts, present)
+    return present[: len(chosen), : table.num_parts]
+
+
+@kernel(_nrt=False)
+def _count(share, _, cuts, starts, chosen, groups, part, table, present):
+    """Count a share of the members; of a group that began in an earlier one into row B + share."""
+    begin, end = cuts[share], cuts[share + 1]
+    i = np.searchsorted(starts, begin, side="right") - 1
+    while begin < end:
+        stop = min(end, starts[i + 1])
+        row = i if begin == starts[i] else len(chosen) + share
+        first = groups.indptr[chosen[i]] + begin - starts[i]
+        add_present(first, first + stop - begin, part[chosen[i]], groups, table, present[row, : table.num_parts])
+        begin = stop
+        i += 1
+
+
+@kernel(_nrt=False)
+def _join(cuts, starts, present):
+    """Add to the rows of groups what later shares have of them."""
+    for share in range(1, len(cuts) - 1):
+        i = np.searchsorted(starts, cuts[share], side="right") - 1
+        for p in range(present.shape[1]):
+            present[i, p] += present[len(starts) - 1 + share, p]
+
+
+@inline(_nrt=False)
+def count_present(c, home, groups, table, num_present):
+    """num_present[p] = members of group c that part p has even without the group, which is in `home` (-1: in none).
+
+    Returns: the number of members; so the group needs (members - num_present[p]) copies of its own in part p.
+    """
+    begin, end = groups.indptr[c], groups.indptr[c + 1]
+    num_present[:] = 0
+    add_present(begin, end, home, groups, table, num_present)
+    return end - begin
+
+
+@inline(_nrt=False)
+def add_present(begin, end, home, groups, table, num_present):
+    """As `count_present`, of the members from begin to end; num_present [P] is added to."""
+    for j in range(begin, end):
+        ahead, far_ahead = groups.members[min(j + AHEAD, end - 1)], groups.members[min(j + 2 * AHEAD, end - 1)]
+        prefetch_copies(table, ahead, far_ahead)
+        add_parts_of(table, groups.members[j], home, num_present)
+
+
+@kernel
+def add_block(low, high, chosen, groups, part, table):
+    """Count the chosen groups in their parts, each once at every member that is from low to high."""
+    own = np.empty(PICKED, dtype=np.int32)
+    for i in range(len(chosen)):
+        c = chosen[i]
+        for begin in range(groups.indptr[c], groups.indptr[c + 1], PICKED):
+            _add_own(low, high, begin, min(begin + PICKED, groups.indptr[c + 1]), part[c], groups, table, own)
+
+
+# As `own_ends`: always write, and move on by the truth of the test, in place of `if low <= v < high`.
+@inline(_nrt=False)
+def _add_own(low, high, begin, end, p, groups, table, own):
+    width, found = uint64(high - low), 0
+    for j in range(begin, end):
+        own[found] = groups.members[j]
+        found += uint64(np.int64(groups.members[j]) - low) < width
+    for j in range(found):
+        prefetch_copies(table, own[min(j + AHEAD, found - 1)], own[min(j + 2 * AHEAD, found - 1)])
+        add_edge(table, own[j], p)

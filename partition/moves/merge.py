@@ -4,7 +4,6 @@ Clusters go, largest first, where they add least: new copies, plus a price on th
 share. Then single clusters move while that pays.
 
 Shapes: K clusters, N vertices, M edges, P parts.
-Source: ours.
 """
 
 from __future__ import annotations
@@ -16,10 +15,9 @@ import numpy as np
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.partition.core.edges import Edges
-from distgnn.partition.moves.block_counts import add_block, count_block, count_present
 from distgnn.partition.moves.group_loads import change_load, start_loads
 from distgnn.partition.moves.group_moves import Placement, cheapest_part, move_groups
-from distgnn.partition.moves.groups import Groups, count_groups, groups_of
+from distgnn.partition.moves.groups import Groups, add_block, count_block, count_groups, count_present, groups_of
 from distgnn.partition.moves.replica_table import CopyTable, add_edge, empty_table, vertex_ranges
 
 IN_TURN = 10**6  # incidences up to which clusters are placed and moved one after the other; beyond, in blocks
@@ -42,10 +40,7 @@ DEFAULTS = MergeOptions(32, 1.2, 1.0)
 def merge_clusters(
     edge_list: Edges, clusters: np.ndarray, num_clusters: int, degrees: np.ndarray, shares: np.ndarray
 ) -> tuple[np.ndarray, CopyTable]:
-    """Part [K] int16 of each cluster of edges, and the table of the cut.
-
-    Args: clusters: [M] int32 from `edge_clusters`; degrees: [N]; shares: [P], see `part_shares`.
-    """
+    """Part [K] int16 of each cluster of edges, and the table of the cut."""
     groups = groups_of(edge_list, clusters, num_clusters)
     return merge_groups(groups, degrees, shares, len(clusters))
 
@@ -53,10 +48,7 @@ def merge_clusters(
 def merge_groups(
     groups: Groups, degrees: np.ndarray, shares: np.ndarray, num_edges: int, options: MergeOptions = DEFAULTS
 ) -> tuple[np.ndarray, CopyTable]:
-    """Part [K] int16 of each group of edges, and the table of the cut.
-
-    Args: degrees: [N]; shares: [P]; num_edges: M.
-    """
+    """Part [K] int16 of each group of edges, and the table of the cut."""
     num_parts = len(shares)
     # What parts are meant to have in copies, until `move_groups` can count them: a guess for each vertex with an edge.
     guess = options.first_guess * np.count_nonzero(degrees) * shares
@@ -80,10 +72,7 @@ def merge_groups(
 
 
 def edge_clusters(edges: Edges, labels: np.ndarray) -> tuple[np.ndarray, int]:
-    """Cluster [M] int32 of each edge, the one of its source (its lower-degree end), and their number K.
-
-    Args: edges: sorted by source; labels: [N], the label of each vertex. Clusters are numbered without gaps.
-    """
+    """Cluster [M] int32 of each edge, that of its source (its lower-degree end), without gaps, and their number."""
     present = np.zeros(max(len(labels), 1), dtype=bool)
     _mark_labels(edges.src, labels, present)
     numbers = (np.cumsum(present) - 1).astype(np.int32)
@@ -93,7 +82,7 @@ def edge_clusters(edges: Edges, labels: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 @kernel(_nrt=False)
-def _mark_labels(src: np.ndarray, labels: np.ndarray, present: np.ndarray) -> None:
+def _mark_labels(src, labels, present):
     """present[l] = whether an edge has the label l at its source; src is sorted."""
     for e in range(src.shape[0]):
         if e == 0 or src[e] != src[e - 1]:
@@ -101,7 +90,7 @@ def _mark_labels(src: np.ndarray, labels: np.ndarray, present: np.ndarray) -> No
 
 
 @kernel
-def gather(start: int, stop: int, keys: np.ndarray, values: np.ndarray, found: np.ndarray) -> None:
+def gather(start, stop, keys, values, found):
     """found[i] = values[keys[i]]."""
     for i in range(start, stop):
         found[i] = values[keys[i]]
@@ -119,13 +108,13 @@ def _place_in_blocks(order: np.ndarray, groups: Groups, placement: Placement) ->
 
 
 @kernel(_nrt=False)
-def _choose(block: np.ndarray, groups: Groups, placement: Placement, present: np.ndarray) -> None:
+def _choose(block, groups, placement, present):
     for i in range(block.shape[0]):
         _put(block[i], groups, placement, present[i])
 
 
 @kernel(_nrt=False)
-def _place_in_turn(order: np.ndarray, groups: Groups, placement: Placement, num_present: np.ndarray) -> None:
+def _place_in_turn(order, groups, placement, num_present):
     """Put each group, in order, where it costs least."""
     for i in range(order.shape[0]):
         c = order[i]
@@ -137,7 +126,7 @@ def _place_in_turn(order: np.ndarray, groups: Groups, placement: Placement, num_
 
 
 @inline(_nrt=False)
-def _put(c: int, groups: Groups, placement: Placement, num_present: np.ndarray) -> None:
+def _put(c, groups, placement, num_present):
     """Group c to the part where it costs least; it is not yet counted at its members."""
     best = cheapest_part(c, groups, placement, num_present)
     size = groups.indptr[c + 1] - groups.indptr[c]

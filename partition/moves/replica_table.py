@@ -21,7 +21,6 @@ What works on these tables is compiled without numba's reference counts (`_nrt=F
 tuple at every access, two thirds of the time of a refinement.
 
 Shapes: N vertices, M edges, P parts (below 2**15).
-Source: ours.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import own_ranges, run
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
-from distgnn.partition.core.edges import Edges
-from distgnn.partition.moves.own_ends import BLOCK_EDGES, WORD, own_ends
+from distgnn.partition.core.edges import BLOCK_EDGES, WORD, Edges, own_ends
 
 PART_SHIFT = 15  # a slot is part << PART_SHIFT | count
 COUNT_MASK = (1 << PART_SHIFT) - 1
@@ -78,7 +76,7 @@ def empty_table(degrees: np.ndarray, num_parts: int) -> CopyTable:
 
 
 @kernel
-def _lay_out(degrees: np.ndarray, num_parts: int, first: np.ndarray, vertex: np.ndarray) -> tuple[int, int]:
+def _lay_out(degrees, num_parts, first, vertex):
     """Where each vertex's counts begin; returns how many bytes and slots there are."""
     num_bytes = num_slots = 0
     for v in range(degrees.shape[0]):
@@ -116,9 +114,7 @@ def vertex_ranges(table: CopyTable) -> list[int]:
 
 
 @kernel
-def _count_edges(
-    low: int, high: int, src: np.ndarray, dst: np.ndarray, edge_part: np.ndarray, table: CopyTable
-) -> None:
+def _count_edges(low, high, src, dst, edge_part, table):
     """Count at the vertices from low to high."""
     if high - low == table.vertex.shape[0]:
         _count_all(src, dst, edge_part, table)
@@ -130,7 +126,7 @@ def _count_edges(
 
 
 @inline(_nrt=False)
-def _count_all(src: np.ndarray, dst: np.ndarray, edge_part: np.ndarray, table: CopyTable) -> None:
+def _count_all(src, dst, edge_part, table):
     """What one thread alone does: there is nothing to pick."""
     last = src.shape[0] - 1
     for e in range(last + 1):
@@ -142,14 +138,14 @@ def _count_all(src: np.ndarray, dst: np.ndarray, edge_part: np.ndarray, table: C
 
 
 @inline(_nrt=False)
-def _count_own(own: np.ndarray, size: int, edge_part: np.ndarray, table: CopyTable) -> None:
+def _count_own(own, size, edge_part, table):
     for i in range(size):
         prefetch_copies(table, own[min(i + AHEAD, size - 1), 0], own[min(i + 2 * AHEAD, size - 1), 0])
         add_edge(table, own[i, 0], edge_part[own[i, 1]])
 
 
 @kernel
-def saturated_counts(table: CopyTable) -> np.ndarray:
+def saturated_counts(table):
     """Where `counts` are saturated, int64, ascending: all that a table knows and counting its edges anew may not."""
     found = 0
     for i in range(table.counts.shape[0]):
@@ -170,7 +166,7 @@ def restore_saturated(table: CopyTable, places: np.ndarray | Sequence[int]) -> N
 
 
 @kernel(_nrt=False)
-def _restore_saturated(table: CopyTable, places: np.ndarray) -> None:
+def _restore_saturated(table, places):
     # Dense vertices and places both ascend, so one pass over the vertices finds whose byte each place is.
     next_one = 0
     for v in range(table.vertex.shape[0]):
@@ -182,7 +178,7 @@ def _restore_saturated(table: CopyTable, places: np.ndarray) -> None:
 
 
 @inline(_nrt=False)
-def prefetch_copies(table: CopyTable, soon: int, later: int) -> None:
+def prefetch_copies(table, soon, later):
     """Prefetch the counts of vertex `soon`, and the record that says where those of `later` are.
 
     Two distances, because a count is found through a record: the record must have come before its counts can be asked
@@ -197,13 +193,13 @@ def prefetch_copies(table: CopyTable, soon: int, later: int) -> None:
 
 
 @inline(_nrt=False)
-def is_dense(table: CopyTable, v: int) -> bool:
+def is_dense(table, v):
     """Whether v has a byte for each part, in order."""
     return 4 * np.int64(table.vertex[v, DEGREE]) >= table.num_parts
 
 
 @inline(_nrt=False)
-def num_edges_in(table: CopyTable, v: int, p: int) -> int:
+def num_edges_in(table, v, p):
     """Edges of v in part p, at most `SATURATED` where v is dense."""
     begin = table.first[v]
     if is_dense(table, v):
@@ -215,7 +211,7 @@ def num_edges_in(table: CopyTable, v: int, p: int) -> int:
 
 
 @inline(_nrt=False)
-def add_edge(table: CopyTable, v: int, p: int) -> bool:
+def add_edge(table, v, p):
     """Count one more edge of v in part p; returns whether that made a new copy."""
     begin = table.first[v]
     if is_dense(table, v):
@@ -236,7 +232,7 @@ def add_edge(table: CopyTable, v: int, p: int) -> bool:
 
 
 @inline(_nrt=False)
-def add_edges(table: CopyTable, v: int, p: int, more: int) -> None:
+def add_edges(table, v, p, more):
     """Count `more` more edges of v in part p."""
     begin = table.first[v]
     if is_dense(table, v):
@@ -254,7 +250,7 @@ def add_edges(table: CopyTable, v: int, p: int, more: int) -> None:
 
 
 @inline(_nrt=False)
-def remove_edge(table: CopyTable, v: int, p: int) -> bool:
+def remove_edge(table, v, p):
     """Count one edge less of v in part p, which has one; returns whether that removed the copy."""
     begin = table.first[v]
     if is_dense(table, v):
@@ -276,7 +272,7 @@ def remove_edge(table: CopyTable, v: int, p: int) -> bool:
 
 
 @inline(_nrt=False)
-def add_parts_of(table: CopyTable, v: int, home: int, num_present: np.ndarray) -> None:
+def add_parts_of(table, v, home, num_present):
     """num_present[p] += 1 for each part p that has an edge of v; in part `home` (-1: none) one edge does not count."""
     begin = table.first[v]
     if is_dense(table, v):
@@ -293,7 +289,7 @@ def add_parts_of(table: CopyTable, v: int, home: int, num_present: np.ndarray) -
 
 
 @kernel(_nrt=False)
-def count_copies(table: CopyTable, num_copies: np.ndarray) -> None:
+def count_copies(table, num_copies):
     """num_copies [P] += the copies in each part."""
     for v in range(table.vertex.shape[0]):
         add_parts_of(table, v, -1, num_copies)

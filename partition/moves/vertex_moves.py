@@ -3,7 +3,6 @@
 A single edge that leaves its neighbours costs copies until the last of them has followed; together they may go.
 
 Shapes: M edges, N vertices, P parts.
-Source: ours.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.partition.core.edges import SMALL, EdgeArrays
 from distgnn.partition.moves.group_loads import start_loads
 from distgnn.partition.moves.group_moves import EXTRA_PRICE, Placement, move_groups
-from distgnn.partition.moves.groups import Groups, groups_of
-from distgnn.partition.moves.replica_table import CopyTable, add_edge, count_copies, empty_table
+from distgnn.partition.moves.groups import groups_of
+from distgnn.partition.moves.replica_table import add_edge, count_copies, empty_table
 
 SWEEPS = 8
 MOST_MARKED = 64  # keys for each edge up to which they are marked, a bit each, rather than sorted
@@ -27,91 +26,23 @@ def move_vertices(
     edge_part: np.ndarray,
     degrees: np.ndarray,
     shares: np.ndarray,
+    clusters: np.ndarray | None = None,
     fixed: tuple[EdgeArrays, np.ndarray] | None = None,
     extra_price: float = EXTRA_PRICE,
     row_price: float = 0.0,
 ) -> np.ndarray:
-    """Part [M] int16 after the moves.
+    """Part [M] int16 after moves of all edges that a source, or a cluster, has in one part.
 
-    Args:
-        edges: sorted by source; edge_part: int16 [M]; degrees: [N]; shares: [P], see `part_shares`.
-        fixed: edges and their parts that stay where they are, and are no load.
-        extra_price, row_price: of imbalance, see `move_groups`.
+    Args: clusters: [M], numbers from 0 on; with them edges are in any order. fixed: edges and their parts that stay
+        where they are, and are no load. extra_price, row_price: of imbalance, see `move_groups`.
     """
-    group_ids = np.empty(len(edge_part), dtype=np.int32)
-    num_groups = _number_groups(edges.src, edge_part, np.full((len(shares), 2), -1, dtype=np.int64), group_ids)
-    return _move(edges, edge_part, group_ids, num_groups, degrees, shares, fixed, extra_price, row_price)
-
-
-def move_clusters(
-    edges: EdgeArrays,
-    edge_part: np.ndarray,
-    clusters: np.ndarray,
-    degrees: np.ndarray,
-    shares: np.ndarray,
-    extra_price: float = EXTRA_PRICE,
-    row_price: float = 0.0,
-) -> np.ndarray:
-    """Part [M] int16 after moves of all edges of a cluster that are in one part.
-
-    Args: edges: in any order; clusters: [M], numbers from 0 on; the others as of `move_vertices`.
-    """
-    group_ids, num_groups = _without_gaps(clusters.astype(np.int64) * len(shares) + edge_part)
-    return _move(edges, edge_part, group_ids, num_groups, degrees, shares, extra_price=extra_price, row_price=row_price)
-
-
-def _without_gaps(keys: np.ndarray) -> tuple[np.ndarray, int]:
-    """int32 [M], equal where keys are, in their order and without gaps; and how many there are."""
-    last = int(keys.max(initial=0))
-    if last < MOST_MARKED * len(keys):
-        marked, words = np.empty(len(keys), dtype=np.int32), np.zeros(last // 64 + 1, dtype=np.uint64)
-        return marked, _number_keys(keys, words, np.empty(len(words), dtype=np.int32), marked)
-    values, numbers = np.unique(keys, return_inverse=True)
-    return numbers.astype(np.int32), len(values)
-
-
-@kernel(_nrt=False)
-def _number_keys(keys: np.ndarray, words: np.ndarray, before: np.ndarray, numbers: np.ndarray) -> int:
-    """numbers[i] = how many different keys are lower than keys[i]; returns how many there are.
-
-    Args: words: uint64 [W], all 0, a bit for each key; before: int32 [W], the keys of all words before each.
-    """
-    for key in keys:
-        words[key >> 6] |= uint64(1) << uint64(key & 63)
-    found = 0
-    for w in range(words.shape[0]):
-        before[w] = found
-        found += count_bits(words[w])
-    for i in range(keys.shape[0]):
-        lower = words[keys[i] >> 6] & ((uint64(1) << uint64(keys[i] & 63)) - uint64(1))
-        numbers[i] = before[keys[i] >> 6] + count_bits(lower)
-    return found
-
-
-# Compilers know this text: it becomes one instruction.
-@inline(_nrt=False)
-def count_bits(word: int) -> int:
-    """How many bits of a uint64 are set."""
-    word -= (word >> uint64(1)) & uint64(0x5555555555555555)
-    word = (word & uint64(0x3333333333333333)) + ((word >> uint64(2)) & uint64(0x3333333333333333))
-    word = (word + (word >> uint64(4))) & uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((word * uint64(0x0101010101010101)) >> uint64(56))
-
-
-def _move(
-    edges: EdgeArrays,
-    edge_part: np.ndarray,
-    group_ids: np.ndarray,
-    num_groups: int,
-    degrees: np.ndarray,
-    shares: np.ndarray,
-    fixed: tuple[EdgeArrays, np.ndarray] | None = None,
-    extra_price: float = EXTRA_PRICE,
-    row_price: float = 0.0,
-) -> np.ndarray:
-    """Part [M] int16 after moves of the groups with these ids [M], each of which is in one part."""
     num_parts, size = len(shares), len(edge_part)
-    ids, ends, parts = group_ids, edges, edge_part
+    if clusters is None:
+        ids = np.empty(size, dtype=np.int32)
+        num_groups = _number_groups(edges.src, edge_part, np.full((num_parts, 2), -1, dtype=np.int64), ids)
+    else:
+        ids, num_groups = _without_gaps(clusters.astype(np.int64) * len(shares) + edge_part)
+    ends, parts = edges, edge_part
     if fixed is not None:
         # Each fixed edge is a group of size 0, which `move_groups` never visits: it only says which copies stay.
         ids = np.concatenate([ids, np.arange(num_groups, num_groups + len(fixed[1]), dtype=np.int32)])
@@ -133,11 +64,49 @@ def _move(
     # V-cycles, where rows have a price: most of their groups are clusters, and these are few.
     how = (SWEEPS, "in turn") if size <= SMALL or row_price else (1, "in blocks")
     move_groups(groups, Placement(part_of_group, table, loads), shares, degrees, *how, extra_price, row_price)
-    return part_of_group[group_ids]
+    return part_of_group[ids[:size]]
+
+
+def _without_gaps(keys: np.ndarray) -> tuple[np.ndarray, int]:
+    """int32 [M], equal where keys are, in their order and without gaps; and how many there are."""
+    last = int(keys.max(initial=0))
+    if last < MOST_MARKED * len(keys):
+        marked, words = np.empty(len(keys), dtype=np.int32), np.zeros(last // 64 + 1, dtype=np.uint64)
+        return marked, _number_keys(keys, words, np.empty(len(words), dtype=np.int32), marked)
+    values, numbers = np.unique(keys, return_inverse=True)
+    return numbers.astype(np.int32), len(values)
+
+
+@kernel(_nrt=False)
+def _number_keys(keys, words, before, numbers):
+    """numbers[i] = how many different keys are lower than keys[i]; returns how many there are.
+
+    words: uint64 [W], all 0, a bit for each key; before: int32 [W], the keys of all words before each.
+    """
+    for key in keys:
+        words[key >> 6] |= uint64(1) << uint64(key & 63)
+    found = 0
+    for w in range(words.shape[0]):
+        before[w] = found
+        found += count_bits(words[w])
+    for i in range(keys.shape[0]):
+        lower = words[keys[i] >> 6] & ((uint64(1) << uint64(keys[i] & 63)) - uint64(1))
+        numbers[i] = before[keys[i] >> 6] + count_bits(lower)
+    return found
+
+
+# Compilers know this text: it becomes one instruction.
+@inline(_nrt=False)
+def count_bits(word):
+    """How many bits of a uint64 are set."""
+    word -= (word >> uint64(1)) & uint64(0x5555555555555555)
+    word = (word & uint64(0x3333333333333333)) + ((word >> uint64(2)) & uint64(0x3333333333333333))
+    word = (word + (word >> uint64(4))) & uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * uint64(0x0101010101010101)) >> uint64(56))
 
 
 @kernel
-def _number_groups(src: np.ndarray, edge_part: np.ndarray, last_seen: np.ndarray, group_ids: np.ndarray) -> int:
+def _number_groups(src, edge_part, last_seen, group_ids):
     """group_ids = one number for each (source, part), in the order of the edges.
 
     last_seen: [P, 2], the last source with an edge in each part and the number of that pair; -1 at first.
@@ -154,7 +123,7 @@ def _number_groups(src: np.ndarray, edge_part: np.ndarray, last_seen: np.ndarray
 
 
 @kernel(_nrt=False)
-def _count_members(groups: Groups, parts: np.ndarray, table: CopyTable) -> None:
+def _count_members(groups, parts, table):
     """Count each member once for each of its groups."""
     for c in range(parts.shape[0]):
         for j in range(groups.indptr[c], groups.indptr[c + 1]):

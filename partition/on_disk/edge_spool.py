@@ -16,7 +16,7 @@ from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList, check_choices
 from distgnn.datasets.pairs import repeated_edges
 from distgnn.errors import InputError
-from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.core.part_masks import AHEAD, WORD, mix
@@ -31,14 +31,8 @@ MOST_THREADS = 2  # that count, each with counts of its own
 class SpooledEdges(EdgeList):
     """An edge list on disk, with the degrees of its vertices.
 
-    Args:
-        ends: int32 [N], edges at each vertex (a self-loop twice); outs: int32 [N], edges that leave it;
-        loops: int32 [N], self-loops.
+    ends: int32 [N], edges at each vertex (a self-loop twice); outs: edges that leave it; loops: self-loops.
     """
-
-    ends: np.ndarray
-    src: np.ndarray
-    dst: np.ndarray
 
     def __init__(self, *args: Any, ends: np.ndarray, outs: np.ndarray, loops: np.ndarray, **fields: Any) -> None:
         super().__init__(*args, **fields)
@@ -64,10 +58,8 @@ class SpooledEdges(EdgeList):
 
 
 def spool_edges(graph: GraphData, direction: str, self_loops: str, space: Workspace, step: Step) -> SpooledEdges:
-    """Write the edge list of a graph to a workspace.
+    """Write the edge list of a graph to a workspace; `step` is told of progress, in edges of the input.
 
-    Args: graph: `GraphData`; direction, self_loops: see `GraphData.edge_list`; space: `Workspace`;
-        step: `step(done, total)` is told of progress, in edges of the input.
     Raises: InputError, as `GraphData.edge_list`, and for more than 2**31 vertices.
     Notes: memory 12 bytes for each vertex and thread; disk 8 for each edge, and 12 while edges are merged.
     """
@@ -156,7 +148,7 @@ def _append(columns: dict, block: dict, kept: np.ndarray | None, place: int, cou
 
 
 @kernel(_nrt=False)
-def _count(src: np.ndarray, dst: np.ndarray, counts: np.ndarray) -> None:
+def _count(src, dst, counts):
     """counts[v] += edges at v, edges that leave v, self-loops: side by side, since they are in no order."""
     for e in range(src.shape[0]):
         soon = min(e + AHEAD, src.shape[0] - 1)
@@ -196,28 +188,14 @@ def _repeated(graph: GraphData, space: Workspace, step: Step) -> np.ndarray:
     return again
 
 
-@inline
-def _pair(u: int, v: int, num_nodes: int) -> int:
-    # One number for a pair: below 2**62, because vertices are fewer than 2**31.
-    return min(u, v) * num_nodes + max(u, v)
-
-
 @kernel
-def _deal_keys(
-    src: np.ndarray,
-    dst: np.ndarray,
-    first_edge: int,
-    num_nodes: int,
-    write: bool,
-    places: np.ndarray,
-    keys: np.ndarray,
-    edge_ids: np.ndarray,
-) -> None:
+def _deal_keys(src, dst, first_edge, num_nodes, write, places, keys, edge_ids):
     """Count the pairs of each bucket into places[bucket + 1], or write them from places[bucket] on."""
     buckets = uint64(places.shape[0] - 1)
     for e in range(src.shape[0]):
         # Without direction: u -> v and v -> u have the same key.
-        key = _pair(np.int64(src[e]), np.int64(dst[e]), num_nodes)
+        u, v = np.int64(src[e]), np.int64(dst[e])
+        key = min(u, v) * num_nodes + max(u, v)  # below 2**62, because vertices are fewer than 2**31
         bucket = np.int64(mix(uint64(key)) % buckets)
         if write:
             keys[places[bucket]] = key

@@ -23,15 +23,12 @@ from distgnn.errors import InputError
 from distgnn.partition.core.local_graph import build_local
 from distgnn.partition.core.owners import owners_among
 from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
-from distgnn.partition.folder.layout import part_folder
 from distgnn.partition.folder.manifest import Clock, describe_graph
-from distgnn.partition.folder.write_parts import MOST_WRITERS, write_parts
-from distgnn.partition.folder.writer import write_part
-from distgnn.partition.on_disk.disk_book import DealtEdges, DiskBook, deal_edges
+from distgnn.partition.folder.manifest_file import part_folder
+from distgnn.partition.folder.writer import MOST_WRITERS, write_part, write_parts
+from distgnn.partition.on_disk.disk_book import DealtEdges, DiskBook, OwnedRows, deal_edges, deal_feats
 from distgnn.partition.on_disk.edge_spool import MOST_THREADS, SpooledEdges, spool_edges
-from distgnn.partition.on_disk.features import OwnedRows, deal_feats
-from distgnn.partition.on_disk.memory_limit import MemoryLimit, resident
-from distgnn.partition.on_disk.workspace import Workspace
+from distgnn.partition.on_disk.workspace import MemoryLimit, Workspace, resident
 from distgnn.partition.sorting.bucket_sort import NAMES, SortedEdges, renumber_edges, sort_edges
 from distgnn.partition.sorting.numbering import Numbering, number_by_cluster, number_by_degree
 from distgnn.partition.stream.cluster import cluster_by_edges
@@ -90,14 +87,6 @@ class DiskCut:
         clock: has `start(phase, total)` and `step(done)`.
     """
 
-    graph: GraphData
-    shares: np.ndarray
-    space: Workspace
-    memory: MemoryLimit
-    clock: Clock
-    num_parts: int
-    own: int
-
     def __init__(
         self, graph: GraphData, shares: np.ndarray, space: Workspace, memory: MemoryLimit, clock: Clock
     ) -> None:
@@ -108,7 +97,7 @@ class DiskCut:
     def edges(self, direction: str, self_loops: str) -> SpooledEdges:
         """The edge list, on disk."""
         self._begin("edges", len(self.graph.edges))
-        edge_list = spool_edges(self.graph, direction, self_loops, self.space, self._step)
+        edge_list = spool_edges(self.graph, direction, self_loops, self.space, self.clock.step)
         self._end("edges")
         return edge_list
 
@@ -134,7 +123,7 @@ class DiskCut:
             self._begin("sort_0", 1)
             # A copy in memory: they are looked up in no order.
             degrees = np.array(edge_list.ends)
-            edges = sort_edges(edge_list, degrees, number_by_degree(degrees), self.space.empty, self._step)
+            edges = sort_edges(edge_list, degrees, number_by_degree(degrees), self.space.empty, self.clock.step)
             self._finish("sort_0", {}, names, drop=("src", "dst"))
             return edges
         return SortedEdges(*(self.space.load(name) for name in names))
@@ -145,7 +134,7 @@ class DiskCut:
             self._begin("cluster", 1)
             # As in cmr_stream: degrees sum to twice the edges.
             cap = 2 * edge_list.num_edges / (CLUSTERS_PER_PART * self.num_parts)
-            labels, volumes = cluster_by_edges(edges, -np.sort(-edge_list.ends), cap, self._step)
+            labels, volumes = cluster_by_edges(edges, -np.sort(-edge_list.ends), cap, self.clock.step)
             number, begins = number_by_cluster(labels, volumes)
             del labels, volumes
             # Two numberings: from the numbers by degree, for the second sort; from the numbers of the graph, for all
@@ -160,7 +149,7 @@ class DiskCut:
         if self.space.facts("sort_1") is None:
             edges = self._first_sort(edge_list)
             self._begin("sort_1", 1)
-            edges = renumber_edges(edges, np.array(self.space.load("second")), self.space.empty, self._step)
+            edges = renumber_edges(edges, np.array(self.space.load("second")), self.space.empty, self.clock.step)
             self._finish("sort_1", {}, NAMES, drop=("second", *(f"first_{name}" for name in NAMES)))
             return edges
         return SortedEdges(*(self.space.load(name) for name in NAMES))
@@ -184,13 +173,13 @@ class DiskCut:
                 del degrees
             work.parts = parts
             if number == 0:
-                work.place(numbering.begins, self.space.empty, self._step)
+                work.place(numbering.begins, self.space.empty, self.clock.step)
                 self._finish(PASSES[number], {}, (names[number],), drop=("members", "counts"))
                 continue
             # A full count of the table stays full when edges leave, a fresh count of the same edges may not be: the
             # places of full counts are kept for the next pass.
             full = self.space.load(f"full_{number - 1}") if number > 1 else ()
-            work.refine(number - 1, self._step, full)
+            work.refine(number - 1, self.clock.step, full)
             full = work.saturated_counts()
             self.space.empty(f"full_{number}", len(full), np.int64)[:] = full
             drop = (*names[:number], f"full_{number - 1}")
@@ -201,7 +190,7 @@ class DiskCut:
         self._begin("deal", len(parts))
         two_way = edge_list.two_way
         dealt, sources, targets = deal_edges(
-            edges, parts, number, self.num_parts, two_way, self.space.empty, self._step
+            edges, parts, number, self.num_parts, two_way, self.space.empty, self.clock.step
         )
         names = ("sources",) if two_way else ("sources", "targets")
         for name, mask in zip(names, (sources, targets), strict=False):
@@ -209,18 +198,14 @@ class DiskCut:
         last, full = f"parts_{PASSES[-1]}", f"full_{len(PASSES) - 1}"
         self._finish("deal", {"begins": dealt.begins.tolist()}, (*DEALT, *names), drop=(*NAMES, last, full, "begins"))
 
-    def owners(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Owners int32 [N]."""
+    def book(self, edge_list: SpooledEdges, capacities: Sequence[float] | None) -> DiskBook:
+        """Cut, and who has what."""
+        dealt, number, sources, targets = self.cut(edge_list)
         if self.space.facts("owners") is None:
             self._begin("owners", 1)
             self.space.empty("owner", len(sources), np.int32)[:] = owners_among(sources, targets, self.shares)
             self._finish("owners", {}, ("owner",))
-        return np.array(self.space.load("owner"))
-
-    def book(self, edge_list: SpooledEdges, capacities: Sequence[float] | None) -> DiskBook:
-        """Cut, and who has what."""
-        dealt, number, sources, targets = self.cut(edge_list)
-        owner = self.owners(sources, targets)
+        owner = np.array(self.space.load("owner"))
         given = None if capacities is None else np.array(capacities, dtype=np.float64)
         cut = VertexCut(self.num_parts, np.empty(0, dtype=np.int16), owner, order=number, capacities=given)
         return DiskBook(edge_list, cut, dealt, sources, targets)
@@ -241,7 +226,10 @@ class DiskCut:
                 # A part without its record was not whole when the run was killed.
                 shutil.rmtree(place, ignore_errors=True)
                 # Features were dealt out by owner in one pass: each part then reads its own, in a row.
-                graph = self.graph if feats is None else self._with_feats(feats, book, part_id)
+                graph, span = self.graph, slice(*book.owned_indptr[part_id : part_id + 2])
+                if feats is not None:
+                    rows = OwnedRows(np.sort(book.owned_ids[span]), feats[span])
+                    graph = dataclasses.replace(graph, feats=rows)
                 local = build_local(book, part_id)
                 local.graph = about
                 section = write_part(folder, local, graph, edge_list, masks)
@@ -250,15 +238,13 @@ class DiskCut:
                     self.space.finish(f"part_{part_id}", section)
             return section
 
-        sections = write_parts(self.num_parts, write, self._step, self._writers(edge_list))
-        self._end("write")
-        return sections
-
-    def _writers(self, edge_list: SpooledEdges) -> int:
-        """How many parts at once the limit has room for."""
+        # As many parts at once as the limit has room for.
         sizes = edge_list.num_nodes, edge_list.num_edges, self.num_parts, edge_list.two_way
         room = FILLED * self.memory.limit - BUFFERS - self.own
-        return sum(own_bytes(*sizes, writers=number)["write"] <= room for number in range(2, MOST_WRITERS + 1)) + 1
+        writers = 1 + sum(own_bytes(*sizes, writers=n)["write"] <= room for n in range(2, MOST_WRITERS + 1))
+        sections = write_parts(self.num_parts, write, self.clock.step, writers)
+        self._end("write")
+        return sections
 
     def _deal_feats(self, book: DiskBook) -> np.ndarray | None:
         """Features on disk by owner; None where they are in memory, or there are none."""
@@ -268,21 +254,14 @@ class DiskCut:
         if self.space.facts("feats") is None:
             self._begin("feats", len(feats))
             array = self.space.empty("feats", feats.shape, np.float32)
-            deal_feats(feats, book.owner, book.num_owned, array, self._step)
+            deal_feats(feats, book.owner, book.num_owned, array, self.clock.step)
             self._finish("feats", {}, ("feats",))
         return self.space.load("feats")
-
-    def _with_feats(self, feats: np.ndarray, book: DiskBook, part_id: int) -> GraphData:
-        span = slice(*book.owned_indptr[part_id : part_id + 2])
-        return dataclasses.replace(self.graph, feats=OwnedRows(np.sort(book.owned_ids[span]), feats[span]))
 
     def _begin(self, phase: str, total: int) -> None:
         self.memory.take_peaks()
         self._began = time.perf_counter(), time.process_time()
         self.clock.start(phase, total)
-
-    def _step(self, done: int, total: int | None = None) -> None:
-        self.clock.step(done, total)
 
     def _finish(self, phase: str, facts: dict, arrays: tuple[str, ...], drop: tuple[str, ...] = ()) -> None:
         self._end(phase)

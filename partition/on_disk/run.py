@@ -20,13 +20,12 @@ from distgnn.datasets.memory_estimate import loading_bytes
 from distgnn.errors import InputError
 from distgnn.partition.core.edges import SMALL
 from distgnn.partition.core.shares import part_shares
-from distgnn.partition.folder.layout import part_folder
 from distgnn.partition.folder.manifest import Clock, check_size, describe_cut, describe_graph
-from distgnn.partition.folder.write_parts import num_writers
+from distgnn.partition.folder.manifest_file import part_folder
+from distgnn.partition.folder.writer import num_writers
 from distgnn.partition.moves.replica_table import table_bytes
-from distgnn.partition.on_disk.memory_limit import MemoryLimit, resident
 from distgnn.partition.on_disk.phases import ARC_BYTES, FILLED, DiskCut, check_fits, own_bytes
-from distgnn.partition.on_disk.workspace import Workspace
+from distgnn.partition.on_disk.workspace import MemoryLimit, Workspace, resident
 
 # Generous, edge list included.
 EDGE_BYTES = {"cmr": 80, "libra": 40, "hdrf": 40, "metis": 120, "kahypar": 400, "dbh": 40, "random": 40}

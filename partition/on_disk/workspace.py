@@ -12,12 +12,14 @@ their records say: where anything is missing or damaged, the run starts anew. Th
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +30,19 @@ from distgnn.system.regular_file import read_text
 
 OURS = re.compile(r"lock|parts|\w+\.(json|json\.new|bin)")
 
+LEAST = 500_000_000  # a process with numba alone takes a third of it
+SHARE_FILLED = 0.8  # of the limit: from here on mapped pages are given back
+INTERVAL_SECONDS = 0.01
+PAGE = 4096
+# MADV_DONTNEED of Linux's mman.h.
+DONTNEED = 4
+
 
 class Workspace:
-    """One run's folder; enter it to hold it alone. It is removed by `remove`, and by leaving with
-    an error, but not by an interrupt or a kill.
+    """One run's folder; enter it to hold it alone. An error removes it, an interrupt or a kill does not.
 
     Args: folder: where; settings: what JSON can hold; a folder left with the same settings is taken over.
     """
-
-    folder: Path
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self.folder, self._settings = Path(folder), json.loads(json.dumps(settings))
@@ -54,22 +60,21 @@ class Workspace:
         except OSError as error:
             raise InputError(f"cannot write {self.folder}: {error.strerror or error}") from error
         try:
-            self._check_ours()
+            # Nothing that others put here is ever removed.
+            foreign = sorted(path.name for path in self.folder.iterdir() if not OURS.fullmatch(path.name))
+            if foreign or self.folder.is_symlink():
+                what = f"{foreign[0]} in it is not one of ours" if foreign else "it is a link"
+                raise InputError(f"{self.folder} is needed for work on disk, but {what}: move it away")
             # Same settings, same source: what is finished counts. Anything else starts anew.
             if self._read("settings") != self._settings or not self._take_over():
-                self._clear()
+                for path in self.folder.iterdir():
+                    if path.name != "lock":
+                        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
                 self._write("settings", self._settings)
         except BaseException:
             os.close(self._lock)
             raise
         return self
-
-    def _check_ours(self) -> None:
-        """Nothing that others put here is ever removed."""
-        foreign = sorted(path.name for path in self.folder.iterdir() if not OURS.fullmatch(path.name))
-        if foreign or self.folder.is_symlink():
-            what = f"{foreign[0]} in it is not one of ours" if foreign else "it is a link"
-            raise InputError(f"{self.folder} is needed for work on disk, but {what}: move it away")
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         # Errors of the input would come again; an interrupt (no Exception) leaves the work to be gone on with.
@@ -100,11 +105,6 @@ class Workspace:
     def _is_whole(self, name: str, shape: list[int], dtype: str) -> bool:
         path = self.folder / f"{name}.bin"
         return path.is_file() and path.stat().st_size == _num_bytes(shape, dtype)
-
-    def _clear(self) -> None:
-        for path in self.folder.iterdir():
-            if path.name != "lock":
-                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
     def _read(self, name: str) -> Any:
         """A record; None where there is none, or it is damaged."""
@@ -198,3 +198,65 @@ def _digest(content: Any) -> str:
 
 def _num_bytes(shape: Any, dtype: Any) -> int:
     return int(np.prod(shape, dtype=object)) * np.dtype(dtype).itemsize
+
+
+def resident() -> tuple[int, int]:
+    """Bytes resident now, and how many of them are the process's own (not of mapped files)."""
+    # In pages: the address space, what is resident of it, and how much of that are mapped files.
+    fields = Path("/proc/self/statm").read_bytes().split()
+    pages, mapped = int(fields[1]), int(fields[2])
+    return pages * PAGE, (pages - mapped) * PAGE
+
+
+class MemoryLimit:
+    """While it is entered, gives mapped pages back when the resident set nears `limit` (bytes); keeps the peaks.
+
+    Attributes: peak, peak_own: bytes resident at most since the last `take_peaks`, seen a hundred times a second.
+    Raises: InputError for a limit of less than 500 MB.
+    """
+
+    def __init__(self, limit: int) -> None:
+        if limit < LEAST:
+            raise InputError(f"a memory limit of {limit} bytes is too little for anything: give at least 500MB")
+        self.limit = limit
+        self.peak = self.peak_own = 0
+        self._end = threading.Event()
+        # A thread, because what maps and reads is numpy and compiled code that knows of no limit.
+        self._thread = threading.Thread(target=self._watch, daemon=True, name="distgnn-memory")
+        self._madvise = ctypes.CDLL(None).madvise
+        self._madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+    def __enter__(self) -> MemoryLimit:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def take_peaks(self) -> tuple[int, int]:
+        """The peaks since the last call."""
+        self._look()
+        peaks = self.peak, self.peak_own
+        self.peak = self.peak_own = 0
+        return peaks
+
+    def _watch(self) -> None:
+        while not self._end.wait(INTERVAL_SECONDS):
+            if self._look() > SHARE_FILLED * self.limit:
+                self.give_back()
+
+    def _look(self) -> int:
+        size, own = resident()
+        self.peak, self.peak_own = max(self.peak, size), max(self.peak_own, own)
+        return size
+
+    def give_back(self) -> None:
+        """Drop the pages of all files mapped for sharing from the resident set; their contents stay in the files."""
+        # Files mapped for sharing only: their pages are in the file or will be. Private pages would be lost.
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            span, rights, _, _, inode, *path = line.split(maxsplit=5)
+            if rights[3] != "s" or inode == "0" or not path or path[0].startswith(("/dev/", "/memfd", "/SYSV")):
+                continue
+            begin, end = (int(bound, 16) for bound in span.split("-"))
+            self._madvise(begin, end - begin, DONTNEED)

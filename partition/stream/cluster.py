@@ -18,7 +18,7 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.cmr.label_propagation import heaviest_label
-from distgnn.partition.moves.own_ends import WORD
+from distgnn.partition.core.edges import WORD
 from distgnn.partition.sorting.bucket_sort import SortedEdges, Step
 
 CLUSTER_PASSES = 3
@@ -37,8 +37,7 @@ def cluster_by_edges(edges: SortedEdges, degrees: np.ndarray, cap: float, step: 
     the reverse: few neighbours of a vertex that is not a hub have lower degree, so little is missed. Vertices look in
     order of falling degree.
 
-    Args: edges: of `sort_edges`; degrees: [N], descending; cap: most edge ends of a cluster of several vertices;
-        step: told of progress as step(done, total).
+    Args: edges: of `sort_edges`; degrees: [N], descending; cap: most edge ends of a cluster of several vertices.
     Notes: memory 20 bytes for each vertex beside the results, and 4 for each further thread.
     """
     size = len(edges.low)
@@ -92,7 +91,7 @@ def _block(low: np.ndarray, begin: int, threads: int) -> np.ndarray:
 #
 #     wanted[v] = in turn if a neighbour before it is in the same block, else the label with most votes
 @kernel(_nrt=False)
-def _vote(share: int, _: int, bounds: np.ndarray, ballot: Ballot, votes: np.ndarray, around: np.ndarray) -> None:
+def _vote(share, _, bounds, ballot, votes, around):
     """wanted[v] of the vertices in one share; votes, around: scratch of each."""
     begin, end, low = bounds[share], bounds[share + 1], ballot.low
     first = low[bounds[0]]
@@ -108,11 +107,8 @@ def _vote(share: int, _: int, bounds: np.ndarray, ballot: Ballot, votes: np.ndar
 # Labels of neighbours are listed before they are counted, as in label_propagation.py: with that, and with labels asked
 # for ahead, clusters took 1.8 s instead of 3.3 (52 M edges, docs/internals/cmr.md).
 @inline(_nrt=False)
-def _look_around(begin: int, end: int, ballot: Ballot, votes: np.ndarray, around: np.ndarray) -> tuple[int, int]:
-    """around = labels of the neighbours of the vertex whose edges begin here.
-
-    Returns: where its edges end; its last neighbour before it.
-    """
+def _look_around(begin, end, ballot, votes, around):
+    """around = labels of neighbours of the vertex whose edges begin here; returns their end, and the last before it."""
     low, high, voters = ballot.low, ballot.high, ballot.voters
     v, last, highest = low[begin], begin, 0
     while last < end and low[last] == v:
@@ -125,14 +121,14 @@ def _look_around(begin: int, end: int, ballot: Ballot, votes: np.ndarray, around
 
 
 @inline(_nrt=False)
-def _label_of(v: int, begin: int, last: int, ballot: Ballot, votes: np.ndarray, around: np.ndarray) -> int:
+def _label_of(v, begin, last, ballot, votes, around):
     """The label with most votes that has room for v, its own on a tie; v's edges are those from begin to last."""
     _, high, degrees, cap, voters, weights, volumes, _ = ballot
     return heaviest_label(v, begin, last - begin, degrees[v], high, around, voters, weights, volumes, cap, votes)
 
 
 @kernel(_nrt=False)
-def _move(begin: int, end: int, ballot: Ballot, votes: np.ndarray, around: np.ndarray) -> None:
+def _move(begin, end, ballot, votes, around):
     """Move the vertices of edges from begin to end, in order, to the labels that they want; then none wants one.
 
     Who was to vote in turn, or finds no room any more where it wants to go, votes now.

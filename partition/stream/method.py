@@ -2,11 +2,10 @@
 be in memory.
 
 Clusters, largest first, go whole to the part where they add least (new copies, and a steep price on arcs and copies
-over the part's share). Then every edge may move to a part where one of its ends is: the sweeps of `refine`, fewer of
-them.
+over the part's share); they are ranges of sorted edges, merged as merge.py does. Then every edge may move to a part
+where one of its ends is: the sweeps of `refine`, fewer of them.
 
 Shapes: N vertices, M edges, K clusters, P parts, W words of a part mask.
-Source: ours.
 """
 
 from __future__ import annotations
@@ -16,15 +15,17 @@ from collections.abc import Sequence
 import numpy as np
 from numba import uint64
 
-from distgnn.kernels.runtime.jit import kernel
-from distgnn.kernels.runtime.threads import even_chunks, own_ranges, run
+from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.kernels.runtime.threads import FEW_EDGES, even_chunks, get_num_threads, own_ranges, run
 from distgnn.kernels.simd.vectors import prefetch
-from distgnn.partition.core.edges import EdgeArrays, Edges, endpoint_degrees
+from distgnn.partition.core.edges import WORD, EdgeArrays, Edges, endpoint_degrees
 from distgnn.partition.core.vertex_cut import part_dtype
 from distgnn.partition.moves.cut_state import State, arc_limit, rebalance, start_state
 from distgnn.partition.moves.edge_moves import sweep
-from distgnn.partition.moves.own_ends import WORD
-from distgnn.partition.moves.replica_table import count_copies, restore_saturated, saturated_counts
+from distgnn.partition.moves.group_moves import EXTRA_PRICE
+from distgnn.partition.moves.groups import Groups, add_member, close_gaps
+from distgnn.partition.moves.merge import MergeOptions, merge_groups
+from distgnn.partition.moves.replica_table import CopyTable, count_copies, restore_saturated, saturated_counts
 from distgnn.partition.sorting.bucket_sort import (
     Empty,
     SortedEdges,
@@ -37,7 +38,6 @@ from distgnn.partition.sorting.bucket_sort import (
 )
 from distgnn.partition.sorting.numbering import number_by_cluster, number_by_degree
 from distgnn.partition.stream.cluster import cluster_by_edges
-from distgnn.partition.stream.place import place_clusters
 
 CLUSTERS_PER_PART = 32
 SCHEDULE = (2.0, 0.3, 0.0)
@@ -47,6 +47,75 @@ AHEAD = 32  # edges between asking for the mask of an end and marking it
 SPARE_VERTICES = 16  # over which writes that mark nothing are spread
 
 Masks = tuple[np.ndarray, np.ndarray]
+
+AHEAD = 32  # edges between asking for a vertex's last slot and reading it
+OPTIONS = MergeOptions(sweeps=8, first_guess=1.0, extra_price=EXTRA_PRICE)
+MOST_THREADS = 2  # each has a last slot of 8 bytes for every vertex
+
+
+def place_clusters(
+    edges: Edges, begins: np.ndarray, degrees: np.ndarray, shares: np.ndarray, empty: Empty, step: Step
+) -> tuple[np.ndarray, CopyTable]:
+    """Part int16 [K] of each cluster, and the table of the cut."""
+    groups = cluster_groups(edges, begins, empty)
+    step(1, 4)
+    return merge_groups(groups, degrees, shares, len(edges.src), OPTIONS)
+
+
+def cluster_groups(edges: Edges, begins: np.ndarray, empty: Empty) -> Groups:
+    """The edges of each cluster, which are those with their source in it, as groups; see `place_clusters`."""
+    size, num_clusters = len(edges.src), len(begins) - 1
+    threads = min(get_num_threads(), MOST_THREADS) if size > FEW_EDGES else 1
+    # Each thread takes whole clusters: the first edge of its even share says where it begins.
+    firsts = edges.src[[size * i // threads for i in range(1, threads)]]
+    clusters = [0, *(np.searchsorted(begins, firsts, side="right") - 1).tolist(), num_clusters]
+    # In the dtype of src, which searchsorted would convert (and copy) otherwise.
+    first_edges = np.searchsorted(edges.src, begins[clusters].astype(edges.src.dtype)).tolist()
+    room = size + edges.num_nodes
+    members, counts = empty("members", room, np.int32), empty("counts", room, np.uint16)
+    found, sizes = np.zeros(num_clusters + 1, dtype=np.int64), np.zeros(num_clusters)
+    work = edges.src, edges.dst, begins, found[1:], sizes, members, counts
+    run(_collect, range(threads + 1), np.array(clusters), np.array(first_edges), edges.num_nodes, *work)
+    indptr = np.cumsum(found, out=found)
+    pieces = []
+    for c, d, edge in zip(clusters[:-1], clusters[1:], first_edges[:-1], strict=True):
+        first = edge + int(begins[c])
+        pieces.append(slice(first, first + int(indptr[d] - indptr[c])))
+    close_gaps(pieces, members, counts)
+    return Groups(indptr, members[: indptr[-1]], sizes, counts[: indptr[-1]])
+
+
+@kernel
+def _collect(share, _, clusters, first_edges, num_nodes, low, high, begins, found, sizes, members, counts):
+    """Members of one thread's share of the clusters, without gaps.
+
+    They begin at the number of edges and vertices before the share: a cluster has at most its vertices, which are the
+    sources, and one target for each of its edges. So no thread comes into the places of the next one.
+    """
+    last_slot = np.full(num_nodes, -1, dtype=np.int64)
+    begin, end = first_edges[share], first_edges[share + 1]
+    free = begin + begins[clusters[share]]
+    _collect_each(begin, end, clusters[share], free, last_slot, low, high, begins, found, sizes, members, counts)
+
+
+# Plain: for each edge, c = the cluster of its source; add both ends to the members of c. Sources ascend, so c only
+# rises, and what a cluster has is written when the first edge of a later one comes.
+@inline(_nrt=False)
+def _collect_each(begin, end, c, free, last_slot, low, high, begins, found, sizes, members, counts):
+    first, first_edge = free, begin
+    for e in range(begin, end):
+        u, v = low[e], high[e]
+        prefetch(WORD, last_slot, high[min(e + AHEAD, end - 1)])
+        if u >= begins[c + 1]:
+            found[c], sizes[c] = free - first, e - first_edge
+            first, first_edge = free, e
+            while u >= begins[c + 1]:
+                c += 1
+        free = add_member(u, first, free, last_slot, members, counts)
+        if u != v:
+            free = add_member(v, first, free, last_slot, members, counts)
+    if end > begin:
+        found[c], sizes[c] = free - first, end - first_edge
 
 
 def cmr_stream(edge_list: Edges, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, Masks | None]:
@@ -83,23 +152,13 @@ def cmr_stream(edge_list: Edges, shares: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 @kernel(_nrt=False)
-def _in_first_order(begin: int, end: int, tag: np.ndarray, parts: np.ndarray, edge_part: np.ndarray) -> None:
+def _in_first_order(begin, end, tag, parts, edge_part):
     for i in range(begin, end):
         edge_part[np.int64(tag[i]) >> 1] = parts[i]
 
 
 class Assignment:
-    """Parts of sorted edges: clusters are placed, then single edges move.
-
-    Args:
-        edges: [M]; parts: int16 [M]; written to.
-        degrees: [N], at least the edges of each vertex, under the new numbers.
-        two_way: whether an edge is two arcs; num_arcs: of all edges; shares: [P].
-    """
-
-    parts: np.ndarray
-    degrees: np.ndarray
-    shares: np.ndarray
+    """Parts int16 [M] of sorted edges: clusters are placed, then single edges move; degrees [N] or more."""
 
     def __init__(
         self,
@@ -122,10 +181,7 @@ class Assignment:
         step(4, 4)
 
     def refine(self, number: int, step: Step, saturated: np.ndarray | Sequence[int] = ()) -> None:
-        """Sweep `number` of SCHEDULE: visit every edge; a vertex with c edges in a part costs c / (c + s) there.
-
-        Args: saturated: int64, `saturated_counts` after the sweep before, if that was in another process.
-        """
+        """Sweep `number` of SCHEDULE; saturated: `saturated_counts` after the sweep before, if in another process."""
         state = self.state or self._counted_anew(saturated)
         state = self.state = state._replace(edge_part=self.parts)
         limit = arc_limit(self.edges, self.shares, BALANCE)
@@ -170,9 +226,7 @@ class Assignment:
 # vertex of this one (`spare`), and what is or-ed into its mask is 0. `spare` changes from edge to edge: writes to one
 # word would wait for each other. Where edges are two-way there is one role, and `arrive` = 0 makes both the same.
 @kernel(_nrt=False)
-def _mark(
-    begin: int, end: int, low: np.ndarray, high: np.ndarray, tag: np.ndarray, parts: np.ndarray, marked: np.ndarray
-) -> None:
+def _mark(begin, end, low, high, tag, parts, marked):
     """Parts of the vertices from begin to end: marked[v, 0] where their arcs leave, marked[v, 1] (or 0, if there is no
     1) where they arrive."""
     spares = SPARE_VERTICES - 1 if end - begin > SPARE_VERTICES - 1 else 0
@@ -190,9 +244,7 @@ def _mark(
 
 
 @kernel(_nrt=False)
-def _spread(
-    first: int, last: int, low: np.ndarray, begins: np.ndarray, of_cluster: np.ndarray, parts: np.ndarray
-) -> None:
+def _spread(first, last, low, begins, of_cluster, parts):
     """parts[e] = part of the cluster of the edge's lower end; both ascend."""
     if first == last:
         return  # of no edges at all

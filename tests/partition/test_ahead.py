@@ -5,7 +5,7 @@ from distgnn.kernels.runtime import jit
 from distgnn.partition import partition_graph
 from distgnn.partition.ahead import compiling_ahead
 from distgnn.partition.core.book import _find_halos
-from distgnn.partition.core.owner_moves import _shift
+from distgnn.partition.core.owners import _shift
 from distgnn.partition.flow.pair_cut import _search
 from distgnn.partition.last_steps import compile_last_steps
 

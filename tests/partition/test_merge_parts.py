@@ -5,9 +5,8 @@ import pytest
 
 from distgnn.errors import InputError
 from distgnn.partition import VertexCut, load_part, partition_graph, read_manifest
-from distgnn.partition.merge_parts import BALANCE, join_parts, merge_parts
 from distgnn.partition.pipeline import write_partition
-from distgnn.partition.repartition import load_whole
+from distgnn.partition.repartition import BALANCE, join_parts, load_whole, merge_parts
 from tests.partition.test_repartition import KINDS, SPECIAL, graph_of
 
 

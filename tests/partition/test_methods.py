@@ -11,7 +11,7 @@ from distgnn.errors import InputError
 from distgnn.partition import METHODS, PartitionBook, cut_edges
 from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.shares import part_shares
-from distgnn.partition.hierarchical import rows_between_groups
+from distgnn.partition.folder.describe import rows_between_groups
 
 from .graphs import NAMES, awkward, edge_list
 

@@ -33,7 +33,7 @@ def repartition(
     """Cut the graph of a partition folder anew; the files are those that `partition` makes from the source."""
     from distgnn import kernels
     from distgnn.errors import InputError
-    from distgnn.partition.merge_parts import merge_parts
+    from distgnn.partition.repartition import merge_parts
     from distgnn.partition.repartition import repartition as cut_anew
 
     kernels.set_num_threads(threads or num_threads())

@@ -50,11 +50,11 @@ def test_refined_it_has_fewer_copies(kahypar, data_root):
 
 def test_where_it_is_not_installed_or_fails_one_line_says_so(monkeypatch):
     edges = edge_list(*awkward("random"))
-    monkeypatch.setattr("distgnn.partition.baselines.kahypar.find_spec", lambda name: None)
+    monkeypatch.setattr("distgnn.partition.baselines.programs.find_spec", lambda name: None)
     with pytest.raises(InputError, match="method kahypar needs Mt-KaHyPar: pip install mtkahypar"):
         cut_edges(edges, 3, "kahypar")
     monkeypatch.undo()
-    monkeypatch.setattr("distgnn.partition.baselines.kahypar.find_spec", lambda name: True)
-    monkeypatch.setattr("distgnn.partition.baselines.kahypar.CHILD", "import sys; sys.exit('out of memory')")
+    monkeypatch.setattr("distgnn.partition.baselines.programs.find_spec", lambda name: True)
+    monkeypatch.setattr("distgnn.partition.baselines.programs.KAHYPAR", "import sys; sys.exit('out of memory')")
     with pytest.raises(InputError, match=r"no cut into 3 parts \(out of memory\)"):
         cut_edges(edges, 3, "kahypar")

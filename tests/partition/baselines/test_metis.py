@@ -53,7 +53,7 @@ def test_laws_hold(directed):
 
 def test_a_failure_of_metis_is_one_line(monkeypatch):
     monkeypatch.setattr(
-        "distgnn.partition.baselines.metis.CHILD", "import sys; sys.exit('Failed during initial partitioning')"
+        "distgnn.partition.baselines.programs.METIS", "import sys; sys.exit('Failed during initial partitioning')"
     )
     with pytest.raises(InputError, match=r"no cut into 2 parts \(Failed during initial partitioning\)"):
         cut_edges(edge_list(*awkward("path")), 2, "metis")

@@ -8,7 +8,7 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.errors import InputError, PartitionFormatError
 from distgnn.partition import load_part, partition_graph, read_manifest
-from distgnn.partition.cmr.cluster_order import cluster_places
+from distgnn.partition.cmr.levels import cluster_places
 from distgnn.partition.repartition import repartition
 
 SOURCE = "communities:nodes=600,communities=6,avg_degree=8,classes=4,feats=3"

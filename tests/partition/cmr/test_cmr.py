@@ -6,10 +6,9 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
-from distgnn.partition.cmr.improve import in_cycles
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.cmr.levels import finest_level, share_inside
-from distgnn.partition.cmr.method import CLUSTERED
+from distgnn.partition.cmr.method import CLUSTERED, in_cycles
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.moves.cut_state import arc_limit, rebalance, start_state
@@ -17,7 +16,7 @@ from distgnn.partition.moves.edge_moves import refine, sweep
 from distgnn.partition.moves.groups import groups_of
 from distgnn.partition.moves.merge import edge_clusters
 from distgnn.partition.moves.replica_table import COPIES, SATURATED, num_edges_in
-from distgnn.partition.sorting.renumber import ordered_edges
+from distgnn.partition.sorting.numbering import ordered_edges
 
 from ..graphs import NAMES, awkward, core_and_islands, edge_list
 

@@ -7,7 +7,7 @@ from distgnn.config.cut import EFFORTS as NAMES
 from distgnn.datasets import GraphData, load_graph
 from distgnn.errors import InputError
 from distgnn.partition import PartitionBook, cut_edges, partition_graph, read_manifest
-from distgnn.partition.core.effort import EFFORTS
+from distgnn.partition.cmr.method import EFFORTS
 from distgnn.partition.repartition import repartition
 
 

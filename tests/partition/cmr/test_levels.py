@@ -5,11 +5,10 @@ import pytest
 
 from distgnn.datasets import load_graph
 from distgnn.partition import PartitionBook, cut_edges
-from distgnn.partition.cmr import improve
-from distgnn.partition.cmr.coarsen import coarser, contract
-from distgnn.partition.cmr.levels import PER_PART, Levels, find_levels, finest_level, v_cycle
+from distgnn.partition.cmr.levels import PER_PART, Levels, coarser, contract, find_levels, finest_level, v_cycle
+from distgnn.partition.cmr.method import num_copies
 from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
-from distgnn.partition.moves.vertex_moves import move_clusters
+from distgnn.partition.moves.vertex_moves import move_vertices
 
 from ..graphs import NAMES, awkward, core_and_islands, edge_list
 
@@ -45,9 +44,9 @@ def test_a_cluster_moves_as_a_whole():
     """The first clique joins the second, which saves the copy of the vertex between them; nobody is left behind."""
     edges, parts, cliques = clique_in_the_wrong_part()
     degrees, shares = endpoint_degrees(edges), np.array([1 / 3, 2 / 3])
-    moved = move_clusters(edges, parts, cliques[edges.src], degrees, shares)
+    moved = move_vertices(edges, parts, degrees, shares, cliques[edges.src])
     np.testing.assert_array_equal(moved, np.array([1, 1, 0], dtype=np.int16)[cliques[edges.src]])
-    assert improve.num_copies(edges, parts, degrees, 2) == 19 and improve.num_copies(edges, moved, degrees, 2) == 18
+    assert num_copies(edges, parts, degrees, 2) == 19 and num_copies(edges, moved, degrees, 2) == 18
     levels = Levels([np.arange(18, dtype=np.int32), cliques])
     np.testing.assert_array_equal(v_cycle(edges, parts, levels, degrees, shares), moved)
 
@@ -57,7 +56,7 @@ def test_what_a_cluster_has_in_two_parts_are_two_groups():
     edges, parts, cliques = clique_in_the_wrong_part()
     far = cliques[edges.src] > 0
     edges, parts, cliques = edges._replace(src=edges.src[far], dst=edges.dst[far]), parts[far], cliques[edges.src[far]]
-    moved = move_clusters(edges, parts, np.zeros_like(cliques), endpoint_degrees(edges), np.array([0.5, 0.5]))
+    moved = move_vertices(edges, parts, endpoint_degrees(edges), np.array([0.5, 0.5]), np.zeros_like(cliques))
     np.testing.assert_array_equal(moved, parts)
 
 
@@ -72,17 +71,17 @@ def test_imbalance_weighs_as_much_as_there_are_copies_to_save():
     parts = np.where((src < 470) | stray, 0, 1).astype(np.int16)
     cluster = np.where(stray, 2, np.where(src < 600, parts, 1)).astype(np.int32)
     degrees, shares = endpoint_degrees(edges), np.array([0.5, 0.5])
-    moved = move_clusters(edges, parts, cluster, degrees, shares)
+    moved = move_vertices(edges, parts, degrees, shares, cluster)
     np.testing.assert_array_equal(moved, np.where(src < 470, 0, 1))
-    np.testing.assert_array_equal(move_clusters(edges, parts, cluster, degrees, shares, extra_price=1000.0), parts)
+    np.testing.assert_array_equal(move_vertices(edges, parts, degrees, shares, cluster, extra_price=1000.0), parts)
 
 
 def test_cluster_numbers_may_be_far_apart():
     """Keys in a table where that is small, sorted where it is not: the same groups."""
     edges, parts, cliques = clique_in_the_wrong_part()
     degrees, shares = endpoint_degrees(edges), np.array([1 / 3, 2 / 3])
-    near = move_clusters(edges, parts, cliques[edges.src], degrees, shares)
-    far = move_clusters(edges, parts, cliques[edges.src] * 10**6, degrees, shares)
+    near = move_vertices(edges, parts, degrees, shares, cliques[edges.src])
+    far = move_vertices(edges, parts, degrees, shares, cliques[edges.src] * 10**6)
     np.testing.assert_array_equal(near, far)
 
 
@@ -91,7 +90,11 @@ def test_levels_make_copies_fewer(monkeypatch, data_root):
     num_parts = 8
     edges = load_graph("facebook-pages", data_root).edge_list("both")
     with_levels = PartitionBook(edges, cut_edges(edges, num_parts, "cmr"))
-    monkeypatch.setattr("distgnn.partition.cmr.levels.move_clusters", lambda edges, parts, *others, **prices: parts)
+
+    def no_clusters(edges, parts, degrees, shares, clusters=None, **prices):
+        return parts if clusters is not None else move_vertices(edges, parts, degrees, shares, **prices)
+
+    monkeypatch.setattr("distgnn.partition.cmr.levels.move_vertices", no_clusters)
     without = PartitionBook(edges, cut_edges(edges, num_parts, "cmr"))
     assert with_levels.replication_factor - 1 < 0.97 * (without.replication_factor - 1)
     assert with_levels.edge_balance <= 1.03 and with_levels.copies_balance <= 1.05

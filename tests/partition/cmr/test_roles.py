@@ -9,7 +9,7 @@ from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.cmr.roles import refine_roles
 from distgnn.partition.core.shares import owned_limit, part_shares
-from distgnn.partition.hierarchical import rows_between_groups
+from distgnn.partition.folder.describe import rows_between_groups
 
 from ..graphs import NAMES, awkward, edge_list
 

@@ -5,8 +5,7 @@ import pytest
 
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.edges import EdgeArrays
-from distgnn.partition.core.owner_moves import even_exchange
-from distgnn.partition.core.owners import balanced_owners
+from distgnn.partition.core.owners import balanced_owners, even_exchange
 from distgnn.partition.core.shares import owned_limit
 from distgnn.partition.core.vertex_cut import VertexCut
 

@@ -6,13 +6,23 @@ from scipy import sparse
 from scipy.sparse.csgraph import maximum_flow
 
 from distgnn.partition import PartitionBook, cut_edges
-from distgnn.partition.cmr.improve import MOST_ARCS, refine_cut
+from distgnn.partition.cmr.method import MOST_ARCS, refine_cut
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.flow.max_flow import augment, no_flow
-from distgnn.partition.flow.pair_cut import _grow, _leaves_too_much, _room, cut_pair
+from distgnn.partition.flow.pair_cut import (
+    BACKWARD,
+    FORWARD,
+    _grow,
+    _leaves_too_much,
+    _room,
+    add_node,
+    cut_pair,
+    nothing_reached,
+    spread,
+    take_back,
+)
 from distgnn.partition.flow.pair_rounds import FREE
 from distgnn.partition.flow.region import Pair, list_members, open_region, shrink
-from distgnn.partition.flow.residual_search import BACKWARD, FORWARD, add_node, nothing_reached, spread, take_back
 from distgnn.partition.moves.cut_state import arc_limit, start_state
 from distgnn.partition.moves.edge_moves import refine
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from distgnn.partition import partition_graph
-from distgnn.partition.folder.write_parts import num_writers, write_parts
+from distgnn.partition.folder.writer import num_writers, write_parts
 
 from ..folders import make_graph
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from distgnn.datasets import load_graph
-from distgnn.partition.cmr.improve import refine_borders
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.cmr.levels import Levels
+from distgnn.partition.cmr.method import refine_borders
 from distgnn.partition.cmr.roles import refine_roles
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.shares import part_shares
@@ -14,7 +14,7 @@ from distgnn.partition.moves.cut_state import start_state
 from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.merge import edge_clusters, merge_clusters
 from distgnn.partition.moves.replica_table import count_copies
-from distgnn.partition.sorting.renumber import ordered_edges
+from distgnn.partition.sorting.numbering import ordered_edges
 
 SHARES = part_shares(4, [4, 2, 1, 1])
 
@@ -60,7 +60,7 @@ def given_to_flows(monkeypatch):
         given.append((edges, edge_part, limits))
         return edge_part, False
 
-    for method in ("cmr.improve", "cmr.roles"):
+    for method in ("cmr.method", "cmr.roles"):
         monkeypatch.setattr(f"distgnn.partition.{method}.cut_pairs", record)
     return given
 

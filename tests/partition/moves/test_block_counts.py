@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from distgnn.kernels.runtime.threads import run
-from distgnn.partition.moves import block_counts
+from distgnn.partition.moves import groups as grouping
 from distgnn.partition.moves.groups import Groups
 from distgnn.partition.moves.replica_table import empty_table, num_edges_in, vertex_ranges
 
@@ -13,7 +13,7 @@ VERTICES, PARTS = 300, 9
 
 @pytest.fixture(params=[1, 2, 5])
 def threads(request, set_num_threads, monkeypatch):
-    monkeypatch.setattr(block_counts, "ALONE", 0)
+    monkeypatch.setattr(grouping, "ALONE", 0)
     set_num_threads(request.param)
     return request.param
 
@@ -35,7 +35,7 @@ def made():
 
 
 def add(chosen, groups, part, table):
-    run(block_counts.add_block, vertex_ranges(table), np.array(chosen, dtype=np.int32), groups, part, table)
+    run(grouping.add_block, vertex_ranges(table), np.array(chosen, dtype=np.int32), groups, part, table)
 
 
 def test_a_block_is_counted_as_group_after_group(made, threads, monkeypatch):
@@ -51,4 +51,4 @@ def test_a_block_is_counted_as_group_after_group(made, threads, monkeypatch):
         if part[c] >= 0:
             without[:, part[c]] -= 1
         expected.append((without > 0).sum(axis=0).tolist())
-    assert block_counts.count_block(chosen, groups, part, table).tolist() == expected
+    assert grouping.count_block(chosen, groups, part, table).tolist() == expected

@@ -6,11 +6,20 @@ import numpy as np
 import pytest
 
 from distgnn.partition.moves import group_moves
-from distgnn.partition.moves.group_loads import cost_of_adding, cost_of_keeping, least_cost, set_slopes, start_loads
+from distgnn.partition.moves.group_loads import (
+    cost_of_adding,
+    cost_of_keeping,
+    count_with_rows,
+    least_cost,
+    row_cost,
+    row_goal,
+    set_slopes,
+    shared_copies,
+    start_loads,
+)
 from distgnn.partition.moves.group_moves import Placement, cheapest_part, move_groups
 from distgnn.partition.moves.groups import ENOUGH_MEMBERS, FEWEST_AT_ONCE, MOST_AT_ONCE, Groups, cut_blocks
 from distgnn.partition.moves.replica_table import add_edge, empty_table
-from distgnn.partition.moves.row_load import count_with_rows, row_cost, set_goal, shared_copies
 from distgnn.partition.moves.vertex_moves import _without_gaps
 
 VERTICES, PARTS, GROUPS = 400, 9, 120
@@ -47,7 +56,7 @@ def test_no_part_costs_less_than_the_cheapest(load_price, row_price):
     loads.price[0] = load_price
     set_slopes(loads)
     loads.rows.shared[:] = shared_copies(table)
-    set_goal(loads.rows, row_price, copies.sum(), VERTICES, SHARES)
+    loads.rows.price[0], loads.rows.goal[:] = row_price, row_goal(copies.sum(), VERTICES, SHARES)
     mean, num_present, empty_ones = copies.sum() / PARTS, np.empty(PARTS, dtype=np.int32), 0
     for c in range(GROUPS):
         home, size = part[c], len(members[c])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from distgnn.kernels.runtime.jit import kernel
-from distgnn.partition.moves.own_ends import own_ends
+from distgnn.partition.core.edges import own_ends
 from distgnn.partition.moves.replica_table import (
     COPIES,
     SATURATED,

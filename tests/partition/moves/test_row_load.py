@@ -5,22 +5,20 @@ import pytest
 
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.methods import cut_edges
-from distgnn.partition.moves import row_load
-from distgnn.partition.moves.block_counts import count_present
-from distgnn.partition.moves.group_loads import start_loads
-from distgnn.partition.moves.group_moves import Placement, move_groups
-from distgnn.partition.moves.groups import Groups
-from distgnn.partition.moves.replica_table import add_edge, count_copies, empty_table
-from distgnn.partition.moves.row_load import (
+from distgnn.partition.moves import group_loads
+from distgnn.partition.moves.group_loads import (
     count_with_rows,
     no_row_loads,
     row_cost,
     row_excess,
     row_goal,
-    set_goal,
     shared_copies,
     shift_rows,
+    start_loads,
 )
+from distgnn.partition.moves.group_moves import Placement, move_groups
+from distgnn.partition.moves.groups import Groups, count_present
+from distgnn.partition.moves.replica_table import add_edge, count_copies, empty_table
 
 from ..graphs import core_and_islands
 
@@ -40,7 +38,7 @@ def price(c, home, groups, table, num_present, rows):
 @pytest.fixture(params=[0, 1, 2])
 def made(request, monkeypatch):
     """Groups of 1 to 12 members, in parts of unequal shares: vertices in one group and in many, sparse and dense."""
-    monkeypatch.setattr(row_load, "LEAST_GOAL", 1e-9)
+    monkeypatch.setattr(group_loads, "LEAST_GOAL", 1e-9)
     rng = np.random.default_rng(request.param)
     sizes = rng.integers(1, 13, GROUPS)
     members = np.concatenate([rng.choice(VERTICES, size, replace=False) for size in sizes]).astype(np.int32)
@@ -75,7 +73,7 @@ def test_costs_of_all_parts_are_what_a_recount_finds(made):
     rows, num_present = no_row_loads(PARTS), np.empty(PARTS, dtype=np.int32)
     rows.shared[:] = shared_in(groups, part)
     active = len(np.unique(groups.members))
-    set_goal(rows, 3.0, float(table.vertex[:, 0].sum()), active, SHARES)
+    rows.price[0], rows.goal[:] = 3.0, row_goal(float(table.vertex[:, 0].sum()), active, SHARES)
     differ = 0
     for c in range(GROUPS):
         cost = price(c, part[c], groups, table, num_present, rows)
@@ -95,7 +93,7 @@ def test_a_move_is_followed_in_every_part(made):
     for c in range(GROUPS):
         table, rows, num_present = tables(groups, part), no_row_loads(PARTS), np.empty(PARTS, dtype=np.int32)
         rows.shared[:] = shared_in(groups, part)
-        set_goal(rows, 3.0, float(table.vertex[:, 0].sum()), VERTICES, SHARES)
+        rows.price[0], rows.goal[:] = 3.0, row_goal(float(table.vertex[:, 0].sum()), VERTICES, SHARES)
         price(c, part[c], groups, table, num_present, rows)
         new, moved = (part[c] + 1 + c) % PARTS, part.copy()
         moved[c] = new
@@ -129,7 +127,7 @@ def test_the_goal_is_the_mean_of_what_parts_exchange(made):
     active = int((copies > 0).sum())
     np.testing.assert_allclose(row_goal(float(copies.sum()), active, SHARES), exchanged.sum() * SHARES)
     over = np.maximum(shared_in(groups, part) / (exchanged.sum() * SHARES) - 1, 0)
-    excess = row_load.row_price(PARTS) * (exchanged.sum() * SHARES * over**2).sum()
+    excess = group_loads.row_price(PARTS) * (exchanged.sum() * SHARES * over**2).sum()
     np.testing.assert_allclose(row_excess(tables(groups, part), active, SHARES), excess)
 
 
@@ -138,7 +136,7 @@ def test_parts_of_a_clustered_graph_exchange_about_the_same(monkeypatch):
     edges = core_and_islands()
     priced = PartitionBook(edges, cut_edges(edges, 8))
     assert priced.edge_balance <= 1.031 and priced.owned_balance <= 1.05 and priced.copies_balance <= 1.05
-    monkeypatch.setattr(row_load, "MOST_PRICE", 0.0)
+    monkeypatch.setattr(group_loads, "MOST_PRICE", 0.0)
     free = PartitionBook(edges, cut_edges(edges, 8))
     ratios = [book.max_rank_rows * 8 / (2 * book.exchange_rows) for book in (priced, free)]
     assert ratios[0] < 1.3 and ratios[1] > 1.35

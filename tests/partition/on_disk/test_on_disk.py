@@ -9,8 +9,8 @@ import pytest
 from distgnn.datasets import GraphData
 from distgnn.errors import InputError
 from distgnn.partition import partition_graph, read_manifest
-from distgnn.partition.on_disk.memory_limit import MemoryLimit, resident
 from distgnn.partition.on_disk.run import EDGE_BYTES
+from distgnn.partition.on_disk.workspace import MemoryLimit, resident
 
 PHASES = (
     "edges", "sort_0", "cluster", "sort_1", "place", "refine_0", "refine_2", "deal", "owners", "feats", "write"

@@ -11,8 +11,7 @@ from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.sorting import bucket_sort as sorting
 from distgnn.partition.sorting.numbering import number_by_degree
-from distgnn.partition.stream.method import SCHEDULE, Assignment
-from distgnn.partition.stream.place import cluster_groups
+from distgnn.partition.stream.method import SCHEDULE, Assignment, cluster_groups
 
 from ..graphs import NAMES, awkward, edge_list
 
@@ -30,7 +29,7 @@ def small_pieces(request, monkeypatch):
     for module in (
         "kernels.runtime.threads",
         "partition.sorting.bucket_sort",
-        "partition.stream.place",
+        "partition.stream.method",
         "partition.core.edges",
     ):
         monkeypatch.setattr(f"distgnn.{module}.FEW_EDGES", 0)
@@ -38,7 +37,7 @@ def small_pieces(request, monkeypatch):
         monkeypatch.setattr(sorting, name, value)
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
     monkeypatch.setattr("distgnn.partition.moves.edge_moves.FEW_EDGES", 1)
-    monkeypatch.setattr("distgnn.partition.moves.block_counts.ALONE", 0)
+    monkeypatch.setattr("distgnn.partition.moves.groups.ALONE", 0)
     monkeypatch.setattr("distgnn.partition.stream.cluster.SMALLEST_BLOCK", 64)
     monkeypatch.setattr(threads._pool, "num_threads", request.param)
     return request.param
