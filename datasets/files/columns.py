@@ -12,7 +12,7 @@ from distgnn.datasets.files.metis import read_metis
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.torch_file import read_torch_arrays
 from distgnn.datasets.names.field_names import OF_EDGES
-from distgnn.datasets.text.table import TABLES, read_table
+from distgnn.datasets.text.table import TABLES, has_index, read_table
 from distgnn.errors import InputError
 
 WORDS = ("name",)  # fields that are texts themselves
@@ -54,7 +54,7 @@ def read_column(name: str, file: str | Path) -> Any:
     if path.suffix == ".pt":
         return _only(path, name, read_torch_arrays(path))
     if _kind_of(path) in TABLES:
-        table = read_table(path, np.float64)
+        table = read_table(path, np.float64)[:, int(has_index(path)) :]
         table = table.astype(np.int64) if np.array_equal(table, np.rint(table)) else table
         return table[:, 0] if table.shape[1] == 1 else table
     raise InputError(f"{name}: {path} is of no kind that is read: {KNOWN}")

@@ -97,6 +97,16 @@ def _only_graph(graph: Any) -> Any:
     return graph[0]
 
 
+def _advice(graph: Any) -> str:
+    """What to give in place of an object that is no graph."""
+    kinds = {kind.__name__ for kind in type(graph).__mro__}
+    if kinds & {"DataLoader", "Sampler", "BaseSampler", "LightningDataModule"}:
+        return "it gives batches, and here each step is on the whole graph: give the graph that it was made of"
+    if "Module" in kinds:
+        return "it is a model, and the graph comes first: fit(graph, model)"
+    return f"give {KNOWN}"
+
+
 def _is_graph_object(one: Any) -> bool:
     """Is this an object of PyG's, DGL's or NetworkX's, no list of ids?"""
     kinds = {f"{kind.__module__.split('.')[0]}.{kind.__name__}" for kind in type(one).__mro__}
@@ -115,4 +125,4 @@ def _reader(graph: Any) -> Callable[..., GraphData]:
         return GraphData.from_scipy
     if is_frame(graph) or isinstance(graph, np.ndarray | list | tuple) or "torch.Tensor" in kinds:
         return GraphData.from_arrays
-    raise InputError(f"no graph can be made of a {type(graph).__name__}; give {KNOWN}")
+    raise InputError(f"no graph can be made of a {type(graph).__name__}; {_advice(graph)}")

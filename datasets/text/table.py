@@ -118,9 +118,18 @@ def _skip_header(text: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def names_columns(line: str) -> bool:
-    """Whether a first line has names of columns: it starts with a letter or a quote and is no number."""
-    line = line.lower()
+    """Whether a first line has names of columns: it starts with a letter or a quote and is no number; of pandas' index
+    the name is empty."""
+    line = line.lower().lstrip(",;")
     return (line[:1].isalpha() or line[:1] in ('"', "'", "_")) and not line.startswith(("nan", "inf"))
+
+
+def has_index(path: Path) -> bool:
+    """Whether the first column is pandas' index: there are names of columns, and its name is empty."""
+    opened: Any = gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
+    with opened as stream:
+        line = next((text for text in stream if text.strip()[:1] not in COMMENT), b"").decode("utf-8-sig", "replace")
+    return line[:1] in (",", ";") and names_columns(line)
 
 
 COMMENT = (b"", b"#", b"%")  # how a line without numbers starts

@@ -196,13 +196,15 @@ def run_program(
     graceful: bool = False,
     received: list[int] | None = None,
     reason: Path | None = None,
+    temporary: Path | None = None,
 ) -> int:
     """Run a program of the user's on `num_ranks` ranks of this machine and return the exit code.
 
     Args:
         program: command and arguments, as ["python", "script.py"]; threads, graceful: as of `run_under_mpi`.
         timeout: seconds after which ranks that exchange nothing are ended; None: as DISTGNN_TIMEOUT says.
-        received: is filled with the signals that came; reason: a file that gets the line on a rank that was killed.
+        received: is filled with the signals that came; reason: a file that gets the line on a rank that was killed;
+            temporary: as of `supervise`.
 
     Raises: as `run_under_mpi`. Notes: signals stop the ranks, none stays behind. What a script computes of a graph is
         the same on all ranks, so the first one prints it, unless DISTGNN_PRINT is "all".
@@ -215,8 +217,8 @@ def run_program(
         {PRINT_VARIABLE: "once"} | _without_batch() | variables | loopback_variables(flavor) | _terminal_variables()
     )
     environment |= {} if reason is None else {local_mpiexec.REASON: str(reason)}
-    proxies = flavor != "openmpi"
-    return supervise([*command, *ended_with_parent(program)], environment, graceful, proxies=proxies, received=received)
+    told: dict[str, Any] = {"proxies": flavor != "openmpi", "received": received, "temporary": temporary}
+    return supervise([*command, *ended_with_parent(program)], environment, graceful, **told)
 
 
 def check_timeout(name: str, value: float | str) -> float:
@@ -253,13 +255,14 @@ def run_on_hosts(
     watch: Callable[[], Watch] | None = None,
     program: list[str] | None = None,
     received: list[int] | None = None,
+    temporary: Path | None = None,
 ) -> int:
     """Run `distgnn ARGV` on the ranks of several machines and return the exit code.
 
     Args:
         argv, threads, graceful, watch: as of `run_under_mpi`; threads default to this machine's cores, shared by
             the ranks of the host that has most.
-        program: a command to run in place of `distgnn ARGV`; received: is filled with the signals that came.
+        program: a command to run in place of `distgnn ARGV`; received, temporary: as of `supervise`.
         hosts: (name, ranks) of each machine; the same Python and paths must be there.
     """
     if threads is not None and threads < 1:
@@ -280,10 +283,8 @@ def run_on_hosts(
     ]
     try:
         variables, machines = os.environ | ours | _terminal_variables(), len({name for name, _ in hosts})
-        proxies, watched = flavor != "openmpi", watch and watch()
-        return supervise(
-            command, variables, graceful, proxies=proxies, machines=machines, watch=watched, received=received
-        )
+        told: dict[str, Any] = {"machines": machines, "watch": watch and watch(), "received": received, "temporary": temporary}
+        return supervise(command, variables, graceful, proxies=flavor != "openmpi", **told)
     finally:
         if flavor != "openmpi":
             Path(options[1]).unlink(missing_ok=True)

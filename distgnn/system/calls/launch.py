@@ -91,7 +91,7 @@ def call_on_ranks(
             stream.flush()
         received: list[int] = []
         program = [sys.executable, on_rank.__file__, name]
-        told: dict[str, Any] = {"graceful": graceful, "received": received}
+        told: dict[str, Any] = {"graceful": graceful, "received": received, "temporary": folder}
         if hosts is None:
             code = run_program(program, ranks, threads, timeout, reason=folder / REASON, **told)
         elif timeout is not None:
@@ -166,7 +166,7 @@ def _raise(failures: list[on_rank.Failure], num_ranks: int, received: list[int])
     error = _error_of(failure)
     if isinstance(error, RunStopped) and received:  # ranks know the signal only that it was passed on by
         raise RunStopped(received[0], error.epochs_done, error.run_dir)
-    if isinstance(error, DistGNNError) and failure.agreed:
+    if isinstance(error, DistGNNError) and (failure.agreed or not error.traced):
         raise error
     raise error from OnRank(failure.rank, num_ranks, failure.trace)
 

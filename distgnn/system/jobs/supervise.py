@@ -62,6 +62,7 @@ def supervise(
     machines: int = 1,
     watch: Watch | None = None,
     received: list[int] | None = None,
+    temporary: Path | None = None,
 ) -> int:
     """Wait for `command` and return its exit code; on a signal or an error stop it with everything it started.
 
@@ -72,12 +73,13 @@ def supervise(
             machines cannot be told.
         watch: tells when no rank moves any more, and is closed at the end.
         received: is filled with the signals that came.
+        temporary: a folder of the caller's, which is removed where the caller is killed.
 
     Notes: Python takes signals in its main thread only: from another one the job goes on until it ends.
     """
     signals = [] if received is None else received
     try:
-        return _Job(command, environment, graceful, proxies, machines, watch, signals).run()
+        return _Job(command, environment, graceful, proxies, machines, watch, signals, temporary).run()
     finally:
         if watch is not None:
             watch.close()
@@ -95,9 +97,10 @@ class _Job:
         machines: int,
         watch: Watch | None,
         received: list[int],
+        temporary: Path | None,
     ):
         self.command, self.graceful, self.proxies, self.machines = command, graceful, proxies, machines
-        self.watch = watch
+        self.watch, self.temporary = watch, temporary
         self.name = os.urandom(16).hex()
         self.environment = environment | {"DISTGNN_LAUNCHED": "1", job_cleanup.VARIABLE: self.name}
         self.process: subprocess.Popen | None = None
@@ -151,6 +154,7 @@ class _Job:
             self.cleanup = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd="/", start_new_session=True
             )
+            self._tell("" if self.temporary is None else f"{self.temporary}\n")
         ours = self.command[0] == sys.executable  # it gives its ranks the terminal itself, and has no banner
         reader, writer = (None, None) if os.isatty(1) and (ours or not self.proxies) else os.pipe()
         try:

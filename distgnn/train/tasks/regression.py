@@ -14,6 +14,7 @@ from distgnn.config.task import SPLITS, check_graph_for
 from distgnn.errors import InputError
 from distgnn.train.loss import OwnLoss
 from distgnn.train.tasks.task import Metrics, Predicted, of_vertices
+from distgnn.train.users_model import check_width
 from distgnn.train.tasks.values import loss_of_values, metrics_of_values
 
 
@@ -44,6 +45,7 @@ class RegressionTask:
         return of_vertices(graph, rows)
 
     def _loss(self, graph: Any, rows: torch.Tensor) -> torch.Tensor:
+        check_width("the model", rows, graph.node_values.shape[1], "values of each vertex")  # else torch repeats them
         chosen = _known(graph, "train")
         guess, truth = rows[: graph.num_owned][chosen], graph.node_values[chosen]
         (count,) = sum_over_ranks(graph.comm, np.array([truth.numel()]))
