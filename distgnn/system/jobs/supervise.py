@@ -122,6 +122,8 @@ class _Job:
         previous = {number: signal.signal(number, self._remember) for number in handled}
         try:
             self._start()
+            if self.received:
+                raise _Stopped
             code = self._wait()
             if code < 0 and not self.received:
                 name = signal.Signals(-code).name
@@ -143,7 +145,9 @@ class _Job:
         self.received.append(number)
         if self.relay is not None:
             self.relay.last = BANNER  # the user knows
-        if not self.graceful or len(self.received) > 1 or self.process is None:
+        if self.process is None:  # it is being started, where hooks of a fork would swallow an exception
+            return
+        if not self.graceful or len(self.received) > 1:
             raise _Stopped
         self.process.send_signal(signal.SIGUSR1)
         self.resend_at = time.monotonic() + RESEND_SECONDS
