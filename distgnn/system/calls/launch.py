@@ -115,6 +115,8 @@ def check_ranks(ranks: int | None, hosts: Sequence[str] | str | None = None) -> 
         ranks = there
     if under_mpi():
         raise InputError("this process is a rank already: start the script with python, it starts its ranks itself")
+    if "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("WORLD_SIZE") != "1":
+        raise InputError("torchrun or accelerate started this process: start the script with python, once")
     if ranks is None:
         return available_sockets()
     if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1:

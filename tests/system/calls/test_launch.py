@@ -107,6 +107,10 @@ def test_one_rank_is_this_process(monkeypatch):
     monkeypatch.setenv("PMI_RANK", "0")
     with pytest.raises(InputError, match="is a rank already"):
         launch(print, ranks=1)
+    monkeypatch.delenv("PMI_RANK")
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")  # as torchrun sets it, and accelerate
+    with pytest.raises(InputError, match="start the script with python, once"):
+        launch(print, ranks=1)
 
 
 @pytest.mark.parametrize(
