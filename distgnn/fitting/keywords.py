@@ -39,7 +39,9 @@ OTHERS_WORDS = {  # what to write for words of other libraries whose nearest nam
     "write quiet=True for no lines": "verbose silent progress_bar enable_progress_bar log_level",
     "it trains on CPUs: leave it out": "device accelerator gpus cuda amp fp16 compile backend pin_memory",
     "write dtype": "precision mixed_precision bf16",
-    "write ranks": "devices num_processes nprocs nproc_per_node world_size num_parts n_jobs processes num_workers workers",
+    "write ranks": (
+        "devices num_processes nprocs nproc_per_node world_size num_parts n_jobs processes num_workers workers"
+    ),
     "write threads": "num_threads",
     "ranks, or hosts=[...] for several machines, are all it needs": "strategy num_nodes master_addr port init_method",
     'each epoch is one step on the whole graph; batch="clusters" takes parts of it': (
@@ -55,7 +57,7 @@ OTHERS_WORDS = {  # what to write for words of other libraries whose nearest nam
     'write partition=dg.CutConfig(direction="both")': "undirected directed to_undirected bidirected",
     "write partition=dg.CutConfig(method=...)": "method cut parts",
     "write hidden_feats": "num_hidden",
-    "sizes of the first and last layer follow from the graph": "in_channels out_channels in_feats out_feats num_classes",
+    "widths of the first and last layer are the graph's": "in_channels out_channels in_feats out_feats num_classes",
     "it is a part of the data, as {'edge_index': ..., 'x': ..., 'y': ..., 'train_mask': ...}": (
         "x y edge_index edge_weight edge_attr features labels train_mask val_mask test_mask train_idx val_idx test_idx "
         "val_data validation_data"
@@ -138,6 +140,15 @@ def _check_kinds(settings: Settings, values: Mapping[str, Any]) -> None:
 def _check_objects(objects: Mapping[str, Any]) -> None:
     """Raise InputError for an object of the Trainer that has another form."""
     loss, metrics = objects.get("loss"), objects.get("metrics")
+    if hasattr(objects.get("optimizer"), "param_groups"):
+        raise InputError(
+            "optimizer is of the model here, and ranks train a copy: give its class, as optimizer=torch.optim.Adam and "
+            "lr=0.01, or a function of the parameters"
+        )
+    if hasattr(objects.get("scheduler"), "step"):
+        raise InputError("scheduler is of an optimizer here: give scheduler=lambda optimizer: StepLR(optimizer, 10)")
+    if not isinstance(objects.get("callbacks", ()), list | tuple):
+        raise InputError(f"callbacks is a {type(objects['callbacks']).__name__}: give a list of dg.Callback objects")
     if metrics is not None and not isinstance(metrics, Mapping):
         raise InputError(
             f"metrics is a {type(metrics).__name__}: give a dict of names and functions of (graph, logits); accuracy, "

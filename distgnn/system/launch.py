@@ -283,8 +283,8 @@ def run_on_hosts(
     ]
     try:
         variables, machines = os.environ | ours | _terminal_variables(), len({name for name, _ in hosts})
-        told: dict[str, Any] = {"machines": machines, "watch": watch and watch(), "received": received, "temporary": temporary}
-        return supervise(command, variables, graceful, proxies=flavor != "openmpi", **told)
+        told: dict[str, Any] = {"received": received, "temporary": temporary, "proxies": flavor != "openmpi"}
+        return supervise(command, variables, graceful, machines=machines, watch=watch and watch(), **told)
     finally:
         if flavor != "openmpi":
             Path(options[1]).unlink(missing_ok=True)

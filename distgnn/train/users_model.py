@@ -45,8 +45,8 @@ def run_model(model: nn.Module, graph: Any) -> torch.Tensor:
             given += f" of {len(out)}"
         raise on_all_ranks(
             InputError(
-                f"{type(model).__name__} gave {given} for {int(face.num_nodes)} vertices: the Trainer takes one tensor, "
-                "a row for each vertex, made of graph.feats"
+                f"{type(model).__name__} gave {given} for {int(face.num_nodes)} vertices: the Trainer takes one "
+                "tensor, a row for each vertex, made of graph.feats"
             )
         )
     if not out.is_floating_point() or (torch.is_grad_enabled() and not out.requires_grad):

@@ -206,12 +206,20 @@ def test_files_of_columns_stand_in_a_dict_and_on_the_command_line(tmp_path, monk
     sp.save_npz("x.npz", sp.csr_matrix(feats))
     np.savez("two.npz", x=feats, z=feats)
     np.savetxt("y.txt", labels, "%d")
+    (tmp_path / "y.csv").write_text("node,label\n" + "".join(f"{row},{label}\n" for row, label in enumerate(labels)))
+    (tmp_path / "order.csv").write_text("id,label\n1,0\n0,1\n")
+    assert (load_graph({"edge_index": "e.txt", "x": "x.npy", "y": "y.csv"}).labels == labels).all()
     for file in ("x.npy", "x.csv", "index.csv", "x.npz", "two.npz"):
         graph = load_graph({"edge_index": "e.txt", "x": file, "y": "y.txt"})
         found = graph.feats.toarray() if hasattr(graph.feats, "toarray") else graph.feats
         assert (graph.edges == UP).all() and not graph.directed and (found == feats).all()
         assert (graph.labels == labels).all()
-    for file, message in (("no.npy", "no such file"), ("e.doc", "of no kind that is read"), ("y", "no such file")):
+    for file, message in (
+        ("order.csv", "column id is not 0, 1, 2"),
+        ("no.npy", "no such file"),
+        ("e.doc", "of no kind that is read"),
+        ("y", "no such file"),
+    ):
         (tmp_path / "e.doc").write_text("1")
         with pytest.raises(InputError, match=message):
             load_graph({"edge_index": "e.txt", "x": file})

@@ -120,7 +120,8 @@ def check_ranks(ranks: int | None, hosts: Sequence[str] | str | None = None) -> 
     if ranks is None:
         return available_sockets()
     if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1:
-        raise InputError(f"ranks is {ranks!r}: expected a whole number of processes, at least 1")
+        shown = " ".join(repr(ranks).split())[:60]
+        raise InputError(f"ranks is {shown}: expected a whole number of processes, at least 1")
     return ranks
 
 

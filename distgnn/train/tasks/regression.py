@@ -14,8 +14,8 @@ from distgnn.config.task import SPLITS, check_graph_for
 from distgnn.errors import InputError
 from distgnn.train.loss import OwnLoss
 from distgnn.train.tasks.task import Metrics, Predicted, of_vertices
-from distgnn.train.users_model import check_width
 from distgnn.train.tasks.values import loss_of_values, metrics_of_values
+from distgnn.train.users_model import check_width
 
 
 class RegressionTask:
