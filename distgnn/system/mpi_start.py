@@ -7,6 +7,7 @@ an error instead. It opens the transports, and MPI_Init, which comes next, finds
 import atexit
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from distgnn.errors import RunError, on_all_ranks
@@ -72,15 +73,26 @@ def _session(mpi: Any) -> Any:
 def no_transport(said: str) -> str:
     """The line on an error of MPI's start: why, and which variable to set, or unset where it is set."""
     reason = said.strip().splitlines()[-1].partition(":")[2].strip() or said
+    if "unsupported PMI" in reason:  # a starter of another library
+        return f"mpi4py has loaded MPICH, and what started this rank does not speak to it ({reason}): {_other_start()}"
     name, works = CHOICES["OFI" if "OFI" in said else "UCX"]
     what = f"unset {name}={os.environ[name]}, or set" if name in os.environ else "set"
     return f"MPI found no network that it can use ({reason}): {what} {name}={works}"
+
+
+def _other_start() -> str:
+    if "OMPI_COMM_WORLD_RANK" not in os.environ:
+        return "srun --mpi=pmi2, or an mpi4py that finds the starter's library"
+    beside = Path(sys.executable).with_name("mpiexec")
+    ours = str(beside) if beside.exists() else "MPICH's mpiexec"
+    return f"use {ours} in place of Open MPI's mpirun, or set MPI4PY_MPIABI=openmpi"
 
 
 def _of_this_host(text: str) -> RunError:
     """An error that the first rank of each host says."""
     note.set(doing=f"{SPOKEN} before MPI")
     error = RunError(text)
-    if os.environ.get("MPI_LOCALRANKID", "0") != "0":
+    local = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
+    if next((number for name in local if (number := os.environ.get(name))), "0") != "0":
         on_all_ranks(error)
     return error

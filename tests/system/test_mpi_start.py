@@ -40,8 +40,12 @@ def test_a_network_that_cannot_be_used(tmp_path, monkeypatch, variables, says):
             "find_provider(132): OFI call failed",
             "MPI found no network that it can use (OFI call failed): set FI_PROVIDER",
         ),
+        (
+            "MPIR_pmi_init(88): Runtime environment uses unsupported PMI version PMIx. Aborting.",
+            "mpi4py has loaded MPICH, and what started this rank does not speak to it (Runtime environment uses",
+        ),
     ],
-    ids=["ucx", "ofi"],
+    ids=["ucx", "ofi", "another starter"],
 )
 def test_where_no_variable_is_set_the_line_says_which(monkeypatch, said, line):
     for name in ("UCX_TLS", "FI_PROVIDER"):
