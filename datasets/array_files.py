@@ -69,10 +69,7 @@ def read_npy(path: Path) -> np.ndarray:
 
 
 def read_npz(path: Path, required: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
-    """All arrays of a .npz file; uncompressed members are mapped where they lie, others are read.
-
-    Raises: GraphFormatError if the file is damaged or lacks a required member.
-    """
+    """All arrays of a .npz file; uncompressed members are mapped where they lie, others are read."""
     check_file(path)
     try:
         with zipfile.ZipFile(path) as archive:
@@ -88,10 +85,7 @@ def read_npz(path: Path, required: tuple[str, ...] = ()) -> dict[str, np.ndarray
 
 
 def npz_shapes(path: Path, required: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
-    """The shapes of some arrays of a .npz file, which are not read.
-
-    Raises: GraphFormatError if the file is damaged or lacks one of them.
-    """
+    """The shapes of some arrays of a .npz file, which are not read."""
     check_file(path)
     try:
         with zipfile.ZipFile(path) as archive:
@@ -102,20 +96,6 @@ def npz_shapes(path: Path, required: tuple[str, ...]) -> dict[str, tuple[int, ..
             return shapes
     except Exception as error:  # as above
         raise damaged(path, error) from error
-
-
-def _read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
-    if info.compress_type == zipfile.ZIP_STORED and info.file_size > 1 << 16:
-        return _map_member(path, info)
-    if info.file_size > MOST_PACKED * info.compress_size + 1024:
-        raise ValueError(f"{info.filename} says that it unpacks to {info.file_size} bytes, which it cannot")
-    with archive.open(info) as stream:
-        _, needed = _read_header(stream)
-    if needed > info.file_size:
-        raise ValueError("an array is shorter than its header says")
-    check_room(path, needed)
-    with archive.open(info) as stream:
-        return np.lib.format.read_array(stream, allow_pickle=False)
 
 
 def _read_header(stream: IO[bytes]) -> tuple[tuple[Any, bool, np.dtype], int]:
@@ -134,19 +114,24 @@ def _read_header(stream: IO[bytes]) -> tuple[tuple[Any, bool, np.dtype], int]:
     return (shape, fortran, dtype), int(np.prod(shape, dtype=object)) * dtype.itemsize
 
 
-def _map_member(path: Path, info: zipfile.ZipInfo) -> np.ndarray:
-    """Map a member that is stored as it is: the local header says where its bytes begin."""
-    with open(path, "rb") as stream:
-        stream.seek(info.header_offset)
-        header = stream.read(30)
-        name_bytes, extra_bytes = struct.unpack("<HH", header[26:30])
-        begin = info.header_offset + 30 + name_bytes + extra_bytes
-        stream.seek(begin)
+def _read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
+    mapped = info.compress_type == zipfile.ZIP_STORED and info.file_size > 1 << 16
+    if not mapped and info.file_size > MOST_PACKED * info.compress_size + 1024:
+        raise ValueError(f"{info.filename} says that it unpacks to {info.file_size} bytes, which it cannot")
+    with archive.open(info) as stream:
         (shape, fortran, dtype), needed = _read_header(stream)
-        offset = stream.tell()
-    if offset - begin + needed > info.file_size:
+        header_bytes = stream.tell()
+    if header_bytes * mapped + needed > info.file_size:
         raise ValueError("an array is shorter than its header says")
-    return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order="F" if fortran else "C")
+    if mapped:  # where it lies: the local header says where its bytes begin
+        with open(path, "rb") as file:
+            file.seek(info.header_offset)
+            name_bytes, extra_bytes = struct.unpack("<HH", file.read(30)[26:30])
+        offset = info.header_offset + 30 + name_bytes + extra_bytes + header_bytes
+        return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order="F" if fortran else "C")
+    check_room(path, needed)
+    with archive.open(info) as stream:
+        return np.lib.format.read_array(stream, allow_pickle=False)
 
 
 def read_json(path: Path) -> dict[str, Any]:

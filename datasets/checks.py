@@ -10,9 +10,7 @@ import scipy.sparse
 
 from distgnn.datasets.fields import SPLITS, GraphFields
 from distgnn.datasets.links.check import check_edge_splits
-from distgnn.datasets.pairs import count_pairs
 from distgnn.datasets.text.table import is_table, line_of_row
-from distgnn.datasets.tidy import mask_hint
 
 BLOCK_BYTES = 1 << 25
 # A pair of vertices must fit one int64 (distgnn.datasets.pairs).
@@ -29,18 +27,6 @@ def blocks(array: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     step = max(BLOCK_BYTES // row_bytes, 1)
     for start in range(0, len(array), step):
         yield start, array[start : start + step]
-
-
-def _check_counts(graph: GraphFields) -> None:
-    if not isinstance(graph.num_nodes, int | np.integer) or isinstance(graph.num_nodes, bool):
-        graph.fail("num_nodes", f"num_nodes must be a whole number, found {graph.num_nodes!r}")
-    if graph.num_nodes < 1:
-        graph.fail("num_nodes", f"the graph has {graph.num_nodes} vertices; at least one is needed")
-    if graph.num_nodes > MAX_NODES:
-        graph.fail(
-            "num_nodes", f"the graph has {graph.num_nodes} vertices; at most {MAX_NODES} can be handled{RENUMBER}"
-        )
-    check_size(graph.num_nodes, _known_rows(graph), lambda text: graph.fail("num_nodes", text + RENUMBER))
 
 
 def check_graph(graph: GraphFields) -> None:
@@ -61,22 +47,27 @@ def check_graph(graph: GraphFields) -> None:
             check_edge_splits(graph)
 
 
-def check_size(num_nodes: int, known_rows: int, fail: Callable[[str], object]) -> None:
-    """Call `fail` where so many vertices are out of all proportion to what is known of them: memory for each is needed.
+def _check_counts(graph: GraphFields) -> None:
+    count = graph.num_nodes
+    if not isinstance(count, int | np.integer) or isinstance(count, bool):
+        graph.fail("num_nodes", f"num_nodes must be a whole number, found {count!r}")
+    if count < 1:
+        graph.fail("num_nodes", f"the graph has {count} vertices; at least one is needed")
+    if count > MAX_NODES:
+        graph.fail("num_nodes", f"the graph has {count} vertices; at most {MAX_NODES} can be handled{RENUMBER}")
+    arrays = [one for one in (graph.edges, graph.feats, graph.labels) if one is not None and len(one.shape)]
+    known_rows = max(int(array.shape[0]) for array in arrays)
+    check_size(count, known_rows, lambda text: graph.fail("num_nodes", text + RENUMBER))
 
-    Args: known_rows: edges, or rows of features or labels, whichever are most.
-    """
+
+def check_size(num_nodes: int, known_rows: int, fail: Callable[[str], object]) -> None:
+    """Call `fail` where the vertices are out of all proportion to the rows (edges, features, labels) that are known."""
     if num_nodes > FREE_NODES and num_nodes > NODES_PER_ROW * known_rows:
         fail(f"the graph has {num_nodes} vertices but only {known_rows} edges and no rows for most of them")
 
 
-def _known_rows(graph: GraphFields) -> int:
-    arrays = (graph.edges, graph.feats, graph.labels)
-    return max(int(array.shape[0]) for array in arrays if array is not None and len(array.shape))
-
-
 def _check_edges(graph: GraphFields) -> None:
-    edges = graph.edges
+    edges, num_nodes = graph.edges, graph.num_nodes
     if edges.ndim != 2 or edges.shape[1] != 2:
         hint = "; transpose it" if edges.ndim == 2 and edges.shape[0] == 2 else ""
         if edges.ndim == 2 and edges.shape[1] == 3:
@@ -84,38 +75,26 @@ def _check_edges(graph: GraphFields) -> None:
         graph.fail("edges", f"expected shape [E, 2], found {list(edges.shape)}{hint}")
     if edges.dtype.kind not in "iu":
         graph.fail("edges", f"expected integer vertex ids, found {edges.dtype}; store them as int32 or int64")
-    row, count = first_row(edges, lambda block: _outside(block, graph.num_nodes))
-    if row is not None:
-        ends = np.asarray(edges[row])
-        value = ends[(ends < 0) | (ends >= graph.num_nodes)][0]
-        what = "a negative vertex id" if value < 0 else "a vertex id outside the graph"
-        graph.fail(
-            "edges",
-            f"{_place(graph, 'edges', row)} holds {what}, {value} "
-            f"(num_nodes is {graph.num_nodes}; ids run from 0 to {graph.num_nodes - 1}"
-            f"{_from_one(edges, graph.num_nodes) or RENUMBER})",
-            count,
-        )
 
+    def outside(block: np.ndarray) -> np.ndarray:
+        if block.min() < 0 or block.max() >= num_nodes:
+            return (block < 0) | (block >= num_nodes)
+        return np.zeros(len(block), dtype=bool)
 
-def _outside(block: np.ndarray, num_nodes: int) -> np.ndarray:
-    """Which ids are no vertex."""
-    if block.min() < 0 or block.max() >= num_nodes:
-        return (block < 0) | (block >= num_nodes)
-    return np.zeros(len(block), dtype=bool)
-
-
-def _from_one(edges: np.ndarray, num_nodes: int) -> str:
-    """A hint where ids run from 1 to N."""
-    lowest = min(int(block.min()) for _, block in blocks(edges))
-    highest = max(int(block.max()) for _, block in blocks(edges))
-    return "; they seem to start at 1: give edges - 1" if (lowest, highest) == (1, num_nodes) else ""
-
-
-def _place(graph: GraphFields, name: str, row: int) -> str:
-    """A row as its user finds it: the line of a text file, counted from 1, or the row of an array, counted from 0."""
-    path = graph.files.get(name)
-    return f"line {line_of_row(path, row)}" if path is not None and is_table(path) else f"row {row}"
+    row, count = first_row(edges, outside)
+    if row is None:
+        return
+    ends = np.asarray(edges[row])
+    value = ends[outside(ends)][0]
+    what = "a negative vertex id" if value < 0 else "a vertex id outside the graph"
+    # As its user finds it: the line of a text file, counted from 1, or the row of an array, counted from 0.
+    path = graph.files.get("edges")
+    place = f"line {line_of_row(path, row)}" if path is not None and is_table(path) else f"row {row}"
+    ranges = [(int(block.min()), int(block.max())) for _, block in blocks(edges)]
+    from_one = min(low for low, _ in ranges) == 1 and max(high for _, high in ranges) == num_nodes
+    hint = "; they seem to start at 1: give edges - 1" if from_one else RENUMBER
+    ids = f"num_nodes is {num_nodes}; ids run from 0 to {num_nodes - 1}"
+    graph.fail("edges", f"{place} holds {what}, {value} ({ids}{hint})", count)
 
 
 def first_row(array: np.ndarray, is_bad: Callable[[np.ndarray], np.ndarray]) -> tuple[int | None, int]:
@@ -141,38 +120,55 @@ def no_float32(block: np.ndarray) -> np.ndarray:
         return ~np.isfinite(block if block.dtype.itemsize <= 4 else block.astype(np.float32))
 
 
+# Field of numbers -> its dimensions, its shape in words, and kinds of numbers.
+NUMBERS: dict[str, tuple[tuple[int, ...], str, str]] = {
+    "feats": ((2,), "[{0}, D], one row per vertex", "fiub"),
+    "edge_weight": ((1,), "[{0}], one per edge", "fiu"),
+    "edge_feats": ((2,), "[{0}, D], one row per edge", "fiub"),
+    "node_values": ((1, 2), "[{0}] or [{0}, T], one row per vertex", "fiu"),
+}
+
+
+def _check_numbers(graph: GraphFields, name: str) -> None:
+    array = getattr(graph, name)
+    if array is None:
+        return
+    dimensions, expected, kinds = NUMBERS[name]
+    count = graph.num_edges if name.startswith("edge") else graph.num_nodes
+    no_width = 0 in array.shape[1:]
+    if array.ndim not in dimensions or array.shape[0] != count or (no_width and name == "node_values"):
+        one_less = name == "feats" and array.ndim == 2 and array.shape[0] == count - 1
+        hint = ": do vertex ids start at 1? give edges - 1" if one_less else ""
+        graph.fail(name, f"expected shape {expected.format(count)}, found {list(array.shape)}{hint}")
+    if no_width:
+        graph.fail(name, f"rows are 0 wide; leave the {'edge ' * (name != 'feats')}features out instead")
+    if array.dtype.kind not in kinds:
+        graph.fail(name, f"expected numbers, found {array.dtype}; store float32")
+    if name == "node_values":
+        row, bad = first_row(array, _partly_missing)
+        if row is not None:
+            graph.fail(name, f"row {row} must be finite, or NaN as a whole for a vertex without values", bad)
+    elif scipy.sparse.issparse(array):
+        stored = array if array.format == "csr" else array.tocsr()
+        _check_finite(graph, name, stored.data, lambda entry: int(np.searchsorted(stored.indptr, entry, "right")) - 1)
+    else:
+        _check_finite(graph, name, array)
+
+
+def _partly_missing(block: np.ndarray) -> np.ndarray:
+    rows = block.reshape(len(block), -1)
+    return no_float32(rows).any(axis=1) & ~np.isnan(rows).all(axis=1)
+
+
 def _check_finite(graph: GraphFields, name: str, array: np.ndarray, row_of: Callable[[int], int] = int) -> None:
     row, count = first_row(array, no_float32)
     if row is not None:
         held = np.asarray(array[row]).reshape(-1)
         wide = held[np.isfinite(held) & no_float32(held.astype(np.float64))]
-        what = (
-            f"holds {wide[0]:.4g}, beyond float32's 3.4e38; scale it"
-            if len(wide)
-            else "holds a value that is NaN or infinite"
-        )
-        graph.fail(name, f"row {row_of(row)} {what}" + ("" if len(wide) else "; replace it, for example by 0"), count)
-
-
-def _check_feats(graph: GraphFields) -> None:
-    feats = graph.feats
-    if feats is None:
-        return
-    if feats.ndim != 2 or feats.shape[0] != graph.num_nodes:
-        one_less = feats.ndim == 2 and feats.shape[0] == graph.num_nodes - 1
-        hint = ": do vertex ids start at 1? give edges - 1" if one_less else ""
-        expected = f"expected shape [{graph.num_nodes}, D], one row per vertex"
-        graph.fail("feats", f"{expected}, found {list(feats.shape)}{hint}")
-    if feats.shape[1] < 1:
-        graph.fail("feats", "rows are 0 wide; leave the features out instead")
-    if feats.dtype.kind not in "fiub":
-        graph.fail("feats", f"expected numbers, found {feats.dtype}; store float32")
-    if scipy.sparse.issparse(feats):
-        stored = feats if feats.format == "csr" else feats.tocsr()
-        rows = stored.indptr
-        _check_finite(graph, "feats", stored.data, lambda entry: int(np.searchsorted(rows, entry, side="right")) - 1)
-    else:
-        _check_finite(graph, "feats", feats)
+        what = "holds a value that is NaN or infinite; replace it, for example by 0"
+        if len(wide):
+            what = f"holds {wide[0]:.4g}, beyond float32's 3.4e38; scale it"
+        graph.fail(name, f"row {row_of(row)} {what}", count)
 
 
 def _check_labels(graph: GraphFields) -> None:
@@ -185,7 +181,14 @@ def _check_labels(graph: GraphFields) -> None:
     if labels.dtype.kind not in "iu":
         graph.fail("labels", f"expected integers, found {labels.dtype}")
     if labels.ndim == 2:
-        _check_multilabels(graph, labels)
+        if labels.shape[1] < 1:
+            graph.fail("labels", "rows are 0 wide; leave the labels out instead")
+        for start, block in blocks(labels):
+            none = block == -1
+            bad = ((block < -1) | (block > 1)).any(axis=1) | (none.any(axis=1) & ~none.all(axis=1))
+            if bad.any():
+                text = f"row {start + int(np.argmax(bad))}: with several labels per vertex a row is all 0 and 1, "
+                graph.fail("labels", text + "or all -1 for none")
         return
     classes = graph.num_label_classes
     bad = labels < -1 if classes is None else (labels < -1) | (labels >= classes)
@@ -195,47 +198,9 @@ def _check_labels(graph: GraphFields) -> None:
         text = f"row {row} holds label {labels[row]}; allowed are {allowed}, and -1 for no label"
         graph.fail("labels", text, int(np.count_nonzero(bad)))
     if graph.num_classes > max(MOST_CLASSES, graph.num_nodes):
-        row = int(np.argmax(labels))
-        text = (
-            f"row {row} holds label {labels[row]}: that makes {graph.num_classes} classes of {graph.num_nodes} vertices"
-        )
+        row, count = int(np.argmax(labels)), graph.num_classes
+        text = f"row {row} holds label {labels[row]}: that makes {count} classes of {graph.num_nodes} vertices"
         graph.fail("labels", text + "; number the classes from 0, as np.unique(labels, return_inverse=True)[1]")
-
-
-def _check_multilabels(graph: GraphFields, labels: np.ndarray) -> None:
-    if labels.shape[1] < 1:
-        graph.fail("labels", "rows are 0 wide; leave the labels out instead")
-    for start, block in blocks(labels):
-        bad = ((block < -1) | (block > 1)).any(axis=1)
-        none = block == -1
-        bad |= none.any(axis=1) & ~none.all(axis=1)
-        if bad.any():
-            row = start + int(np.argmax(bad))
-            graph.fail("labels", f"row {row}: with several labels per vertex a row is all 0 and 1, or all -1 for none")
-
-
-def _check_edge_weight(graph: GraphFields) -> None:
-    weight = graph.edge_weight
-    if weight is None:
-        return
-    if weight.shape != (graph.num_edges,):
-        graph.fail("edge_weight", f"expected shape [{graph.num_edges}], one per edge, found {list(weight.shape)}")
-    if weight.dtype.kind not in "fiu":
-        graph.fail("edge_weight", f"expected numbers, found {weight.dtype}; store float32")
-    _check_finite(graph, "edge_weight", weight)
-
-
-def _check_edge_feats(graph: GraphFields) -> None:
-    feats = graph.edge_feats
-    if feats is None:
-        return
-    if feats.ndim != 2 or len(feats) != graph.num_edges:
-        graph.fail("edge_feats", f"expected shape [{graph.num_edges}, D], one row per edge, found {list(feats.shape)}")
-    if feats.shape[1] < 1:
-        graph.fail("edge_feats", "rows are 0 wide; leave the edge features out instead")
-    if feats.dtype.kind not in "fiub":
-        graph.fail("edge_feats", f"expected numbers, found {feats.dtype}; store float32")
-    _check_finite(graph, "edge_feats", feats)
 
 
 def _check_types(graph: GraphFields, name: str, count: int, num_names: int) -> None:
@@ -255,33 +220,9 @@ def _check_types(graph: GraphFields, name: str, count: int, num_names: int) -> N
 
 def _check_node_names(graph: GraphFields) -> None:
     names = graph.node_names
-    if names is None:
-        return
-    if names.shape != (graph.num_nodes,) or names.dtype.kind not in "iuU":
+    if names is not None and (names.shape != (graph.num_nodes,) or names.dtype.kind not in "iuU"):
         found = f"{names.dtype} {list(names.shape)}"
         graph.fail("node_names", f"expected texts or whole numbers [{graph.num_nodes}], found {found}")
-
-
-def _check_node_values(graph: GraphFields) -> None:
-    values = graph.node_values
-    if values is None:
-        return
-    if values.ndim not in (1, 2) or len(values) != graph.num_nodes or 0 in values.shape[1:]:
-        expected = f"[{graph.num_nodes}] or [{graph.num_nodes}, T]"
-        graph.fail("node_values", f"expected shape {expected}, one row per vertex, found {list(values.shape)}")
-    if values.dtype.kind not in "fiu":
-        graph.fail("node_values", f"expected numbers, found {values.dtype}; store float32")
-    row, count = first_row(values, _partly_missing)
-    if row is not None:
-        text = f"row {row} must be finite, or NaN as a whole for a vertex without values"
-        graph.fail("node_values", text, count)
-
-
-def _partly_missing(block: np.ndarray) -> np.ndarray:
-    if block.dtype.kind != "f":
-        return np.zeros(len(block), dtype=bool)
-    rows = block.reshape(len(block), -1)
-    return no_float32(rows).any(axis=1) & ~np.isnan(rows).all(axis=1)
 
 
 def _check_splits(graph: GraphFields) -> None:
@@ -290,7 +231,7 @@ def _check_splits(graph: GraphFields) -> None:
         ids = getattr(graph, name)
         if ids is None:
             continue
-        hint = mask_hint(ids, graph.num_nodes)
+        hint = _mask_hint(ids, graph.num_nodes)
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
             graph.fail(name, f"expected a list of integer vertex ids, found {ids.dtype} {list(ids.shape)}{hint}")
         if hint:
@@ -300,59 +241,37 @@ def _check_splits(graph: GraphFields) -> None:
             row = int(np.argmax(bad))
             text = f"row {row} holds vertex {ids[row]}; ids run from 0 to {graph.num_nodes - 1}"
             graph.fail(name, text, int(np.count_nonzero(bad)))
-        _check_split_members(graph, name, number, member)
+        taken = member[ids] >= 0
+        if taken.any():
+            row = int(np.argmax(taken))
+            other = SPLITS[member[ids[row]]]
+            graph.fail(name, f"row {row}, vertex {ids[row]}, is also in {other}; splits must not overlap")
+        member[ids] = number
+        if np.count_nonzero(member == number) != len(ids):
+            order = np.argsort(ids, kind="stable")
+            again = order[1:][ids[order][1:] == ids[order][:-1]].min()
+            graph.fail(name, f"row {again} repeats vertex {ids[again]}; name each vertex once")
 
 
-def _check_split_members(graph: GraphFields, name: str, number: int, member: np.ndarray) -> None:
-    ids = getattr(graph, name)
-    taken = member[ids] >= 0
-    if taken.any():
-        row = int(np.argmax(taken))
-        other = SPLITS[member[ids[row]]]
-        graph.fail(name, f"row {row}, vertex {ids[row]}, is also in {other}; splits must not overlap")
-    member[ids] = number
-    if np.count_nonzero(member == number) != len(ids):
-        order = np.argsort(ids, kind="stable")
-        again = order[1:][ids[order][1:] == ids[order][:-1]].min()
-        graph.fail(name, f"row {again} repeats vertex {ids[again]}; name each vertex once")
+def _mask_hint(ids: np.ndarray, num_nodes: int) -> str:
+    """What to do, if the ids of a split are masks instead; else nothing. Ids of N > 2 vertices are never all 0 or 1."""
+    if ids.ndim == 2 and ids.shape[0] == num_nodes and ids.shape[1] > 1:
+        return "; of several masks choose one column: mask[:, 0]"
+    if ids.shape != (num_nodes,) or num_nodes <= 2 or ids.dtype.kind not in "iufb" or ((ids != 0) & (ids != 1)).any():
+        return ""
+    return "; it looks like a mask: give it as bool (mask.bool(), mask.astype(bool)), in a file as np.flatnonzero(mask)"
 
 
 CHECKS: dict[str, Callable[[GraphFields], None]] = {
     "edges": _check_edges,
-    "feats": _check_feats,
+    "feats": lambda graph: _check_numbers(graph, "feats"),
     "labels": _check_labels,
-    "edge_weight": _check_edge_weight,
-    "edge_feats": _check_edge_feats,
+    "edge_weight": lambda graph: _check_numbers(graph, "edge_weight"),
+    "edge_feats": lambda graph: _check_numbers(graph, "edge_feats"),
     "edge_types": lambda graph: _check_types(graph, "edge_types", graph.num_edges, len(graph.edge_type_names)),
     "node_types": lambda graph: _check_types(graph, "node_types", graph.num_nodes, len(graph.node_type_names)),
     "graph_ids": lambda graph: _check_types(graph, "graph_ids", graph.num_nodes, graph.num_nodes),
-    "node_values": _check_node_values,
+    "node_values": lambda graph: _check_numbers(graph, "node_values"),
     "node_names": _check_node_names,
     "train, valid, test": _check_splits,
 }
-
-
-def count_graph(graph: GraphFields) -> dict[str, int]:
-    """The numbers of `GraphData.counts`."""
-    sources, targets = graph.edges[:, 0], graph.edges[:, 1]
-    touched = np.zeros(graph.num_nodes, dtype=bool)
-    touched[sources] = True
-    touched[targets] = True
-    duplicates, reciprocal = count_pairs(sources, targets, graph.num_nodes, graph.directed)
-    labelled = graph.labelled
-    split = {name: getattr(graph, name) for name in SPLITS}
-    in_split = {name: 0 if ids is None else len(ids) for name, ids in split.items()}
-    unlabelled = sum(int(np.count_nonzero(~labelled[ids])) for ids in split.values() if ids is not None)
-    return {
-        "num_nodes": int(graph.num_nodes),
-        "num_edges": graph.num_edges,
-        "duplicates": duplicates,
-        "reciprocal": reciprocal,
-        "self_loops": int(np.count_nonzero(sources == targets)),
-        "isolated": int(graph.num_nodes - np.count_nonzero(touched)),
-        "labelled": int(np.count_nonzero(labelled)),
-        "unlabelled": int(graph.num_nodes - np.count_nonzero(labelled)),
-        **in_split,
-        "no_split": int(graph.num_nodes - sum(in_split.values())),
-        "split_unlabelled": unlabelled,
-    }

@@ -153,58 +153,33 @@ def make_edge_list(graph: GraphFields, direction: str, self_loops: str) -> EdgeL
         src, dst = dst, src
     two_way = direction == "both" or not graph.directed
     report = {"input_rows": len(src), "merged_rows": 0, "removed_self_loops": 0, "added_self_loops": 0}
-    choices: dict[str, Any] = {"direction": direction, "self_loops": self_loops, "report": report}
-    edges = EdgeList(graph.num_nodes, src, dst, two_way, edge_weight=weight, **choices)
+    edge_ids = None  # of the edges that stay, in input order
     if direction == "both" and graph.directed and graph.edge_types is None:
-        edges = _merge_pairs(edges, graph.edge_feats is not None)
+        # One edge per connected pair: the first in the input stays, as of dgl.to_bidirected.
+        again = repeated_edges(undirected_keys(src, dst, graph.num_nodes))
+        report["merged_rows"] = len(again)
+        if len(again):
+            if weight is not None or graph.edge_feats is not None:
+                carried = "edge features" if graph.edge_feats is not None else "edge weights"
+                raise InputError(
+                    f"direction 'both' would merge {len(again)} parallel or reciprocal rows that carry {carried}; "
+                    "merge them yourself, or use direction 'stored'"
+                )
+            edge_ids = np.delete(np.arange(len(src), dtype=np.int64), again)
+            src, dst = src[edge_ids], dst[edge_ids]
     if self_loops != "keep":
-        edges = _remove_self_loops(edges)
-    return _add_self_loops(edges) if self_loops == "add" else edges
-
-
-def _take(edges: EdgeList, kept: np.ndarray) -> EdgeList:
-    """Keep only some edges, in order."""
-    weight = None if edges.edge_weight is None else edges.edge_weight[kept]
-    return _replace(edges, edges.src[kept], edges.dst[kept], edges.edge_ids[kept], weight)
-
-
-def _replace(
-    edges: EdgeList, src: np.ndarray, dst: np.ndarray, edge_ids: np.ndarray, weight: np.ndarray | None
-) -> EdgeList:
-    choices: dict[str, Any] = {"direction": edges.direction, "self_loops": edges.self_loops, "report": edges.report}
-    return EdgeList(edges.num_nodes, src, dst, edges.two_way, edge_ids=edge_ids, edge_weight=weight, **choices)
-
-
-def _merge_pairs(edges: EdgeList, have_feats: bool) -> EdgeList:
-    """One edge per connected pair: the first in the input stays, in input order (as dgl.to_bidirected)."""
-    again = repeated_edges(undirected_keys(edges.src, edges.dst, edges.num_nodes))
-    edges.report["merged_rows"] = len(again)
-    if len(again) == 0:
-        return edges
-    if edges.edge_weight is not None or have_feats:
-        carried = "edge features" if have_feats else "edge weights"
-        raise InputError(
-            f"direction 'both' would merge {len(again)} parallel or reciprocal rows that carry {carried}; "
-            "merge them yourself, or use direction 'stored'"
-        )
-    kept = np.ones(edges.num_edges, dtype=bool)
-    kept[again] = False
-    return _take(edges, np.flatnonzero(kept))
-
-
-def _remove_self_loops(edges: EdgeList) -> EdgeList:
-    loops = edges.src == edges.dst
-    removed = int(np.count_nonzero(loops))
-    edges.report["removed_self_loops"] = removed
-    return _take(edges, np.flatnonzero(~loops)) if removed else edges
-
-
-def _add_self_loops(edges: EdgeList) -> EdgeList:
-    """One self-loop of weight 1 on each vertex, after all other edges."""
-    edges.report["added_self_loops"] = edges.num_nodes
-    ids = np.arange(edges.num_nodes, dtype=edges.src.dtype)
-    edge_ids = np.concatenate([edges.edge_ids, np.full(edges.num_nodes, -1, dtype=np.int64)])
-    weight = edges.edge_weight
-    if weight is not None:
-        weight = np.concatenate([weight, np.ones(edges.num_nodes, dtype=np.float32)])
-    return _replace(edges, np.concatenate([edges.src, ids]), np.concatenate([edges.dst, ids]), edge_ids, weight)
+        kept = np.flatnonzero(src != dst)
+        report["removed_self_loops"] = len(src) - len(kept)
+        if len(kept) < len(src):
+            edge_ids = kept if edge_ids is None else edge_ids[kept]
+            src, dst, weight = src[kept], dst[kept], None if weight is None else weight[kept]
+    if self_loops == "add":  # one of weight 1 on each vertex, after all other edges
+        report["added_self_loops"] = graph.num_nodes
+        ids = np.arange(graph.num_nodes, dtype=dtype)
+        edge_ids = np.arange(len(src), dtype=np.int64) if edge_ids is None else edge_ids
+        edge_ids = np.concatenate([edge_ids, np.full(graph.num_nodes, -1, dtype=np.int64)])
+        src, dst = np.concatenate([src, ids]), np.concatenate([dst, ids])
+        if weight is not None:
+            weight = np.concatenate([weight, np.ones(graph.num_nodes, dtype=np.float32)])
+    choices: dict[str, Any] = {"direction": direction, "self_loops": self_loops, "report": report}
+    return EdgeList(graph.num_nodes, src, dst, two_way, edge_ids=edge_ids, edge_weight=weight, **choices)

@@ -39,15 +39,10 @@ def fetch(name: str, url: str, path: Path, most_bytes: int = MOST_BYTES, say: Sa
     except Exception as error:  # urllib and http.client raise nearly anything on an answer that is no HTTP
         if getattr(error, "errno", None) in NO_ROOM:
             raise
-        reason = _reason(error)
+        reason = " ".join(str(getattr(error, "reason", None) or error).split())[:160] or type(error).__name__
+        if isinstance(error, http.client.IncompleteRead):
+            reason = "the answer was cut short"
         raise InputError(f"{name} could not be fetched from {url}: {reason}; is there a network?") from error
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, http.client.IncompleteRead):
-        return "the answer was cut short"
-    reason = getattr(error, "reason", None) or error
-    return " ".join(str(reason).split())[:160] or type(error).__name__
 
 
 def _copy(name: str, answer: Any, file: Any, most_bytes: int, say: Say | None) -> None:

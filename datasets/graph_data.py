@@ -22,7 +22,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from distgnn.datasets import checks
+import numpy as np
+import scipy.sparse
+
+from distgnn.datasets.checks import check_graph
 from distgnn.datasets.edge_list import EdgeList, make_edge_list
 from distgnn.datasets.fields import SPLITS, GraphFields
 from distgnn.datasets.findings.cautions import add_cautions
@@ -30,16 +33,15 @@ from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.folder_writer import write_folder
 from distgnn.datasets.links.split_links import split_links
 from distgnn.datasets.names.field_names import our_names, refuse_unknown
-from distgnn.datasets.normalize import normalize_feats
-from distgnn.datasets.objects.arrays import from_arrays
+from distgnn.datasets.objects.arrays import from_arrays, from_frame, from_matrix, is_frame
 from distgnn.datasets.objects.export import to_dgl, to_pyg
 from distgnn.datasets.objects.from_dgl import from_dgl
-from distgnn.datasets.objects.from_frame import from_frame, is_frame
-from distgnn.datasets.objects.from_matrix import from_matrix
 from distgnn.datasets.objects.from_networkx import from_networkx
 from distgnn.datasets.objects.from_pyg import from_pyg
 from distgnn.datasets.objects.values import sparse_matrix
+from distgnn.datasets.pairs import count_pairs
 from distgnn.datasets.split_nodes import split_nodes
+from distgnn.errors import InputError
 
 __all__ = ["SPLITS", "GraphData"]
 
@@ -69,7 +71,7 @@ class GraphData(GraphFields):
         Raises: GraphFormatError (read from a file) or InputError (given as arrays), naming file and row.
         Notes: reads every array once, block by block; a mapped array stays mapped.
         """
-        checks.check_graph(self)
+        check_graph(self)
         return self
 
     def counts(self) -> dict[str, int]:
@@ -79,7 +81,28 @@ class GraphData(GraphFields):
             reciprocal (directed: pairs of vertices with arcs both ways), self_loops, isolated (without any edge),
             labelled, unlabelled, train, valid, test, no_split, split_unlabelled (ids in a split without a label).
         """
-        return checks.count_graph(self)
+        sources, targets = self.edges[:, 0], self.edges[:, 1]
+        touched = np.zeros(self.num_nodes, dtype=bool)
+        touched[sources] = True
+        touched[targets] = True
+        duplicates, reciprocal = count_pairs(sources, targets, self.num_nodes, self.directed)
+        labelled = self.labelled
+        split = {name: getattr(self, name) for name in SPLITS}
+        in_split = {name: 0 if ids is None else len(ids) for name, ids in split.items()}
+        unlabelled = sum(int(np.count_nonzero(~labelled[ids])) for ids in split.values() if ids is not None)
+        return {
+            "num_nodes": int(self.num_nodes),
+            "num_edges": self.num_edges,
+            "duplicates": duplicates,
+            "reciprocal": reciprocal,
+            "self_loops": int(np.count_nonzero(sources == targets)),
+            "isolated": int(self.num_nodes - np.count_nonzero(touched)),
+            "labelled": int(np.count_nonzero(labelled)),
+            "unlabelled": int(self.num_nodes - np.count_nonzero(labelled)),
+            **in_split,
+            "no_split": int(self.num_nodes - sum(in_split.values())),
+            "split_unlabelled": unlabelled,
+        }
 
     def edge_list(self, direction: str = "stored", self_loops: str = "keep") -> EdgeList:
         """The edges as they are cut and aggregated over.
@@ -99,7 +122,18 @@ class GraphData(GraphFields):
 
         Raises: InputError without features or for another way than `row`.
         """
-        return replace(self, **normalize_feats(self, how))
+        if how != "row":
+            raise InputError(f"unknown way to normalise features {how!r}; known is 'row'")
+        if self.feats is None:
+            raise InputError(f"graph {self.name!r} has no features to normalise")
+        total = np.abs(self.feats).sum(axis=1, dtype=np.float64)
+        total = np.asarray(total).reshape(-1, 1)
+        scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0).astype(np.float32)
+        if scipy.sparse.issparse(self.feats):
+            feats = self.feats.multiply(scale).tocsr().astype(np.float32)
+        else:
+            feats = np.asarray(self.feats, dtype=np.float32) * scale
+        return replace(self, feats=feats, notes={**self.notes, "normalized_feats": how})
 
     def split_links(
         self, valid: float = 0.1, test: float = 0.2, seed: int = 0, either_way: bool = False

@@ -29,7 +29,15 @@ def loading_bytes(source: Any, data_root: str | Path | None = None) -> int:
         return 0
     kind, colon, _ = str(source).partition(":")
     if colon and kind in GENERATORS:
-        return _generated(kind, str(source))
+        if kind == "rmat":
+            rmat = parse_spec(str(source), RmatOptions, 0)
+            nodes, feats = 2 ** min(max(rmat.scale, 0), 40), rmat.feats
+            edges = nodes * rmat.edge_factor
+        else:
+            options = parse_spec(str(source), CommunityOptions, 0)
+            nodes, edges, feats = options.nodes, int(options.nodes * options.avg_degree / 2), options.feats
+        # Edges as int32 pairs with a key of 8 bytes each while duplicates are looked for, and float32 features.
+        return 16 * edges + 4 * nodes * feats
     root = Path(data_root) if data_root is not None else default_data_root()
     for folder in places(str(source), root):
         if folder.is_file():
@@ -39,15 +47,3 @@ def loading_bytes(source: Any, data_root: str | Path | None = None) -> int:
         if files:
             return int(sum(path.stat().st_size * BYTES_OF_TEXT.get(path.suffix, 1.0) for path in files))
     return 0
-
-
-def _generated(kind: str, source: str) -> int:
-    """Edges as int32 pairs with a key of 8 bytes each while duplicates are looked for, and float32 features."""
-    if kind == "rmat":
-        rmat = parse_spec(source, RmatOptions, 0)
-        nodes, feats = 2 ** min(max(rmat.scale, 0), 40), rmat.feats
-        edges = nodes * rmat.edge_factor
-    else:
-        options = parse_spec(source, CommunityOptions, 0)
-        nodes, edges, feats = options.nodes, int(options.nodes * options.avg_degree / 2), options.feats
-    return 16 * edges + 4 * nodes * feats

@@ -77,7 +77,10 @@ def load_graph(
     kind, colon, _ = source.partition(":")
     if colon and kind in GENERATORS:
         refuse_renumber(source, renumber)
-        return _generate(kind, source, seed)
+        from distgnn.datasets.generators.communities import make_communities
+        from distgnn.datasets.generators.rmat import make_rmat
+
+        return (make_rmat if kind == "rmat" else make_communities)(source, seed)
     root = Path(data_root) if data_root is not None else default_data_root()
     looked = []
     for folder in places(source, root):
@@ -90,17 +93,23 @@ def load_graph(
                     found.warn(read.name, stacklevel=2)
                 return read
         looked.append(str(folder))
-    raise InputError(_not_found(source, root, looked))
+    where = ", ".join(dict.fromkeys(looked))
+    if source in NAMED:
+        raise InputError(
+            f"{source} is not here (looked in {where}); fetch it with: distgnn download {source} --data-root {root}, "
+            "or name the folder that has it by --data-root (DISTGNN_DATA)"
+        )
+    from distgnn.datasets.files.columns import kind_of
 
-
-def _generate(kind: str, spec: str, seed: int) -> GraphData:
-    if kind == "rmat":
-        from distgnn.datasets.generators.rmat import make_rmat
-
-        return make_rmat(spec, seed)
-    from distgnn.datasets.generators.communities import make_communities
-
-    return make_communities(spec, seed)
+    if kind_of(Path(source)) and not Path(source).is_dir():
+        raise InputError(f"{source}: no such file (looked in {where})")
+    local = sorted(path.parent.name for path in root.glob("*/graph.json")) if root.is_dir() else []
+    names = list(dict.fromkeys([*NAMED, *local]))
+    what = f"{source} is a folder without a graph" if Path(source).is_dir() else f"no graph {source!r}"
+    raise InputError(
+        f"{what}{did_you_mean(source, names)} (looked in {where}); give a graph folder, one of {', '.join(names)}, "
+        f"or a generator {', '.join(kind + ':' for kind in GENERATORS)}"
+    )
 
 
 def refuse_renumber(source: Any, renumber: bool) -> None:
@@ -124,41 +133,19 @@ def _read(folder: Path, findings: Findings, renumber: bool) -> GraphData | None:
     from distgnn.datasets.formats.folder import is_graph_folder, read_folder
     from distgnn.datasets.formats.graphsaint import is_saint_folder, read_saint
     from distgnn.datasets.formats.ogb import is_ogb_folder, read_ogb
-    from distgnn.datasets.formats.ogb_links import is_link_folder, read_ogb_links
     from distgnn.datasets.formats.planetoid import planetoid_name, read_planetoid
     from distgnn.datasets.formats.reddit import is_reddit_folder, read_reddit
 
     if not folder.is_dir():
         return read_file(folder, findings, renumber)
     refuse_renumber(folder, renumber)
-    if is_saint_folder(folder):
-        return read_saint(folder, findings)
-    if is_graph_folder(folder):
-        return read_folder(folder, findings)
-    if is_ogb_folder(folder):
-        return read_ogb_links(folder, findings) if is_link_folder(folder) else read_ogb(folder, findings)
-    if is_reddit_folder(folder):
-        return read_reddit(folder, findings)
-    if planetoid_name(folder):
-        return read_planetoid(folder, findings)
+    for is_kind, read in (
+        (is_saint_folder, read_saint),
+        (is_graph_folder, read_folder),
+        (is_ogb_folder, read_ogb),
+        (is_reddit_folder, read_reddit),
+        (planetoid_name, read_planetoid),
+    ):
+        if is_kind(folder):
+            return read(folder, findings)
     return None
-
-
-def _not_found(source: str, root: Path, looked: list[str]) -> str:
-    where = ", ".join(dict.fromkeys(looked))
-    if source in NAMED:
-        return (
-            f"{source} is not here (looked in {where}); fetch it with: distgnn download {source} --data-root {root}, "
-            "or name the folder that has it by --data-root (DISTGNN_DATA)"
-        )
-    from distgnn.datasets.files.kinds import kind_of
-
-    if kind_of(Path(source)) and not Path(source).is_dir():
-        return f"{source}: no such file (looked in {where})"
-    local = sorted(path.parent.name for path in root.glob("*/graph.json")) if root.is_dir() else []
-    names = list(dict.fromkeys([*NAMED, *local]))
-    what = f"{source} is a folder without a graph" if Path(source).is_dir() else f"no graph {source!r}"
-    return (
-        f"{what}{did_you_mean(source, names)} (looked in {where}); give a graph folder, one of {', '.join(names)}, "
-        f"or a generator {', '.join(kind + ':' for kind in GENERATORS)}"
-    )

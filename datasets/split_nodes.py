@@ -54,15 +54,11 @@ def split_nodes(graph: Graph, shares: tuple[float, float, float], seed: int) -> 
     ends = [round(float(end) * len(ids)) for end in np.cumsum(shares)]
     parts = []
     for size in np.diff([0, *ends]):
-        part, order = _dealt(order, int(size))
-        parts.append(part)
+        # At even distances: of a run of m entries, m size / len(order) up to rounding.
+        places = np.arange(len(order) + 1, dtype=np.int64) * int(size) // max(len(order), 1)
+        chosen = places[1:] > places[:-1]
+        parts.append(order[chosen])
+        order = order[~chosen]
     if len(parts[0]) == 0:
         raise InputError(f"graph {graph.name!r} has {len(ids)} labelled vertices: too few for this split")
     return replace(graph, **{name: np.sort(part) for name, part in zip(SPLITS, parts, strict=True)})  # type: ignore[arg-type]
-
-
-def _dealt(order: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """`size` entries at even distances, and the others: of a run of m entries, m size / len(order) up to rounding."""
-    places = np.arange(len(order) + 1, dtype=np.int64) * size // max(len(order), 1)
-    chosen = places[1:] > places[:-1]
-    return order[chosen], order[~chosen]

@@ -64,14 +64,14 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers and editors
     from distgnn.graph.own_loop import DistributedOptimizer as DistributedOptimizer
     from distgnn.graph.own_loop import broadcast_parameters as broadcast_parameters
     from distgnn.graph.own_loop import sum_gradients as sum_gradients
-    from distgnn.interop.dgl.export import to_dgl as to_dgl
-    from distgnn.interop.dgl.import_dgl import import_dgl as import_dgl
-    from distgnn.interop.pyg.export import to_pyg as to_pyg
     from distgnn.partition import partition_graph as partition_graph
     from distgnn.system.calls.launch import launch as launch
+    from distgnn.system.other_libraries import import_dgl as import_dgl
     from distgnn.train import Callback as Callback
     from distgnn.train import Trainer as Trainer
     from distgnn.train import TrainResult as TrainResult
+    from distgnn.train.export.dgl import to_dgl as to_dgl
+    from distgnn.train.export.pyg import to_pyg as to_pyg
 
 _PLACES = {
     "DistGraph": "distgnn.graph.dist_graph",
@@ -94,15 +94,15 @@ _PLACES = {
     "watchdog": "distgnn.comm.ending.loop_watch",
     "ModelConfig": "distgnn.config",
     "CutConfig": "distgnn.config",
-    "to_dgl": "distgnn.interop.dgl.export",
-    "to_pyg": "distgnn.interop.pyg.export",
+    "to_dgl": "distgnn.train.export.dgl",
+    "to_pyg": "distgnn.train.export.pyg",
     "GraphData": "distgnn.datasets",
     "load_graph": "distgnn.datasets",
     "renumber": "distgnn.datasets",
     "check_graph": "distgnn.datasets",
     "partition_graph": "distgnn.partition",
     "DistGNNError": "distgnn.errors",
-    "import_dgl": "distgnn.interop.dgl.import_dgl",
+    "import_dgl": "distgnn.system.other_libraries",
 }
 _MODULES = ("comm", "datasets", "kernels", "nn", "ops", "partition", "train")
 

@@ -37,7 +37,7 @@ from distgnn.partition.folder.manifest_file import read_manifest
 from distgnn.partition.folder.reader import load_part
 from distgnn.partition.repartition import load_whole
 from distgnn.system.atomic import new_folder
-from distgnn.system.names import path_name
+from distgnn.system.regular_file import path_name
 
 SIDES = ("target", "cover")
 EXPORT = "distgnn-export.json"

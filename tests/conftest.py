@@ -1,7 +1,7 @@
 """Fixtures of all tests. Those for several ranks are in harness/mpi_marker.py."""
 
-import compileall
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,10 +20,11 @@ GENERATED = {
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile our files to bytecode once: under PYTHONDONTWRITEBYTECODE each of thousands of ranks would, for 0.3 s."""
-    if not hasattr(config, "workerinput"):
-        for folder in ("datasets", "distgnn", "kernels", "partition"):
-            compileall.compile_dir(Path(__file__).parents[1] / folder, quiet=2)
+    """Settings of this process, of workers and of ranks."""
+    # Bytecode is kept, also that of tests as pytest rewrites them: each worker and each rank would make it anew, for
+    # 8 s. No worker of pytest-xdist, nor a rank, imports a test before this.
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ.pop("PYTHONUNBUFFERED", None)  # it writes each word of a `print` by itself: lines of ranks would mix
     # Ranks wait asleep also where there is a core for each: other tests run beside them. On two cores with six programs
     # an all-reduce of two ranks took 16 ms when they wait by spinning, 0.8 ms so; of four ranks 69 and 1.5 ms.

@@ -11,7 +11,6 @@ Legend: E edges.
 """
 
 import csv
-import gzip
 import re
 import zlib
 from collections.abc import Iterator
@@ -25,11 +24,10 @@ from distgnn.datasets.array_files import check_file, damaged
 from distgnn.datasets.files.understood import make_graph
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.graph_data import GraphData
-from distgnn.datasets.names.field_names import OF_EDGES, PYG_NAMES
+from distgnn.datasets.names.field_names import OF_EDGES, PYG_NAMES, leave_out, take_columns
 from distgnn.datasets.names.renumber import renumber as names_to_ids
-from distgnn.datasets.objects.columns import leave_out, take_columns
-from distgnn.datasets.objects.from_frame import ends_of, in_lower_case
-from distgnn.datasets.text.table import line_of_row, names_columns, read_table
+from distgnn.datasets.objects.arrays import ends_of, in_lower_case
+from distgnn.datasets.text.table import line_of_row, names_columns, open_text, read_table
 from distgnn.errors import GraphFormatError, InputError
 
 HEAD_BYTES = 1 << 16
@@ -59,10 +57,7 @@ class _Head:
 
 
 def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
-    """Read and check an edge list. Args: renumber: see `read_file`.
-
-    Raises: GraphFormatError with the line of what is wrong.
-    """
+    """Read and check an edge list; renumber: see `read_file`. Errors name the line."""
     check_file(path)
     try:
         head = _read_head(path)
@@ -74,9 +69,17 @@ def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
                 "commas or semicolons"
             )
         names = head.names or [str(place) for place in range(len(head.words))]
-        ends, others = _columns_of(path, head, names, findings)
-        columns = _numbers(path, head, names, renumber) if numeric else None
-        if columns is None or any(_is_rounded(columns[end]) for end in ends):
+        if len(set(names)) != len(names):
+            raise GraphFormatError(f"{path}: two columns have one name ({', '.join(names)})")
+        ends = ends_of(names) if head.names else (names[0], names[1])
+        if ends is None:
+            ends = names[0], names[1]
+            findings.add("renamed", "edges", f"edges ← {ends[0]}, {ends[1]}")
+        columns: dict[str, Any] | None = _numbers(path, head, names, renumber) if numeric else None
+        ids = [] if columns is None else [columns[end] for end in ends]
+        if any(one.dtype.kind == "f" and np.abs(one).max(initial=0) >= LARGEST_ID for one in ids):
+            columns = None  # ids that were read as float64 may not be what the file has
+        if columns is None:
             columns = _texts(path, head, names, ends)
     except (OSError, EOFError, zlib.error) as error:
         raise damaged(path, error) from error
@@ -86,13 +89,14 @@ def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
     if renumber:
         pairs, fields["node_names"] = names_to_ids((_as_names(sources), _as_names(targets)))
         sources, targets, num_nodes = pairs[:, 0], pairs[:, 1], len(fields["node_names"])
-        ids_from = f"ids renumbered, from {_shown(fields['node_names'][:1])} to {_shown(fields['node_names'][-1:])}"
+        first_and_last = [repr(name.item()) for name in fields["node_names"][[0, -1]]] if num_nodes else ["nothing"] * 2
+        ids_from = f"ids renumbered, from {' to '.join(first_and_last)}"
     else:
         sources, targets = (_ids(path, end, first, head.most) for end in (sources, targets))
         num_nodes = head.most or int(max(sources.max(initial=-1), targets.max(initial=-1))) + 1
         lowest = min((int(end.min()) for end in (sources, targets) if len(end)), default=0)
         ids_from = "ids from 1 in the file: vertex 0 is its 1" if first else f"ids from {lowest}"
-    frame = {name: columns[name] for name in others}
+    frame = {name: columns[name] for name in names if name not in ends}
     known = in_lower_case(frame)
     fields |= take_columns(known, OF_EDGES, PYG_NAMES | {"edge_weight": "weight"}, findings) if head.names else {}
     if not head.names:
@@ -102,18 +106,9 @@ def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
     )
 
 
-def _is_rounded(end: np.ndarray) -> bool:
-    """Whether ids were read as float64 and may not be what the file has."""
-    return end.dtype.kind == "f" and bool(np.abs(end).max(initial=0) >= LARGEST_ID)
-
-
-def _shown(names: np.ndarray) -> str:
-    return repr(names[0].item()) if len(names) else "nothing"
-
-
 def _read_head(path: Path) -> _Head:
     kind = Path(path.name.removesuffix(".gz")).suffix.lower()
-    with _opened(path) as stream:
+    with open_text(path) as stream:
         block = stream.read(HEAD_BYTES)
     lines = [line.strip() for line in block.decode("utf-8-sig", "replace").split("\n")]
     comments = [line.lstrip("#% ") for line in lines if line[:1] in ("#", "%")]
@@ -123,7 +118,7 @@ def _read_head(path: Path) -> _Head:
     if lines[0].startswith("%%MatrixMarket"):
         raise GraphFormatError(f"{path}: this is a MatrixMarket file: call it NAME.mtx")
     named = names_columns(rows[0])
-    if named and len(rows) == 1 and _are_ends(_split(rows[0], _mark_of(rows[0], kind))):
+    if named and len(rows) == 1 and ends_of(_split(rows[0], _mark_of(rows[0], kind))):
         raise GraphFormatError(f"{path}: has no edges, only names of columns")
     first = rows[1 if named and len(rows) > 1 else 0]
     separator = None if all(map(_is_number, first.split())) else _mark_of(first, kind)
@@ -134,11 +129,11 @@ def _read_head(path: Path) -> _Head:
             names = ["", *names]
         names[0] = names[0] or "row"
     above = _split(comments[-1], separator) if comments and not named else []
-    if len(above) == len(words) and _are_ends(above):  # a comment names the columns
+    if len(above) == len(words) and ends_of(above) is not None:  # a comment names the columns
         names = above
     if named and (len(rows) < 2 or len(names) != len(words)):
         raise GraphFormatError(f"{path}: {len(names)} names of columns, and {len(words)} columns")
-    if named and not any(map(_is_number, words)) and not _are_ends(names):
+    if named and not any(map(_is_number, words)) and ends_of(names) is None:
         names, words, named = [], names, False  # a first edge of names
     directed = None
     for line in comments:
@@ -158,10 +153,6 @@ def _read_head(path: Path) -> _Head:
     return _Head(separator, names, words, '"' in first, named, directed, bool(konect), most)
 
 
-def _opened(path: Path) -> Any:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
-
-
 def _mark_of(line: str, kind: str) -> str | None:
     """What columns of a line stand apart by; None: blanks."""
     return next((mark for mark in (",;\t" if kind == ".csv" else "\t,;") if mark in line), None)
@@ -177,27 +168,11 @@ def _is_number(word: str) -> bool:
     return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", word) is not None
 
 
-def _are_ends(names: list[str]) -> bool:
-    return ends_of(names) is not None
-
-
-def _columns_of(path: Path, head: _Head, names: list[str], findings: Findings) -> tuple[list[str], list[str]]:
-    """The names of the two columns of ends, and all others."""
-    if len(set(names)) != len(names):
-        raise GraphFormatError(f"{path}: two columns have one name ({', '.join(names)})")
-    ends = ends_of(names) if head.names else (names[0], names[1])
-    if ends is None:
-        ends = names[0], names[1]
-        findings.add("renamed", "edges", f"edges ← {ends[0]}, {ends[1]}")
-    return list(ends), [name for name in names if name not in ends]
-
-
 def _numbers(path: Path, head: _Head, names: list[str], renumber: bool) -> dict[str, np.ndarray] | None:
     """All columns of a table of numbers, at memory speed; None where ids may be names, and some are no numbers."""
-    whole = all(re.fullmatch(r"[+-]?\d+", word) for word in head.words)
-    dtype = np.int64 if len(names) == 2 and whole else np.float64
+    whole = len(names) == 2 and all(re.fullmatch(r"[+-]?\d+", word) for word in head.words)
     try:
-        table = read_table(path, dtype, columns=len(names))
+        table = read_table(path, np.int64 if whole else np.float64, columns=len(names))
     except GraphFormatError:
         if renumber:
             return None
@@ -205,7 +180,7 @@ def _numbers(path: Path, head: _Head, names: list[str], renumber: bool) -> dict[
     return {name: table[:, place] for place, name in enumerate(names)}
 
 
-def _texts(path: Path, head: _Head, names: list[str], ends: list[str]) -> dict[str, Any]:
+def _texts(path: Path, head: _Head, names: list[str], ends: tuple[str, str]) -> dict[str, Any]:
     """Columns of a table with texts: ends as whole numbers where all are, else as texts; others as float64 or texts."""
     columns: dict[str, Any] = {name: [] for name in names}
     known: dict[str, str] = {}
@@ -230,7 +205,7 @@ def _texts(path: Path, head: _Head, names: list[str], ends: list[str]) -> dict[s
 def _rows(path: Path, head: _Head) -> Iterator[tuple[int, list[str]]]:
     """Line number and words of each edge."""
     skip = head.skip
-    with _opened(path) as stream:
+    with open_text(path) as stream:
         for number, line in enumerate(stream, 1):
             text = line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").strip()
             if not text or text[0] in "#%":

@@ -5,19 +5,19 @@ Entry [u, v] is the arc u -> v. Values that are not all 1 are edge weights.
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.io
 import scipy.sparse
 
 from distgnn.datasets.array_files import check_file, check_room, damaged, read_npz
+from distgnn.datasets.checks import check_size
 from distgnn.datasets.files.understood import make_graph
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.graph_data import GraphData
-from distgnn.datasets.names.field_names import OF_EDGES, OF_NODES
+from distgnn.datasets.names.field_names import OF_EDGES, OF_NODES, take_columns
 from distgnn.datasets.objects.arrays import edge_pairs
-from distgnn.datasets.objects.columns import take_columns
 from distgnn.errors import GraphFormatError
 
 # Prefix of the arrays of a matrix in a file of several (gnn-benchmark's data sets) -> field.
@@ -51,7 +51,7 @@ def read_arrays(path: Path, findings: Findings) -> GraphData:
     """`scipy.sparse.save_npz`; `adj_data`, `adj_indices`, … with `attr_…` and labels; or edges and columns by name."""
     arrays = read_npz(path)
     if "format" in arrays and "shape" in arrays:
-        return _of_matrix(path, read_matrix(path), findings, {})
+        return _of_matrix(path, read_rows(path), findings, {})
     found: dict[str, Any] = {}
     for prefix, field in PREFIXED.items():
         for kind, parts in PARTS.items():
@@ -75,28 +75,23 @@ def read_arrays(path: Path, findings: Findings) -> GraphData:
     return make_graph(path, (pairs[:, 0], pairs[:, 1]), num_nodes, findings, fields)
 
 
-def read_matrix(path: Path) -> Any:
-    """A square matrix of `scipy.sparse.save_npz`, checked."""
-    return _square(path, read_rows(path))
-
-
-def read_rows(path: Path) -> Any:
-    """A matrix of `scipy.sparse.save_npz` of any shape, checked."""
+def read_rows(path: Path, as_csr: bool = False) -> Any:
+    """A matrix of `scipy.sparse.save_npz` of any shape, checked; as_csr: CSR, or COO that is turned into it."""
     arrays = read_npz(path, ("format", "shape", "data"))
-    return _matrix(path, arrays, "", _word(arrays["format"]))
+    word = arrays["format"].tolist()
+    kind = word.decode("ascii", "replace") if isinstance(word, bytes) else str(word)
+    if not as_csr:
+        return _matrix(path, arrays, "", kind)
+    if kind not in PARTS or any(name not in arrays for name in PARTS[kind]):
+        raise GraphFormatError(f"{path}: expected a sparse matrix in CSR form, found {kind!r}")
+    matrix = _matrix(path, arrays, "", kind)
 
+    def refuse(text: str) -> NoReturn:
+        raise GraphFormatError(f"{path}: {text}")
 
-def _square(path: Path, matrix: Any) -> Any:
-    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise GraphFormatError(
-            f"{path}: expected a square matrix, one row and column per vertex, found {list(matrix.shape)}"
-        )
-    return matrix
-
-
-def _word(value: np.ndarray) -> str:
-    word = value.tolist()
-    return word.decode("ascii", "replace") if isinstance(word, bytes) else str(word)
+    if kind == "coo":
+        check_size(matrix.shape[0], matrix.nnz, refuse)
+    return scipy.sparse.csr_matrix(matrix)
 
 
 def _matrix(path: Path, arrays: dict[str, np.ndarray], prefix: str, kind: str) -> Any:
@@ -108,6 +103,8 @@ def _matrix(path: Path, arrays: dict[str, np.ndarray], prefix: str, kind: str) -
     try:
         data, first, second, shape = (arrays[prefix + name] for name in names)
         size = tuple(int(length) for length in shape)
+        if len(size) != 2 or min(size) < 0:
+            raise ValueError(f"a matrix cannot have the shape {size}")
         matrix = make((data, (first, second)) if kind == "coo" else (data, first, second), shape=size)
         if kind != "coo":
             matrix.check_format(full_check=True)
@@ -116,10 +113,19 @@ def _matrix(path: Path, arrays: dict[str, np.ndarray], prefix: str, kind: str) -
     return matrix
 
 
+def square_entries(path: Path, matrix: Any) -> Any:
+    """The entries of a matrix as COO. Raises: GraphFormatError unless it is square."""
+    if matrix.shape[0] != matrix.shape[1]:
+        raise GraphFormatError(
+            f"{path}: expected a square matrix, one row and column per vertex, found {list(matrix.shape)}"
+        )
+    return matrix.tocoo()
+
+
 def _of_matrix(
     path: Path, matrix: Any, findings: Findings, fields: dict[str, Any], ids_from: str = "ids from 0"
 ) -> GraphData:
-    entries = _square(path, matrix).tocoo()
+    entries = square_entries(path, matrix)
     if (entries.data != 1).any():
         zeros = int(np.count_nonzero(entries.data == 0))
         if zeros:

@@ -1,6 +1,5 @@
 """METIS's graphs: a line `N M [format [weights per vertex]]`, then one line for each vertex: neighbours, from 1."""
 
-import gzip
 from array import array
 from pathlib import Path
 from typing import NoReturn
@@ -12,14 +11,12 @@ from distgnn.datasets.files.understood import make_graph
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.pairs import pair_keys
+from distgnn.datasets.text.table import open_text
 from distgnn.errors import GraphFormatError
 
 
 def read_metis(path: Path, findings: Findings) -> GraphData:
-    """Read and check a METIS file; edge weights are taken, those and sizes of vertices are left out.
-
-    Raises: GraphFormatError with the line that is wrong.
-    """
+    """Read and check a METIS file; edge weights are taken, those and sizes of vertices are left out."""
     check_file(path)
     try:
         return _read(path, findings)
@@ -31,7 +28,7 @@ def _read(path: Path, findings: Findings) -> GraphData:
     numbers: list[int] = []
     header_line, neighbours, weights, counts, lines = 0, array("q"), array("d"), array("q"), array("q")
     skip, weighted = 0, False
-    with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as stream:
+    with open_text(path) as stream:
         for number, line in enumerate(stream, 1):
             if line.startswith(b"%"):
                 continue

@@ -1,5 +1,6 @@
 """What DGL and PyG save: `dgl.save_graphs` and `torch.save` of a `Data`. Nothing in a file is executed."""
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ def read_dgl(path: Path, findings: Findings) -> GraphData:
     """The one graph of a file of `dgl.save_graphs`, as `GraphData.from_dgl` takes it; it needs the package dgl."""
     check_file(path)
     try:
-        from distgnn.interop.dgl.import_dgl import import_dgl
+        from distgnn.system.other_libraries import import_dgl
 
         import_dgl()
         import dgl
@@ -48,8 +49,14 @@ def read_torch(path: Path, findings: Findings) -> GraphData:
     check_file(path)
     import torch
 
+    classes: list[Any] = []  # PyG's, of data, where PyG is there
     try:
-        with torch.serialization.safe_globals(_classes()):
+        for module, names in OF_PYG.items():
+            classes += [getattr(importlib.import_module(module), name, None) for name in names]
+    except ImportError:
+        classes = []
+    try:
+        with torch.serialization.safe_globals([kind for kind in classes if kind is not None]):
             content = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise damaged(path, error) from error
@@ -60,31 +67,12 @@ def read_torch(path: Path, findings: Findings) -> GraphData:
             why = f"it names {named.rstrip('.,')}, which is no data of a graph" if named else "it holds more than data"
             raise GraphFormatError(f"{path}: is not read, as that could run code: {why}; save the Data alone") from None
         raise damaged(path, error) from error
-    return _checked(path, _one_graph(path, content), findings)
-
-
-def _classes() -> list[Any]:
-    """PyG's classes of data, where PyG is there."""
-    import importlib
-
-    found: list[Any] = []
-    try:
-        for module, names in OF_PYG.items():
-            found += [getattr(importlib.import_module(module), name, None) for name in names]
-    except ImportError:
-        return []
-    return [kind for kind in found if kind is not None]
-
-
-def _one_graph(path: Path, content: Any) -> Any:
-    """The graph of a data set's `processed/data.pt` (data, slices, class); anything else as it is."""
-    if not isinstance(content, tuple | list) or len(content) not in (2, 3):
-        return content
-    data, slices = content[0], content[1]
-    counts = {len(ends) - 1 for ends in slices.values()} if isinstance(slices, dict) and slices else {1}
-    if counts != {1}:
-        raise InputError(f"{path}: holds {max(counts)} graphs: save one of them, or all as one batch")
-    return data
+    if isinstance(content, tuple | list) and len(content) in (2, 3):  # a data set's `processed/data.pt`
+        content, slices = content[:2]
+        counts = {len(ends) - 1 for ends in slices.values()} if isinstance(slices, dict) and slices else {1}
+        if counts != {1}:
+            raise InputError(f"{path}: holds {max(counts)} graphs: save one of them, or all as one batch")
+    return _checked(path, content, findings)
 
 
 def _checked(path: Path, graph: Any, findings: Findings) -> GraphData:

@@ -10,7 +10,7 @@ import numpy as np
 
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.graph_data import GraphData
-from distgnn.datasets.objects.symmetric import halve
+from distgnn.datasets.pairs import halve
 from distgnn.errors import GraphFormatError, InputError
 
 
@@ -67,8 +67,5 @@ def say_what(graph: GraphData, path: Path, how: str, ids_from: str = "ids from 0
     paired = f", {2 * counts['reciprocal']:,} with their opposite" if graph.directed and counts["reciprocal"] else ""
     parts = [f"{graph.num_nodes:,} vertices, {graph.num_edges:,} edges ({arcs:,} arcs{paired})", how, ids_from]
     parts.append("weights" if graph.edge_weight is not None else "no weights")
-    unusual = (f"{counts[name]:,} {word}" for name, word in UNUSUAL.items())
+    unusual = [f"{counts[name]:,} {name.replace('_', '-')}" for name in ("duplicates", "self_loops", "isolated")]
     graph.findings.add("understood", "graph", f"{path.name}: {', '.join(parts)}; {', '.join(unusual)}")
-
-
-UNUSUAL = {"duplicates": "duplicates", "self_loops": "self-loops", "isolated": "isolated"}

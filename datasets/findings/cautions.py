@@ -35,12 +35,8 @@ def _of_ids(graph: GraphFields) -> None:
     if graph.num_edges == 0:
         return
     if not touched[0] and touched[1:].all() and graph.num_nodes > 3:
-        graph.findings.add(
-            "caution",
-            "edges",
-            "vertex ids seem to start at 1: vertex 0 alone has no edge; give edges - 1 (a file: --renumber) if they do",
-            1,
-        )
+        text = "vertex ids seem to start at 1: vertex 0 alone has no edge; give edges - 1 (a file: --renumber)"
+        graph.findings.add("caution", "edges", f"{text} if they do", 1)
     elif graph.num_nodes >= FEW and 2 * isolated > graph.num_nodes:
         text = f"{isolated} of {graph.num_nodes} vertices have no edge: are these the ids of the features' rows?"
         graph.findings.add("caution", "edges", text + " dg.renumber (of a file: --renumber) closes gaps", isolated)
@@ -60,17 +56,14 @@ def _of_labels(graph: GraphFields) -> None:
         return
     known = labels[labels >= 0]
     top = int(known.max(initial=-1))
-    if (
-        graph.num_label_classes is None
-        and top >= 2
-        and known.size > top
-        and np.array_equal(np.unique(known), np.arange(1, top + 1))
-    ):
+    if graph.num_label_classes is not None:
+        return
+    if top >= 2 and known.size > top and np.array_equal(np.unique(known), np.arange(1, top + 1)):
         graph.findings.add(
             "caution", "labels", f"labels seem to start at 1: class 0 of {top + 1} is empty; give labels - 1 "
             "if they do (-1 is no label)", len(known),
         )  # fmt: skip
-    elif graph.num_label_classes is None and top >= MANY_CLASSES and top + 1 > MOST_IDS * known.size:
+    elif top >= MANY_CLASSES and top + 1 > MOST_IDS * known.size:
         text = f"{top + 1} classes for {known.size} labelled vertices: are these ids, or values (node_values)?"
         graph.findings.add("caution", "labels", text, top + 1)
 

@@ -28,10 +28,7 @@ def find_all(
     renumber: bool = False,
     **fields: Any,
 ) -> Findings:
-    """The findings of a graph; errors are among them, and not raised.
-
-    Args: as of `check_graph`; split: a random split will be made; renumber: as of `load_graph`.
-    """
+    """The findings of a graph, errors among them; arguments of `check_graph`; split: a random split will be made."""
     findings = Findings(collect=True)
     with findings.reading("graph"):
         if isinstance(source, str | Path):

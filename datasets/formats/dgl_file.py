@@ -20,33 +20,30 @@ def read_dgl_tensors(path: Path) -> dict[str, np.ndarray]:
     """Name -> array. Raises: InputError for a missing file, GraphFormatError for a damaged one."""
     check_file(path)
     try:
-        return _read(path.read_bytes())
+        content = path.read_bytes()
+        magic, count, again = struct.unpack_from("<QQQ", content)
+        if magic != FILE or count > MOST_TENSORS or again != count:
+            raise ValueError("no file of DGL's tensors")
+        found, place = {}, 24
+        for _ in range(count):
+            (length,) = struct.unpack_from("<Q", content, place)
+            if length > len(content):
+                raise ValueError("a name is longer than the file")
+            name = content[place + 8 : place + 8 + length].decode()
+            place += 8 + length
+            magic, _, _, _, dimensions, kind, bits, lanes = struct.unpack_from("<QQiiiBBH", content, place)
+            place += 32
+            if magic != TENSOR or not 0 <= dimensions <= MOST_DIMENSIONS or lanes != 1:
+                raise ValueError("no tensor where one should be")
+            shape = struct.unpack_from(f"<{dimensions}q", content, place)
+            (size,) = struct.unpack_from("<q", content, place + 8 * dimensions)
+            place += 8 * dimensions + 8
+            dtype = np.dtype(f"<{KINDS[kind]}{bits // 8}")
+            values = int(np.prod(shape, dtype=object))
+            if min((0, *shape)) < 0 or values * dtype.itemsize != size or place + size > len(content):
+                raise ValueError("a tensor is shorter than its header says")
+            found[name] = np.frombuffer(content, dtype, values, place).reshape(shape)
+            place += size
+        return found
     except (ValueError, struct.error, TypeError, KeyError, OSError, UnicodeDecodeError) as error:
         raise damaged(path, error) from error
-
-
-def _read(content: bytes) -> dict[str, np.ndarray]:
-    magic, count, again = struct.unpack_from("<QQQ", content)
-    if magic != FILE or count > MOST_TENSORS or again != count:
-        raise ValueError("no file of DGL's tensors")
-    found, place = {}, 24
-    for _ in range(count):
-        (length,) = struct.unpack_from("<Q", content, place)
-        if length > len(content):
-            raise ValueError("a name is longer than the file")
-        name = content[place + 8 : place + 8 + length].decode()
-        place += 8 + length
-        magic, _, _, _, dimensions, kind, bits, lanes = struct.unpack_from("<QQiiiBBH", content, place)
-        place += 32
-        if magic != TENSOR or not 0 <= dimensions <= MOST_DIMENSIONS or lanes != 1:
-            raise ValueError("no tensor where one should be")
-        shape = struct.unpack_from(f"<{dimensions}q", content, place)
-        (size,) = struct.unpack_from("<q", content, place + 8 * dimensions)
-        place += 8 * dimensions + 8
-        dtype = np.dtype(f"<{KINDS[kind]}{bits // 8}")
-        values = int(np.prod(shape, dtype=object))
-        if min((0, *shape)) < 0 or values * dtype.itemsize != size or place + size > len(content):
-            raise ValueError("a tensor is shorter than its header says")
-        found[name] = np.frombuffer(content, dtype, values, place).reshape(shape)
-        place += size
-    return found

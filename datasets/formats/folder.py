@@ -22,22 +22,30 @@ graph.json may also hold `num_classes`, `edge_type_names` and `node_type_names` 
 to be predicted may also be edges), and anything else as notes. Large arrays are mapped, not read.
 """
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-import scipy.sparse
 
-from distgnn.datasets.array_files import damaged, is_present, read_json, read_npy, read_npz
-from distgnn.datasets.checks import check_size
+from distgnn.datasets.array_files import is_present, read_json, read_npy
 from distgnn.datasets.fields import ARRAYS, SPLITS, TYPE_NAMES
+from distgnn.datasets.files.matrix import read_rows
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.folder_writer import EDGE_FILES
-from distgnn.datasets.formats.unread import refuse_unread
 from distgnn.datasets.graph_data import GraphData
+from distgnn.datasets.names.field_names import KEYWORDS
 from distgnn.datasets.objects.values import as_labels, as_split
 from distgnn.datasets.text.table import read_table
 from distgnn.errors import GraphFormatError, InputError
+
+# File name without suffix -> field; the usual slips besides PyG's names.
+SLIPS = (
+    "x", "y", "feat", "features", "label", "train_mask", "val_mask", "valid_mask", "test_mask", "val", "edge_weights",
+)  # fmt: skip
+STEMS = {name: name for name in ("feats", "labels", *ARRAYS, *SPLITS)} | {name: KEYWORDS[name] for name in SLIPS}
+ARRAY_FILE = re.compile(r"(\w+)\.(npy|npz|csv|tsv|txt|pt|pkl|parquet|mtx|json)(\.gz)?")
 
 
 def is_graph_folder(folder: Path) -> bool:
@@ -46,17 +54,19 @@ def is_graph_folder(folder: Path) -> bool:
 
 
 def read_folder(folder: Path, findings: Findings | None = None) -> GraphData:
-    """Read and check a plain graph folder; what was found is in the graph's `findings`.
-
-    Raises: InputError for missing files, GraphFormatError for damaged or wrong ones.
-    """
+    """Read and check a plain graph folder; what was found is in the graph's `findings`."""
     header_path = folder / "graph.json"
     if not is_present(header_path):
         raise InputError(f'{header_path}: no such file; write {{"name": ..., "num_nodes": N, "directed": false}} there')
     header = read_json(header_path)
     num_nodes, directed, num_classes = _read_header(header_path, header)
     files = {"num_nodes": header_path}
-    fields: dict[str, Any] = {key: _read_names(header_path, header, key) for key in TYPE_NAMES}
+    fields: dict[str, Any] = {}
+    for key in TYPE_NAMES:
+        names = header.get(key, [])
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise GraphFormatError(f"{header_path}: {key!r} must be a list of names, found {names!r}")
+        fields[key] = tuple(names)
     findings = Findings() if findings is None else findings
     for name in ("labels", *ARRAYS, *SPLITS):
         path = folder / f"{name}.npy"
@@ -65,13 +75,23 @@ def read_folder(folder: Path, findings: Findings | None = None) -> GraphData:
             with findings.reading(name):
                 fields |= _as_field(name, read_npy(path), path, (num_nodes, num_classes), findings)
     with findings.reading("feats"):
-        fields["feats"] = _read_feats(folder, files)
+        source = _only_file(folder, "feats", ("feats.npy", "feats.npz"), files)
+        if source is not None:
+            fields["feats"] = read_npy(source) if source.suffix == ".npy" else read_rows(source, as_csr=True)
     edges = np.zeros((0, 2), dtype=np.int64)
     with findings.reading("edges"):
-        edges = _read_edges(folder, files)
-        _caution_of_metis(files["edges"], edges, findings)
+        source = _only_file(folder, "edges", EDGE_FILES, files)
+        if source is None:
+            raise InputError(f"{folder}: no edges; expected one of {', '.join(EDGE_FILES)}")
+        edges = read_npy(source) if source.suffix == ".npy" else read_table(source, np.int64, columns=2)
+        edges = edges.astype(np.int64).reshape(0, 2) if edges.size == 0 else edges
+        if source.suffix != ".npy" and len(edges) > 3 and edges[0].tolist() == [len(edges) - 1, len(edges) - 1]:
+            findings.add(  # METIS's first line is N and M; here each vertex would have two neighbours
+                "caution", "edges", f"{source.name} looks like a METIS file (its first line is N and M, then a line "
+                "for each vertex), and is read as one edge per line", len(edges),
+            )  # fmt: skip
     with findings.reading("files"):
-        refuse_unread(folder, files, findings)
+        _refuse_unread(folder, files, findings)
     num_classes = fields.pop("num_label_classes", num_classes)
     known = ("name", "num_nodes", "directed", "num_classes", "held_out", *TYPE_NAMES)
     notes = {key: value for key, value in header.items() if key not in known}
@@ -102,88 +122,38 @@ def _as_field(name: str, array: np.ndarray, path: Path, sizes: tuple[int, int | 
     return {name: array}
 
 
-def _caution_of_metis(path: Path, edges: np.ndarray, findings: Findings) -> None:
-    """METIS's first line holds N and M, and a line for each vertex follows: a table where each has two neighbours."""
-    if path.suffix != ".npy" and len(edges) > 3 and edges[0].tolist() == [len(edges) - 1, len(edges) - 1]:
-        findings.add(
-            "caution", "edges", f"{path.name} looks like a METIS file (its first line is N and M, then a line for each "
-            "vertex), and is read as one edge per line", len(edges),
-        )  # fmt: skip
-
-
 def _read_header(path: Path, header: dict[str, Any]) -> tuple[int, bool, int | None]:
     def fail(key: str, expected: str) -> NoReturn:
         found = repr(header[key]) if key in header else "nothing"
         raise GraphFormatError(f"{path}: {key!r} must be {expected}, found {found}")
 
-    def whole(value: Any) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool)
-
-    if not whole(header.get("num_nodes")):
+    if type(header.get("num_nodes")) is not int:
         fail("num_nodes", "the number of vertices")
     if not isinstance(header.get("directed"), bool):
         fail("directed", "true or false")
     num_classes = header.get("num_classes")
-    if num_classes is not None and (not whole(num_classes) or num_classes < 1):
+    if num_classes is not None and (type(num_classes) is not int or num_classes < 1):
         fail("num_classes", "a whole number of at least 1")
     return header["num_nodes"], header["directed"], num_classes
 
 
-def _read_names(path: Path, header: dict[str, Any], key: str) -> tuple[str, ...]:
-    names = header.get(key, [])
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise GraphFormatError(f"{path}: {key!r} must be a list of names, found {names!r}")
-    return tuple(names)
-
-
-def _read_edges(folder: Path, files: dict[str, Path]) -> np.ndarray:
-    found = [folder / name for name in EDGE_FILES if is_present(folder / name)]
-    if not found:
-        raise InputError(f"{folder}: no edges; expected one of {', '.join(EDGE_FILES)}")
+def _only_file(folder: Path, field: str, names: tuple[str, ...], files: dict[str, Path]) -> Path | None:
+    """The file that gives a field, written down in `files`. Raises: GraphFormatError where there are two."""
+    found = [folder / name for name in names if is_present(folder / name)]
     if len(found) > 1:
-        names = " and ".join(path.name for path in found)
-        raise GraphFormatError(f"{folder}: holds {names}; keep one of them")
-    files["edges"] = found[0]
-    if found[0].suffix == ".npy":
-        edges = read_npy(found[0])
-        return edges.astype(np.int64).reshape(0, 2) if edges.size == 0 else edges
-    return read_table(found[0], np.int64, columns=2)
+        raise GraphFormatError(f"{folder}: holds {' and '.join(path.name for path in found)}; keep one of them")
+    if found:
+        files[field] = found[0]
+    return found[0] if found else None
 
 
-def _read_feats(folder: Path, files: dict[str, Path]) -> Any:
-    dense, sparse = folder / "feats.npy", folder / "feats.npz"
-    if is_present(dense) and is_present(sparse):
-        raise GraphFormatError(f"{folder}: holds feats.npy and feats.npz; keep one of them")
-    if is_present(dense):
-        files["feats"] = dense
-        return read_npy(dense)
-    if is_present(sparse):
-        files["feats"] = sparse
-        return read_csr(sparse)
-    return None
-
-
-def read_csr(path: Path) -> scipy.sparse.csr_matrix:
-    """A scipy sparse matrix as scipy.sparse.save_npz writes it (CSR, or COO turned into it), checked."""
-    arrays = read_npz(path, ("format", "shape", "data"))
-    kind = arrays["format"].tolist()
-    kind = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
-    parts = {"csr": ("indices", "indptr"), "coo": ("row", "col")}.get(kind)
-    if parts is None or any(name not in arrays for name in parts):
-        raise GraphFormatError(f"{path}: expected a sparse matrix in CSR form, found {kind!r}")
-    try:
-        shape = tuple(int(size) for size in arrays["shape"])
-        if any(size < 0 for size in shape) or len(shape) != 2:
-            raise ValueError(f"a matrix cannot have the shape {shape}")
-        if kind == "coo":
-            check_size(shape[0], len(arrays["data"]), lambda text: _refuse(path, text))
-            return scipy.sparse.coo_matrix((arrays["data"], (arrays["row"], arrays["col"])), shape=shape).tocsr()
-        matrix = scipy.sparse.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape, copy=False)
-        matrix.check_format(full_check=True)
-    except (ValueError, IndexError, TypeError) as error:
-        raise damaged(path, error) from error
-    return matrix
-
-
-def _refuse(path: Path, text: str) -> NoReturn:
-    raise GraphFormatError(f"{path}: {text}")
+def _refuse_unread(folder: Path, files: Mapping[str, Path], findings: Findings) -> None:
+    """Raise GraphFormatError for an array file of a field that no file gives; name every other file as left out."""
+    for path in sorted(folder.iterdir()):
+        match = ARRAY_FILE.fullmatch(path.name)
+        field = STEMS.get(match[1]) if match else None
+        if match and path.name != "graph.json" and path not in files.values() and (field is None or field in files):
+            findings.add("left out", path.name, path.name)
+        elif field is not None and field not in files:
+            expected = "feats.npy (or feats.npz, scipy CSR)" if field == "feats" else f"{field}.npy"
+            raise GraphFormatError(f"{path}: is not read: {field} are {expected}; convert it, or move it elsewhere")

@@ -16,12 +16,8 @@ EDGE_FILES = ("edges.npy", "edges.csv", "edges.csv.gz", "edges.txt", "edges.txt.
 
 
 def graph_files(folder: Path) -> set[str]:
-    """All files that a graph folder may hold, relative to it: `new_folder` replaces a folder of no others.
-
-    Raises: GraphFormatError where there is no valid graph.json.
-    """
-    header = read_json(folder / "graph.json")
-    if not isinstance(header, dict) or not {"num_nodes", "directed"} <= header.keys():
+    """All files that a graph folder may hold, relative to it: `new_folder` replaces a folder of no others."""
+    if not {"num_nodes", "directed"} <= read_json(folder / "graph.json").keys():
         raise GraphFormatError(f"{folder / 'graph.json'}: not the header of a graph folder")
     arrays = {f"{name}.npy" for name in ("labels", "feats", *ARRAYS, *SPLITS)}
     return {"graph.json", "feats.npz", *EDGE_FILES, *arrays}
@@ -30,26 +26,20 @@ def graph_files(folder: Path) -> set[str]:
 def write_folder(graph: GraphFields, folder: Path, overwrite: bool) -> Path:
     """Write a plain graph folder beside its final place and move it there when it is whole."""
     check_graph(graph)
-    with new_folder(folder, graph_files, overwrite) as partial:
-        _write_arrays(graph, partial)
-        for path in partial.iterdir():
-            sync_file(path)
-    return folder
-
-
-def _write_arrays(graph: GraphFields, folder: Path) -> None:
     header = {**graph.notes, "name": graph.name, "num_nodes": int(graph.num_nodes), "directed": bool(graph.directed)}
     if graph.num_label_classes is not None:
         header["num_classes"] = int(graph.num_label_classes)
     if not graph.held_out:
         header["held_out"] = False
     header |= {key: list(getattr(graph, key)) for key in TYPE_NAMES if getattr(graph, key)}
-    (folder / "graph.json").write_text(json.dumps(header, indent=1, default=str) + "\n", encoding="utf-8")
-    for name in ("edges", "labels", *ARRAYS, *SPLITS):
-        array = getattr(graph, name)
-        if array is not None:
-            np.save(folder / f"{name}.npy", array, allow_pickle=False)
-    if scipy.sparse.issparse(graph.feats):
-        scipy.sparse.save_npz(folder / "feats.npz", graph.feats.tocsr(), compressed=False)
-    elif graph.feats is not None:
-        np.save(folder / "feats.npy", graph.feats, allow_pickle=False)
+    with new_folder(folder, graph_files, overwrite) as partial:
+        (partial / "graph.json").write_text(json.dumps(header, indent=1, default=str) + "\n", encoding="utf-8")
+        for name in ("edges", "feats", "labels", *ARRAYS, *SPLITS):
+            array = getattr(graph, name)
+            if scipy.sparse.issparse(array):
+                scipy.sparse.save_npz(partial / f"{name}.npz", array.tocsr(), compressed=False)
+            elif array is not None:
+                np.save(partial / f"{name}.npy", array, allow_pickle=False)
+        for path in partial.iterdir():
+            sync_file(path)
+    return folder

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from distgnn.datasets.array_files import damaged, is_present, read_json, read_npy
-from distgnn.datasets.files.matrix import read_matrix
+from distgnn.datasets.files.matrix import read_rows, square_entries
 from distgnn.datasets.files.understood import make_graph
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.graph_data import GraphData
@@ -24,11 +24,8 @@ def is_saint_folder(folder: Path) -> bool:
 
 
 def read_saint(folder: Path, findings: Findings) -> GraphData:
-    """Read and check GraphSAINT's files; values of the matrix, which are all 1 there, are not read.
-
-    Raises: InputError for a missing file, GraphFormatError for a damaged one.
-    """
-    matrix = read_matrix(folder / "adj_full.npz").tocoo()
+    """Read and check GraphSAINT's files; values of the matrix, which are all 1 there, are not read."""
+    matrix = square_entries(folder / "adj_full.npz", read_rows(folder / "adj_full.npz"))
     num_nodes = matrix.shape[0]
     roles = read_json(folder / "role.json")
     fields: dict[str, Any] = {"labels": _labels(folder / "class_map.json", num_nodes)}

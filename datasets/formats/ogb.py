@@ -1,4 +1,4 @@
-"""OGB's node-prediction downloads, read as they are unpacked.
+"""OGB's downloads for node prediction and for link prediction, read as they are unpacked.
 
 ogbn_arxiv/
     raw/    edge.csv.gz  num-node-list.csv.gz  num-edge-list.csv.gz  node-label.csv.gz
@@ -8,6 +8,13 @@ ogbn_arxiv/
 my-graph/             a graph of one's own in this layout, with one folder below split/
 ogbn_mag/             several types of vertices and edges: see ogb_hetero.py
 ogbn_papers100M/raw/  data.npz (edge_index, num_nodes_list, node_feat, …)  node-label.npz (node_label, NaN = none)
+
+ogbl_collab/          raw/ has the edges for training, no labels, and edge_weight.csv.gz (collab)
+    split/time/  train.pt  valid.pt  test.pt       {"edge": [M, 2], "edge_neg": [K, 2]}
+ogbl_citation2/split/time/  …       {"source_node": [M], "target_node": [M], "target_node_neg": [M, 1000]}
+ogbl_vessel/raw/  data.npz (edge_index, num_nodes_list, node_feat, edge_feat)
+
+The negatives that vessel has for training are not read: training draws its own.
 """
 
 from dataclasses import dataclass
@@ -16,12 +23,13 @@ from pathlib import Path
 import numpy as np
 
 from distgnn.datasets.array_files import is_present, read_npz
+from distgnn.datasets.fields import HELD_OUT, SPLITS
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.ogb_hetero import read_typed_splits, read_typed_text
 from distgnn.datasets.formats.torch_file import read_torch_arrays
-from distgnn.datasets.graph_data import SPLITS, GraphData
+from distgnn.datasets.graph_data import GraphData
+from distgnn.datasets.objects.values import tidy_labels
 from distgnn.datasets.text.table import read_table
-from distgnn.datasets.tidy import tidy_labels
 from distgnn.errors import GraphFormatError, InputError
 
 
@@ -35,6 +43,7 @@ class OgbLayout:
     split: str
     multilabel: bool = False
     typed: bool = False
+    held_out: bool = True
 
 
 # Products and proteins hold each undirected edge once (OGB's loader adds the inverse).
@@ -45,6 +54,17 @@ LAYOUTS = {
     "mag": OgbLayout("ogbn-mag", True, 349, "time", typed=True),
     "papers100M": OgbLayout("ogbn-papers100M", True, 172, "time"),
 }
+LINK_LAYOUTS = {
+    "ppa": OgbLayout("ogbl-ppa", False, None, "throughput"),
+    "collab": OgbLayout("ogbl-collab", False, None, "time", held_out=False),  # people write together again
+    "citation2": OgbLayout("ogbl-citation2", True, None, "time"),
+    "ddi": OgbLayout("ogbl-ddi", False, None, "target"),
+    "vessel": OgbLayout("ogbl-vessel", False, None, "spatial"),
+}
+UNPACKED_AS = {"ppassoc": "ppa", "citation_v2": "citation2"}
+NOT_NEEDED = ("node_year", "edge_reltype", "node_species", "species", "edge_year")  # of OGB's own graphs
+READ = {"edge_index", "num_nodes_list", "num_edges_list", "node_feat", "edge_feat", "edge_weight", "node_label"}
+TABLES = {"edge", "num_node_list", "num_edge_list", "num_node_dict", "triplet_type_list", "nodetype_has_label"}
 
 
 def is_ogb_folder(folder: Path) -> bool:
@@ -52,54 +72,62 @@ def is_ogb_folder(folder: Path) -> bool:
     return (folder / "raw").is_dir() and (folder / "split").is_dir()
 
 
-def find_layout(folder: Path) -> OgbLayout:
+def _find_layout(folder: Path, links: bool) -> OgbLayout:
     """The layout by the folder's name, `ogbn_arxiv`, `ogbn-arxiv` or as it is unpacked, `arxiv`, `papers100M-bin`.
 
     A folder of another name is a graph of the user's own: its arcs are directed as they are stored, unless its split is
     the one of an undirected graph of OGB (a renamed folder), and its labels tell its classes.
     """
-    short = folder.resolve().name.replace("-", "_").removeprefix("ogbn_").removesuffix("_bin")
-    if short in LAYOUTS:
-        return LAYOUTS[short]
+    short = folder.resolve().name.replace("-", "_").removeprefix("ogbl_" if links else "ogbn_")
+    short = UNPACKED_AS.get(short, short) if links else short.removesuffix("_bin")
+    known = LINK_LAYOUTS if links else LAYOUTS
+    if short in known:
+        return known[short]
     splits = sorted(path.name for path in (folder / "split").iterdir() if path.is_dir())
     if len(splits) != 1:
         raise InputError(f"{folder / 'split'}: expected one folder of a split, found {', '.join(splits) or 'none'}")
-    directed = splits[0] not in {layout.split for layout in LAYOUTS.values() if not layout.directed}
-    typed = is_present(folder / "raw" / "triplet-type-list.csv.gz")
+    directed = links or splits[0] not in {layout.split for layout in LAYOUTS.values() if not layout.directed}
+    typed = not links and is_present(folder / "raw" / "triplet-type-list.csv.gz")
     return OgbLayout(folder.resolve().name, directed, None, splits[0], typed=typed)
 
 
 def read_ogb(folder: Path, findings: Findings | None = None) -> GraphData:
-    """Read and check an OGB folder.
-
-    Returns: GraphData; node features of proteins are the mean of the features of the edges at each vertex.
-    Raises: InputError for a missing file, GraphFormatError for a damaged one.
-    """
-    layout = find_layout(folder)
-    raw = folder / "raw"
+    """Read and check an OGB folder; feats of proteins are the mean of the features of the edges at each vertex."""
+    raw, splits = folder / "raw", folder / "split"
+    labelled = any((raw / f"node-label.{kind}").exists() for kind in ("npz", "csv.gz"))
+    saved = [path for path in splits.glob("*/split_dict.pt") if is_present(path)]  # of OGB's DatasetSaver
+    links = any(splits.glob("*/train.pt")) or (bool(saved) and not labelled)
+    layout = _find_layout(folder, links)
     if layout.typed:
         graph = read_typed_text(raw, layout.name, layout.directed)
     else:
-        graph = _read_binary(raw, layout) if is_present(raw / "data.npz") else _read_text(raw, layout)
+        read = _read_binary if is_present(raw / "data.npz") else _read_text
+        graph = read(raw, layout, not links)
+    graph.held_out = layout.held_out
     graph.findings = Findings() if findings is None else findings
-    name_the_rest(folder, graph, layout.name in {known.name for known in LAYOUTS.values()})
+    _name_the_rest(raw, graph, layout in (*LAYOUTS.values(), *LINK_LAYOUTS.values()))
     shape = () if graph.labels is None else graph.labels.shape
     if layout.multilabel and shape != (graph.num_nodes, layout.classes):
         graph.fail("labels", f"expected {layout.classes} labels per vertex, found shape {list(shape)}")
     if layout.classes is not None and not layout.multilabel:
         graph.num_label_classes = layout.classes
-    _read_splits(folder, layout, graph)
+    place = splits / layout.split
+    if not place.is_dir():
+        raise InputError(f"{place}: no such folder; the download of {layout.name} is not complete")
+    if layout.typed:
+        read_typed_splits(place, raw, graph)
+    elif links:
+        for name in SPLITS:
+            _read_link_split(place, name, graph)
+    else:
+        _read_node_splits(place, graph)
     graph.notes["source"] = "OGB raw layout"
     return graph.check()
 
 
-NOT_NEEDED = ("node_year", "edge_reltype", "node_species", "species", "edge_year")  # of OGB's own graphs
-READ = {"edge_index", "num_nodes_list", "num_edges_list", "node_feat", "edge_feat", "edge_weight", "node_label"}
-
-
-def name_the_rest(folder: Path, graph: GraphData, official: bool) -> None:
+def _name_the_rest(raw: Path, graph: GraphData, official: bool) -> None:
     """Write down the arrays below `raw` that are not read."""
-    raw, names = folder / "raw", []
+    names = []
     if is_present(raw / "data.npz"):
         names = [name for name in read_npz(raw / "data.npz") if name not in READ]
     tables = (path.name.removesuffix(".csv.gz") for path in raw.glob("*.csv.gz"))
@@ -108,38 +136,37 @@ def name_the_rest(folder: Path, graph: GraphData, official: bool) -> None:
         graph.findings.add("not needed" if official and name in NOT_NEEDED else "left out", name, name)
 
 
-TABLES = {"edge", "num_node_list", "num_edge_list", "num_node_dict", "triplet_type_list", "nodetype_has_label"}
-
-
-def _read_text(raw: Path, layout: OgbLayout) -> GraphData:
-    num_nodes = _read_count(raw / "num-node-list.csv.gz")
-    num_edges = _read_count(raw / "num-edge-list.csv.gz")
+def _read_text(raw: Path, layout: OgbLayout, labelled: bool) -> GraphData:
+    counts = []
+    for path in (raw / "num-node-list.csv.gz", raw / "num-edge-list.csv.gz"):
+        numbers = read_table(path, np.int64)
+        if numbers.shape != (1, 1):
+            raise GraphFormatError(f"{path}: expected one number, found {numbers.size}; only single graphs can be read")
+        counts.append(int(numbers[0, 0]))
+    num_nodes, num_edges = counts
     files = {"num_nodes": raw / "num-node-list.csv.gz", "edges": raw / "edge.csv.gz"}
     edges = read_table(files["edges"], np.int64, columns=2, rows=num_edges)
     graph = GraphData(layout.name, num_nodes, edges, layout.directed, files=files)
-    files["labels"] = raw / "node-label.csv.gz"
-    labels = read_table(files["labels"], np.float32, rows=num_nodes)
-    graph.labels = tidy_labels(labels, files["labels"])
-    if is_present(raw / "edge-feat.csv.gz"):
-        files["edge_feats"] = raw / "edge-feat.csv.gz"
-        graph.edge_feats = read_table(files["edge_feats"], np.float32, rows=num_edges)
-    if is_present(raw / "node-feat.csv.gz"):
-        files["feats"] = raw / "node-feat.csv.gz"
-        graph.feats = read_table(files["feats"], np.float32, rows=num_nodes)
-    elif graph.edge_feats is not None:
-        graph.feats = mean_edge_feats(graph, graph.edge_feats)
+    if labelled:
+        files["labels"] = raw / "node-label.csv.gz"
+        graph.labels = tidy_labels(read_table(files["labels"], np.float32, rows=num_nodes), files["labels"])
+    for field, name, rows in (
+        ("edge_feats", "edge-feat", num_edges),
+        ("edge_weight", "edge_weight", num_edges),
+        ("feats", "node-feat", num_nodes),
+    ):
+        path = raw / f"{name}.csv.gz"
+        if is_present(path):
+            files[field] = path
+            table = read_table(path, np.float32, rows=rows)
+            setattr(graph, field, table.reshape(-1) if field == "edge_weight" else table)
+    if labelled and graph.feats is None and graph.edge_feats is not None:
+        graph.feats = _mean_edge_feats(graph, graph.edge_feats)
         graph.notes["feats"] = "mean of the features of the edges at each vertex"
     return graph
 
 
-def _read_count(path: Path) -> int:
-    numbers = read_table(path, np.int64)
-    if numbers.shape != (1, 1):
-        raise GraphFormatError(f"{path}: expected one number, found {numbers.size}; only single graphs can be read")
-    return int(numbers[0, 0])
-
-
-def mean_edge_feats(graph: GraphData, edge_feats: np.ndarray) -> np.ndarray:
+def _mean_edge_feats(graph: GraphData, edge_feats: np.ndarray) -> np.ndarray:
     """[N, De] float32: the mean over the edges at each vertex, sums in float64; 0 for an isolated vertex."""
     graph_edges = np.asarray(graph.edges)
     if graph_edges.size and (graph_edges.min() < 0 or graph_edges.max() >= graph.num_nodes):
@@ -154,13 +181,11 @@ def mean_edge_feats(graph: GraphData, edge_feats: np.ndarray) -> np.ndarray:
     return feats
 
 
-def _read_binary(raw: Path, layout: OgbLayout) -> GraphData:
+def _read_binary(raw: Path, layout: OgbLayout, labelled: bool) -> GraphData:
     data_path, label_path = raw / "data.npz", raw / "node-label.npz"
     needed = ("node_feat",) if layout.classes is not None else ()  # OGB's DatasetSaver writes a graph without features
     data = read_npz(data_path, ("edge_index", "num_nodes_list", *needed))
-    files = dict.fromkeys(("num_nodes", "edges", "feats", "edge_feats", "edge_weight"), data_path) | {
-        "labels": label_path
-    }
+    files = dict.fromkeys(("num_nodes", "edges", "feats", "edge_feats", "edge_weight"), data_path)
     counts, edges = np.asarray(data["num_nodes_list"]).reshape(-1), data["edge_index"]
     if len(counts) != 1 or counts.dtype.kind not in "iu":
         raise GraphFormatError(f"{data_path}: num_nodes_list must hold one number; only single graphs can be read")
@@ -170,29 +195,45 @@ def _read_binary(raw: Path, layout: OgbLayout) -> GraphData:
     graph.feats, graph.edge_feats = data.get("node_feat"), data.get("edge_feat")
     weight = data.get("edge_weight")
     graph.edge_weight = weight if weight is None or weight.shape[1:] != (1,) else weight[:, 0]
-    graph.labels = tidy_labels(read_npz(label_path, ("node_label",))["node_label"], label_path)
+    if labelled:
+        files["labels"] = label_path
+        graph.labels = tidy_labels(read_npz(label_path, ("node_label",))["node_label"], label_path)
     return graph
 
 
-def _read_splits(folder: Path, layout: OgbLayout, graph: GraphData) -> None:
-    place = folder / "split" / layout.split
-    if not place.is_dir():
-        raise InputError(f"{place}: no such folder; the download of {layout.name} is not complete")
-    if layout.typed:
-        read_typed_splits(place, folder / "raw", graph)
-        return
+def _read_node_splits(place: Path, graph: GraphData) -> None:
     whole = place / "split_dict.pt"
-    if is_present(whole):  # OGB's DatasetSaver writes one file
-        ids = read_torch_arrays(whole)
-        missing = [name for name in SPLITS if name not in ids]
-        if missing:
-            raise GraphFormatError(
-                f"{whole}: lacks the ids {missing[0]!r}; it holds {', '.join(sorted(ids)) or 'none'}"
-            )
-        for name in SPLITS:
-            graph.files[name] = whole
-            setattr(graph, name, ids[name].reshape(-1))
-        return
+    found = read_torch_arrays(whole) if is_present(whole) else None
     for name in SPLITS:
-        graph.files[name] = place / f"{name}.csv.gz"
-        setattr(graph, name, read_table(graph.files[name], np.int64, columns=1).reshape(-1))
+        graph.files[name] = whole if found is not None else place / f"{name}.csv.gz"
+        if found is not None and name not in found:
+            held = ", ".join(sorted(found)) or "none"
+            raise GraphFormatError(f"{whole}: lacks the ids {name!r}; it holds {held}")
+        ids = read_table(graph.files[name], np.int64, columns=1) if found is None else found[name]
+        setattr(graph, name, ids.reshape(-1))
+
+
+def _read_link_split(place: Path, split: str, graph: GraphData) -> None:
+    whole = is_present(place / "split_dict.pt")
+    path = place / ("split_dict.pt" if whole else f"{split}.pt")
+    arrays = read_torch_arrays(path, split if whole else None)
+
+    def need(name: str, dimensions: int) -> np.ndarray:
+        if name in arrays and arrays[name].ndim == dimensions:
+            return arrays[name]
+        found = f"shape {list(arrays[name].shape)}" if name in arrays else f"only {', '.join(sorted(arrays)) or 'none'}"
+        raise GraphFormatError(f"{path}: expected an array {name!r} of {dimensions} dimensions, found {found}")
+
+    if "source_node" in arrays:
+        sources, targets = need("source_node", 1), need("target_node", 1)
+        if len(sources) != len(targets):
+            raise GraphFormatError(f"{path}: {len(sources)} sources and {len(targets)} targets")
+        edges, negatives = np.stack([sources, targets], axis=1), ("negative_targets", "target_node_neg")
+    else:
+        edges, negatives = need("edge", 2), ("negatives", "edge_neg")
+    found = {"edges": edges}
+    if split in HELD_OUT:
+        found[negatives[0]] = need(negatives[1], 2)
+    for name, array in found.items():
+        setattr(graph, f"{split}_{name}", array)
+        graph.files[f"{split}_{name}"] = path

@@ -22,8 +22,8 @@ import numpy as np
 from distgnn.datasets.array_files import check_file, damaged, is_present
 from distgnn.datasets.checks import FREE_NODES, MAX_TYPES, NODES_PER_ROW, check_size
 from distgnn.datasets.graph_data import SPLITS, GraphData
+from distgnn.datasets.objects.values import tidy_labels
 from distgnn.datasets.text.table import read_table
-from distgnn.datasets.tidy import tidy_labels
 from distgnn.errors import GraphFormatError
 
 MOST_NAMES = 1 << 20  # characters of a table of names
@@ -34,7 +34,13 @@ def read_typed_text(raw: Path, name: str, directed: bool) -> GraphData:
     """The graph below `raw`, without splits and unchecked."""
     ranges = _read_ranges(raw / "num-node-dict.csv.gz")
     num_nodes = max(ids.stop for ids in ranges.values())
-    triplets = _read_triplets(raw / "triplet-type-list.csv.gz", ranges)
+    path = raw / "triplet-type-list.csv.gz"  # relations: type of the source, name, type of the target
+    triplets = sorted((source, word, target) for source, word, target in _read_names(path, columns=3))
+    if len(set(triplets)) != len(triplets) or len(triplets) > MAX_TYPES:
+        raise GraphFormatError(f"{path}: names a relation twice, or more than {MAX_TYPES}")
+    for kind in (kind for source, _, target in triplets for kind in (source, target)):
+        if kind not in ranges:
+            raise GraphFormatError(f"{path}: {kind!r} is no vertex type")
     blocks = [_read_edges(raw, triplet, ranges) for triplet in triplets]
     graph = GraphData(name, num_nodes, np.concatenate(blocks), directed, files={"edges": raw / "relations"})
     graph.files["num_nodes"] = raw / "num-node-dict.csv.gz"
@@ -80,18 +86,6 @@ def _read_ranges(path: Path) -> dict[str, range]:
         ranges[kind] = range(first, first + int(count))
         first += int(count)
     return ranges
-
-
-def _read_triplets(path: Path, ranges: dict[str, range]) -> list[tuple[str, str, str]]:
-    """Relations (type of the source, name, type of the target) in order."""
-    triplets = sorted((source, name, target) for source, name, target in _read_names(path, columns=3))
-    if len(set(triplets)) != len(triplets) or len(triplets) > MAX_TYPES:
-        raise GraphFormatError(f"{path}: names a relation twice, or more than {MAX_TYPES}")
-    for source, _, target in triplets:
-        for kind in (source, target):
-            if kind not in ranges:
-                raise GraphFormatError(f"{path}: {kind!r} is no vertex type")
-    return triplets
 
 
 def _read_edges(raw: Path, triplet: tuple[str, str, str], ranges: dict[str, range]) -> np.ndarray:

@@ -11,8 +11,6 @@ Nor may one ask for more memory than its size allows: its instructions are looke
 """
 
 import copyreg
-import io
-import pickle
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,7 @@ import scipy.sparse
 
 from distgnn.datasets.array_files import check_file, damaged, is_present
 from distgnn.datasets.findings.findings import Findings
-from distgnn.datasets.formats.pickled_arrays import NUMPY_NAMES, PickledArray, check_instructions
+from distgnn.datasets.formats.pickled_arrays import NUMPY_NAMES, Names, PickledArray, load_pickle
 from distgnn.datasets.graph_data import GraphData
 from distgnn.errors import GraphFormatError
 
@@ -37,7 +35,7 @@ class _Matrix:
 
 
 _COPYREG: Any = copyreg  # its part for objects is not public
-ALLOWED: dict[tuple[str, str], Any] = {
+ALLOWED: Names = {
     **NUMPY_NAMES,
     ("collections", "defaultdict"): defaultdict,
     **dict.fromkeys([(f"scipy.sparse.{name}", "csr_matrix") for name in ("csr", "_csr")], _Matrix),
@@ -46,28 +44,12 @@ ALLOWED: dict[tuple[str, str], Any] = {
 }
 
 
-class _ArraysOnly(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in ALLOWED:
-            raise pickle.UnpicklingError(f"it names {module}.{name}, which no array needs")
-        return ALLOWED[module, name]
-
-
 def _unpickle(path: Path) -> Any:
     check_file(path)
     try:
-        content = path.read_bytes()
-        check_instructions(content, len(content))
-        return _ArraysOnly(io.BytesIO(content), encoding="latin1").load()
+        return load_pickle(path.read_bytes(), ALLOWED)
     except Exception as error:  # a damaged pickle raises nearly anything
         raise damaged(path, error) from error
-
-
-def _plain_array(values: Any) -> np.ndarray:
-    """A list of the same list many times over would become an array of any size."""
-    if not isinstance(values, PickledArray) or values.array.ndim != 1:
-        raise ValueError("a matrix must have arrays of numbers")
-    return values.array
 
 
 def _matrix(path: Path) -> scipy.sparse.csr_matrix:
@@ -75,8 +57,12 @@ def _matrix(path: Path) -> scipy.sparse.csr_matrix:
     try:
         values = vars(found)
         shape = values["_shape"] if "_shape" in values else values["shape"]
-        arrays = (_plain_array(values[name]) for name in ("data", "indices", "indptr"))
-        matrix = scipy.sparse.csr_matrix(tuple(arrays), shape=tuple(int(size) for size in shape))
+        parts = [values[name] for name in ("data", "indices", "indptr")]
+        # A list of the same list many times over would become an array of any size.
+        if not all(isinstance(part, PickledArray) and part.array.ndim == 1 for part in parts):
+            raise ValueError("a matrix must have arrays of numbers")
+        arrays = tuple(part.array for part in parts)
+        matrix = scipy.sparse.csr_matrix(arrays, shape=tuple(int(size) for size in shape))
         matrix.check_format(full_check=True)
         return matrix.astype(np.float32)
     except Exception as error:
@@ -111,7 +97,15 @@ def read_planetoid(folder: Path, findings: Findings | None = None) -> GraphData:
         raise GraphFormatError(f"{files['tx']}: {test_feats.shape[1]} columns, allx has {known.shape[1]}")
     num_train = _matrix(files["x"]).shape[0]
     known_labels, test_labels = _labels(files["ally"], known.shape[0]), _labels(files["ty"], test_feats.shape[0])
-    test = _read_test_index(files["test.index"], known.shape[0], test_feats.shape[0])
+    path, num_known, num_test = files["test.index"], known.shape[0], test_feats.shape[0]
+    check_file(path)
+    try:
+        test = np.array([int(line) for line in path.read_text().split()], np.int64)
+    except (ValueError, OverflowError) as error:
+        raise damaged(path, error) from error
+    whole = len(test) == num_test > 0 and len(np.unique(test)) == num_test and test.min() >= num_known
+    if not whole or test.max() >= num_known + 2 * num_test:
+        raise GraphFormatError(f"{path}: expected {num_test} different vertices from {num_known} on")
     num_nodes = int(test.max()) + 1
     # Row i of tx is vertex test[i]: a permutation that also leaves the rows of unnamed vertices empty.
     ones = np.ones(len(test), np.float32)
@@ -126,18 +120,6 @@ def read_planetoid(folder: Path, findings: Findings | None = None) -> GraphData:
     graph.files = {"edges": files["graph"], "feats": files["allx"], "labels": files["ally"]}
     graph.notes["source"] = "Planetoid's files, split as published"
     return graph.check()
-
-
-def _read_test_index(path: Path, num_known: int, num_test: int) -> np.ndarray:
-    check_file(path)
-    try:
-        test = np.array([int(line) for line in path.read_text().split()], np.int64)
-    except (ValueError, OverflowError) as error:
-        raise damaged(path, error) from error
-    whole = len(test) == num_test > 0 and len(np.unique(test)) == num_test and test.min() >= num_known
-    if not whole or test.max() >= num_known + 2 * num_test:
-        raise GraphFormatError(f"{path}: expected {num_test} different vertices from {num_known} on")
-    return test
 
 
 def _read_edges(path: Path, num_nodes: int) -> np.ndarray:

@@ -7,20 +7,18 @@ is a stand-in. Anything else, in any place of the file, is refused before it is 
     pickle pickle pickle pickle             before: magic number, version, system, then the object (arrays only)
 """
 
-import io
+import functools
 import math
-import pickle
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from distgnn.datasets.array_files import check_file, check_room, damaged
-from distgnn.datasets.formats.pickled_arrays import NUMPY_NAMES, PickledArray, check_instructions
+from distgnn.datasets.formats.pickled_arrays import NUMPY_NAMES, Names, PickledArray, load_pickle
 from distgnn.errors import GraphFormatError, InputError
 
-ZIP_START = b"PK"
 STORAGES: dict[str, Any] = {
     "LongStorage": np.int64, "IntStorage": np.int32, "ShortStorage": np.int16, "ByteStorage": np.uint8,
     "CharStorage": np.int8, "FloatStorage": np.float32, "DoubleStorage": np.float64, "BoolStorage": np.bool_,
@@ -36,8 +34,13 @@ def read_torch_arrays(path: Path, key: str | None = None) -> dict[str, np.ndarra
     check_file(path)
     try:
         with open(path, "rb") as stream:
-            zipped = stream.read(2) == ZIP_START
-        content = _read_archive(path) if zipped else _read_legacy(path)
+            if stream.read(2) == b"PK":
+                with zipfile.ZipFile(stream) as archive:
+                    content = _read_archive(path, archive)
+            else:
+                stream.seek(0)
+                for _ in range(4):  # magic number, version of the form, facts about the system, the object
+                    content = load_pickle(stream, KNOWN, functools.partial(_refuse_old, path))
     except (GraphFormatError, InputError):
         raise
     except Exception as error:  # damaged pickles raise nearly anything
@@ -49,41 +52,25 @@ def read_torch_arrays(path: Path, key: str | None = None) -> dict[str, np.ndarra
     if not isinstance(content, dict):
         raise GraphFormatError(f"{path}: expected a dictionary of arrays, found {type(content).__name__}")
     made = {name: value.array if isinstance(value, PickledArray) else value for name, value in content.items()}
-    return {str(name): value for name, value in made.items() if isinstance(value, np.ndarray) and _is_plain(value)}
+    return {
+        str(name): value for name, value in made.items() if isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+    }
 
 
-def _is_plain(array: np.ndarray) -> bool:
-    return array.dtype.kind in "biuf"
+def _read_archive(path: Path, archive: zipfile.ZipFile) -> Any:
+    names = {name.partition("/")[2]: name for name in archive.namelist()}
+    check_room(path, sum(info.file_size for info in archive.infolist()))
+
+    def storage(kind: str, dtype: Any, key: str, _device: str, count: int) -> Any:
+        if kind != "storage":
+            return None
+        return np.frombuffer(archive.read(names[f"data/{key!s}"]), dtype=dtype)[: int(count)]
+
+    return load_pickle(archive.read(names["data.pkl"]), KNOWN, storage)
 
 
-def _read_archive(path: Path) -> Any:
-    with zipfile.ZipFile(path) as archive:
-        names = {name.partition("/")[2]: name for name in archive.namelist()}
-        check_room(path, sum(info.file_size for info in archive.infolist()))
-
-        def storage(dtype: type[Any], key: str) -> np.ndarray:
-            return np.frombuffer(archive.read(names[f"data/{key}"]), dtype=dtype)
-
-        return _load(io.BytesIO(archive.read(names["data.pkl"])), storage)
-
-
-def _read_legacy(path: Path) -> Any:
-    def storage(dtype: type[Any], key: str) -> np.ndarray:
-        raise GraphFormatError(f"{path}: tensors in the form of before torch 1.6 are not read: save it again")
-
-    with open(path, "rb") as stream:
-        for _ in range(3):  # magic number, version of the form, facts about the system
-            _load(stream, storage)
-        return _load(stream, storage)
-
-
-def _load(stream: Any, storage: Any) -> Any:
-    """The next object of a stream."""
-    start, size = stream.tell(), stream.seek(0, io.SEEK_END)
-    stream.seek(start)
-    check_instructions(stream, size)
-    stream.seek(start)
-    return _Unpickler(stream, storage).load()
+def _refuse_old(path: Path, *_: Any) -> NoReturn:
+    raise GraphFormatError(f"{path}: tensors in the form of before torch 1.6 are not read: save it again")
 
 
 def _strided(storage: np.ndarray, offset: int, size: tuple[Any, ...], stride: tuple[Any, ...], *_: Any) -> np.ndarray:
@@ -96,32 +83,10 @@ def _strided(storage: np.ndarray, offset: int, size: tuple[Any, ...], stride: tu
     return np.lib.stride_tricks.as_strided(storage[offset:], tuple(size), strides).copy()
 
 
-def _no_bytes() -> bytes:
-    """Stands for `bytes`, as protocol 2 has an empty array's."""
-    return b""
-
-
-KNOWN: dict[tuple[str, str], Any] = {
+KNOWN: Names = {
     **NUMPY_NAMES,
     **{("torch", name): dtype for name, dtype in STORAGES.items()},
     ("torch._utils", "_rebuild_tensor_v2"): _strided,
     ("collections", "OrderedDict"): dict,
-    ("__builtin__", "bytes"): _no_bytes,
+    ("__builtin__", "bytes"): lambda: b"",  # as protocol 2 has an empty array's; of no other size
 }
-
-
-class _Unpickler(pickle.Unpickler):
-    """Makes arrays and containers of them only."""
-
-    def __init__(self, stream: Any, storage: Any):
-        super().__init__(stream, encoding="latin1")
-        self._storage = storage
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in KNOWN:
-            raise pickle.UnpicklingError(f"it names {module}.{name}, which no array needs")
-        return KNOWN[module, name]
-
-    def persistent_load(self, pid: Any) -> Any:
-        kind, dtype, key, _, count = pid
-        return self._storage(dtype, str(key))[: int(count)] if kind == "storage" else None

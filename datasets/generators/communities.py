@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distgnn.datasets.generators.generator_spec import check_range, parse_spec
+from distgnn.datasets.generators.generator_spec import check_ranges, parse_spec, within
 from distgnn.datasets.generators.rmat import normal_rows, random_split, run_in_threads
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.pairs import undirected_keys
@@ -25,15 +25,15 @@ EXPONENT = 2.5
 class CommunityOptions:
     """What `communities:` understands."""
 
-    nodes: int = 20000
-    communities: int = 40
-    avg_degree: float = 12.0
-    feats: int = 64
-    classes: int = 10
-    noise: float = 0.75
-    mixing: float = 0.4
-    train: float = 0.2
-    seed: int = 0
+    nodes: int = within(2, 2**31 - 1, 20000)
+    communities: int = within(1, 2**31 - 1, 40)
+    avg_degree: float = within(1, 4096, 12.0)
+    feats: int = within(1, 65536, 64)
+    classes: int = within(1, 65536, 10)
+    noise: float = within(0, 1e6, 0.75)
+    mixing: float = within(0, 1, 0.4)
+    train: float = within(0, 1, 0.2)
+    seed: int = within(0, 2**63 - 1, 0)
 
 
 def make_communities(spec: str, seed: int = 0) -> GraphData:
@@ -46,7 +46,12 @@ def make_communities(spec: str, seed: int = 0) -> GraphData:
     Notes: the same for any number of threads.
     """
     options = parse_spec(spec, CommunityOptions, seed)
-    _check_options(options)
+    check_ranges("communities", options)
+    if options.communities > options.nodes or options.classes > options.communities:
+        raise InputError(
+            f"communities: needs classes <= communities <= nodes, found {options.classes}, "
+            f"{options.communities}, {options.nodes}"
+        )
     streams = np.random.SeedSequence(options.seed).spawn(5)
     rng = np.random.default_rng(streams[0])
     # [N] community of each vertex: sizes vary by a factor of a few, none is empty
@@ -56,39 +61,13 @@ def make_communities(spec: str, seed: int = 0) -> GraphData:
     community = rng.permutation(np.repeat(np.arange(options.communities, dtype=np.int32), sizes))
     edges = _make_edges(options, community, rng, streams[1])
     labels = community % options.classes
-    graph = GraphData(
-        f"communities-{options.nodes}",
-        options.nodes,
-        edges,
-        directed=False,
-        notes={"source": spec, "seed": options.seed},
-    )
+    notes = {"source": spec, "seed": options.seed}
+    graph = GraphData(f"communities-{options.nodes}", options.nodes, edges, directed=False, notes=notes)
     graph.labels, graph.num_label_classes = labels.astype(np.int64), options.classes
     graph.feats = _make_feats(options, labels, streams[2])
     valid = min(0.2, (1 - options.train) / 2)
     graph.train, graph.valid, graph.test = random_split(options.nodes, options.train, valid, rng)
     return graph
-
-
-def _check_options(options: CommunityOptions) -> None:
-    limits = {
-        "nodes": (2, 2**31 - 1),
-        "communities": (1, 2**31 - 1),
-        "avg_degree": (1, 4096),
-        "feats": (1, 65536),
-        "classes": (1, 65536),
-        "noise": (0, 1e6),
-        "mixing": (0, 1),
-        "train": (0, 1),
-        "seed": (0, 2**63 - 1),
-    }
-    for key, (low, high) in limits.items():
-        check_range("communities", key, getattr(options, key), low, high)
-    if options.communities > options.nodes or options.classes > options.communities:
-        raise InputError(
-            f"communities: needs classes <= communities <= nodes, found {options.classes}, "
-            f"{options.communities}, {options.nodes}"
-        )
 
 
 def _make_edges(
@@ -120,11 +99,8 @@ def _make_edges(
         edges[1, start : start + CHUNK] = stubs[place]
 
     run_in_threads(fill, starts, seed.spawn(len(starts)))
-    return _simplify(edges, options.nodes, rng)
-
-
-def _simplify(edges: np.ndarray, num_nodes: int, rng: np.random.Generator) -> np.ndarray:
-    """Drop self-loops and duplicates, and forget the order the edges were made in."""
+    # Drop self-loops and duplicates, and forget the order the edges were made in.
+    num_nodes = options.nodes
     keys = undirected_keys(edges[0], edges[1], num_nodes)[edges[0] != edges[1]]
     keys.sort()
     keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys

@@ -1,11 +1,16 @@
 """Read the text that asks for a generated graph: `rmat:scale=18,edge_factor=16`."""
 
-from dataclasses import fields
+from dataclasses import field, fields
 from typing import Any, TypeVar
 
 from distgnn.errors import InputError
 
 Options = TypeVar("Options")
+
+
+def within(low: float, high: float, default: Any) -> Any:
+    """A field of options with the range of its values."""
+    return field(default=default, metadata={"range": (low, high)})
 
 
 def parse_spec(text: str, options_class: type[Options], seed: int) -> Options:
@@ -18,7 +23,7 @@ def parse_spec(text: str, options_class: type[Options], seed: int) -> Options:
     Raises: InputError for an unknown key, a key named twice or a value of the wrong type.
     """
     kind, _, body = text.partition(":")
-    known = {entry.name: entry.type for entry in fields(options_class)}  # type: ignore[arg-type]  # a dataclass
+    known = {entry.name: entry for entry in fields(options_class)}  # type: ignore[arg-type]  # a dataclass
     values: dict[str, Any] = {"seed": seed}
     named = set()
     for item in filter(None, (part.strip() for part in body.split(","))):
@@ -28,22 +33,21 @@ def parse_spec(text: str, options_class: type[Options], seed: int) -> Options:
         if key in named:
             raise InputError(f"{kind}: option {key!r} is given twice")
         named.add(key)
-        values[key] = _number(kind, key, value, known[key])
+        whole = known[key].type is int
+        try:
+            number: float = float(value)
+            if whole:
+                number = int(value) if number != int(number) or "e" not in value.lower() else int(number)
+        except (ValueError, OverflowError):
+            expected = "a whole number" if whole else "a number"
+            raise InputError(f"{kind}: {key} must be {expected}, found {value!r}") from None
+        values[key] = number
     return options_class(**values)
 
 
-def _number(kind: str, key: str, value: str, kind_of_number: Any) -> float:
-    try:
-        number: float = float(value)
-        if kind_of_number is int:
-            number = int(value) if number != int(number) or "e" not in value.lower() else int(number)
-    except (ValueError, OverflowError):
-        expected = "a whole number" if kind_of_number is int else "a number"
-        raise InputError(f"{kind}: {key} must be {expected}, found {value!r}") from None
-    return number
-
-
-def check_range(kind: str, key: str, value: float, low: float, high: float) -> None:
-    """Raise InputError unless low <= value <= high."""
-    if not low <= value <= high:
-        raise InputError(f"{kind}: {key} must be between {low} and {high}, found {value}")
+def check_ranges(kind: str, options: Any) -> None:
+    """Raise InputError for the first option that is out of its range."""
+    for entry in fields(options):
+        (low, high), value = entry.metadata["range"], getattr(options, entry.name)
+        if not low <= value <= high:
+            raise InputError(f"{kind}: {entry.name} must be between {low} and {high}, found {value}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from distgnn.datasets.generators.generator_spec import check_range, parse_spec
+from distgnn.datasets.generators.generator_spec import check_ranges, parse_spec, within
 from distgnn.datasets.graph_data import GraphData
 
 # Probabilities of the four quadrants as Graph500 sets them, in 1/65536: top left, top right, bottom left.
@@ -19,11 +19,11 @@ CHUNK = 1 << 18
 class RmatOptions:
     """2^scale vertices, edge_factor · 2^scale undirected edges (duplicates and self-loops as they fall)."""
 
-    scale: int = 16
-    edge_factor: int = 16
-    feats: int = 64
-    classes: int = 16
-    seed: int = 0
+    scale: int = within(1, 30, 16)
+    edge_factor: int = within(1, 4096, 16)
+    feats: int = within(0, 65536, 64)
+    classes: int = within(0, 65536, 16)
+    seed: int = within(0, 2**63 - 1, 0)
 
 
 def make_rmat(spec: str, seed: int = 0) -> GraphData:
@@ -36,11 +36,7 @@ def make_rmat(spec: str, seed: int = 0) -> GraphData:
     Source: Chakrabarti, Zhan, Faloutsos, "R-MAT", SDM 2004; Graph500's parameters.
     """
     options = parse_spec(spec, RmatOptions, seed)
-    check_range("rmat", "scale", options.scale, 1, 30)
-    check_range("rmat", "edge_factor", options.edge_factor, 1, 4096)
-    check_range("rmat", "feats", options.feats, 0, 65536)
-    check_range("rmat", "classes", options.classes, 0, 65536)
-    check_range("rmat", "seed", options.seed, 0, 2**63 - 1)
+    check_ranges("rmat", options)
     num_nodes = 1 << options.scale
     edge_seed, order_seed, feat_seed, label_seed = np.random.SeedSequence(options.seed).spawn(4)
     ids = np.random.default_rng(order_seed).permutation(num_nodes).astype(np.int32)

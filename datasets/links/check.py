@@ -28,40 +28,40 @@ def check_edge_splits(graph: GraphFields) -> None:
         _check_labels(graph, split)
     for split in HELD_OUT:
         _check_pairs(graph, f"{split}_negatives")
-        _check_negative_targets(graph, split)
-        if graph.num_edges == 0 and getattr(graph, f"{split}_edges") is not None:
+        name, pairs = f"{split}_negative_targets", getattr(graph, f"{split}_edges")
+        targets = getattr(graph, name)
+        if targets is not None:
+            if pairs is None or targets.ndim != 2 or len(targets) != len(pairs) or targets.shape[1] < 1:
+                rows = "no edges of this split" if pairs is None else f"{len(pairs)} edges"
+                expected = f"[M, K], K vertices per row of {split}_edges ({rows})"
+                graph.fail(name, f"expected shape {expected}, found {list(targets.shape)}")
+            _check_ids(graph, name, targets)
+        if graph.num_edges == 0 and pairs is not None:
             graph.fail(f"{split}_edges", "the graph itself has no edges: held-out edges need others that pass messages")
     if not has_edge_labels(graph):
         check_held_out(graph, either_way=not graph.directed)
 
 
 def check_held_out(graph: GraphFields, either_way: bool) -> None:
-    """Raise through `graph.fail` where an edge to be predicted is also an edge of the graph.
-
-    Args: either_way: an edge v - u is the edge u - v, because messages travel both ways.
-    """
+    """Raise where an edge to be predicted is an edge of the graph; either_way: so is its reverse."""
     if not graph.held_out or has_edge_labels(graph):
         return
+    make = undirected_keys if either_way else pair_keys
     for split in HELD_OUT:
         pairs = getattr(graph, f"{split}_edges")
-        if pairs is not None and len(pairs):
-            row = _first_in_graph(graph, np.asarray(pairs), either_way)
-            if row is not None:
-                u, v = pairs[row]
-                graph.fail(
-                    f"{split}_edges",
-                    f"row {row}, the edge {u} - {v}, is still an edge of the graph, which would pass messages along "
-                    'what is to be predicted: take it out of edges (or say "held_out": false, where links come again)',
-                )
-
-
-def _first_in_graph(graph: GraphFields, pairs: np.ndarray, either_way: bool) -> int | None:
-    """The first row of `pairs` that is an edge; edges are looked at block by block."""
-    make = undirected_keys if either_way else pair_keys
-    keys = make(pairs[:, 0], pairs[:, 1], graph.num_nodes)
-    ordered = np.unique(keys)
-    found = are_edges(ordered, graph.edges, graph.num_nodes, make)
-    return int(np.argmax(np.isin(keys, ordered[found]))) if found.any() else None
+        if pairs is None or not len(pairs):
+            continue
+        keys = make(np.asarray(pairs[:, 0]), np.asarray(pairs[:, 1]), graph.num_nodes)
+        ordered = np.unique(keys)
+        found = are_edges(ordered, graph.edges, graph.num_nodes, make)
+        if found.any():
+            row = int(np.argmax(np.isin(keys, ordered[found])))
+            u, v = pairs[row]
+            graph.fail(
+                f"{split}_edges",
+                f"row {row}, the edge {u} - {v}, is still an edge of the graph, which would pass messages along "
+                'what is to be predicted: take it out of edges (or say "held_out": false, where links come again)',
+            )
 
 
 def _check_pairs(graph: GraphFields, name: str) -> None:
@@ -78,17 +78,17 @@ def _check_ids(graph: GraphFields, name: str, ids: np.ndarray) -> None:
         graph.fail(name, f"expected integer vertex ids, found {ids.dtype}; store them as int32 or int64")
     step = max(BLOCK // max(ids.shape[1], 1), 1)
     for start in range(0, len(ids), step):
-        bad = (ids[start : start + step] < 0) | (ids[start : start + step] >= graph.num_nodes)
+        block = ids[start : start + step]
+        bad = (block < 0) | (block >= graph.num_nodes)
         if bad.any():
             row, column = np.argwhere(bad)[0]
-            graph.fail(
-                name,
-                f"row {start + row} holds vertex {ids[start + row, column]}; ids run from 0 to {graph.num_nodes - 1}",
-            )
+            text = f"row {start + row} holds vertex {block[row, column]}; ids run from 0 to {graph.num_nodes - 1}"
+            graph.fail(name, text)
 
 
 def _check_labels(graph: GraphFields, split: str) -> None:
-    name, pairs, labels = f"{split}_edge_labels", getattr(graph, f"{split}_edges"), _labels_of(graph, split)
+    name, pairs = f"{split}_edge_labels", getattr(graph, f"{split}_edges")
+    labels = getattr(graph, name)
     if labels is None:
         if has_edge_labels(graph) and pairs is not None:
             graph.fail(f"{split}_edges", f"these edges have no labels ({name}), those of other splits have some")
@@ -97,7 +97,8 @@ def _check_labels(graph: GraphFields, split: str) -> None:
         graph.fail(name, f"these labels have no edges ({split}_edges)")
     if labels.shape != (len(pairs),):
         graph.fail(name, f"expected shape [{len(pairs)}], one per row of {split}_edges, found {list(labels.shape)}")
-    first = next(found for one in SPLITS if (found := _labels_of(graph, one)) is not None)
+    given = [getattr(graph, f"{one}_edge_labels") for one in SPLITS]
+    first = next(one for one in given if one is not None)
     if labels.dtype.kind not in "fiu":
         graph.fail(name, f"expected whole numbers or floats, found {labels.dtype}")
     if (labels.dtype.kind == "f") != (first.dtype.kind == "f"):
@@ -107,20 +108,3 @@ def _check_labels(graph: GraphFields, split: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         graph.fail(name, f"row {row} holds {labels[row]}; expected a class from 0 on, or a finite value")
-
-
-def _labels_of(graph: GraphFields, split: str) -> np.ndarray | None:
-    labels: np.ndarray | None = getattr(graph, f"{split}_edge_labels")
-    return labels
-
-
-def _check_negative_targets(graph: GraphFields, split: str) -> None:
-    name, pairs = f"{split}_negative_targets", getattr(graph, f"{split}_edges")
-    targets = getattr(graph, name)
-    if targets is None:
-        return
-    if pairs is None or targets.ndim != 2 or len(targets) != len(pairs) or targets.shape[1] < 1:
-        rows = "no edges of this split" if pairs is None else f"{len(pairs)} edges"
-        expected = f"[M, K], K vertices per row of {split}_edges ({rows})"
-        graph.fail(name, f"expected shape {expected}, found {list(targets.shape)}")
-    _check_ids(graph, name, targets)

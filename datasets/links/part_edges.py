@@ -47,16 +47,23 @@ def part_edge_splits(graph: GraphFields, owned_ids: np.ndarray) -> Arrays:
         return {}
     owned = np.zeros(graph.num_nodes, dtype=bool)
     owned[owned_ids] = True
+
+    def owned_rows(pairs: np.ndarray) -> np.ndarray:
+        """Rows of pairs whose source is owned, int64; pairs may be mapped."""
+        starts = range(0, len(pairs), BLOCK)
+        blocks = (np.flatnonzero(owned[pairs[start : start + BLOCK, 0]]) + start for start in starts)
+        return np.concatenate([np.zeros(0, dtype=np.int64), *blocks])
+
     found: Arrays = {}
     for split in SPLITS:
         if f"{split}_edges" in splits:
-            rows = _owned_rows(splits[f"{split}_edges"], owned)
+            rows = owned_rows(splits[f"{split}_edges"])
             found[f"{split}_edge_ids"] = rows
             for name in ("edges", "edge_labels", "negative_targets"):
                 if f"{split}_{name}" in splits:
                     found[f"{split}_{name}"] = _stored(splits[f"{split}_{name}"][rows])
         if f"{split}_negatives" in splits:
-            rows = _owned_rows(splits[f"{split}_negatives"], owned)
+            rows = owned_rows(splits[f"{split}_negatives"])
             found[f"{split}_negatives"] = _stored(splits[f"{split}_negatives"][rows])
             found[f"{split}_negative_ids"] = rows
     return found
@@ -66,17 +73,8 @@ def _stored(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array, dtype=np.float32 if array.dtype.kind == "f" else np.int64)
 
 
-def _owned_rows(pairs: np.ndarray, owned: np.ndarray) -> np.ndarray:
-    """Rows of pairs whose source is owned, int64; pairs may be mapped."""
-    blocks = (np.flatnonzero(owned[pairs[start : start + BLOCK, 0]]) + start for start in range(0, len(pairs), BLOCK))
-    return np.concatenate([np.zeros(0, dtype=np.int64), *blocks])
-
-
 def whole_edge_splits(parts: Sequence[Arrays], shapes: dict[str, list[int]]) -> Arrays:
-    """The arrays of the whole graph from those of all parts, in their order; `shapes`: of the whole arrays.
-
-    Raises: ValueError where parts do not make up a split.
-    """
+    """The whole arrays, of these shapes, from those of all parts. Raises: ValueError where these make up none."""
     found: Arrays = {}
     for name, shape in shapes.items():
         ids = np.concatenate([part[ids_of(name)] for part in parts])
@@ -101,10 +99,7 @@ def ids_of(name: str) -> str:
 
 
 def problem_of(arrays: Arrays, graph: dict[str, Any], owned_ids: np.ndarray, num_nodes: int) -> tuple[str, str] | None:
-    """(name, what is wrong) of the first array of a part that is out of range; None where all are right.
-
-    Args: graph: the section of the manifest.
-    """
+    """(name, what is wrong) of the first array of a part that is out of range; `graph`: the section of the manifest."""
     for name, shape in graph.get("edge_splits", {}).items():
         array, ids = arrays[name], arrays[ids_of(name)]
         if len(array) != len(ids):

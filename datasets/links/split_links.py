@@ -42,8 +42,7 @@ def split_links(graph: Graph, valid: float, test: float, seed: int, either_way: 
     check_shares(valid, test)
     if has_edge_splits(graph):
         raise InputError(f"graph {graph.name!r} has a split of its edges already")
-    either_way = either_way or not graph.directed
-    make = undirected_keys if either_way else pair_keys
+    make = undirected_keys if either_way or not graph.directed else pair_keys
     sources, targets = np.asarray(graph.edges[:, 0]), np.asarray(graph.edges[:, 1])
     joined = np.flatnonzero(sources != targets)  # a self-loop is no link
     keys, first, group = np.unique(
@@ -57,32 +56,29 @@ def split_links(graph: Graph, valid: float, test: float, seed: int, either_way: 
     chosen = {"test": order[:num_test], "valid": order[num_test : num_test + num_valid]}
     removed = np.zeros(len(keys), dtype=bool)
     fields: dict[str, np.ndarray] = {}
+
+    def non_edges(count: int) -> np.ndarray:
+        """[count, 2] pairs of different vertices that no edge of the whole graph joins."""
+        found: list[np.ndarray] = []
+        missing = count
+        for _ in range(MOST_ROUNDS):
+            pairs = random.integers(0, graph.num_nodes, (missing + missing // 8 + 8, 2))
+            drawn = make(pairs[:, 0], pairs[:, 1], graph.num_nodes)
+            place = np.minimum(np.searchsorted(keys, drawn), len(keys) - 1)
+            good = (keys[place] != drawn) & (pairs[:, 0] != pairs[:, 1])
+            found.append(pairs[good][:missing])
+            missing -= len(found[-1])
+            if missing == 0:
+                return np.concatenate(found)
+        raise InputError(f"graph {graph.name!r} joins nearly all pairs of vertices: there are no negatives to draw")
+
     for split, groups in chosen.items():
         if len(groups):
             removed[groups] = True
             fields[f"{split}_edges"] = np.asarray(graph.edges[joined[first[groups]]], dtype=np.int64)
-            fields[f"{split}_negatives"] = _non_edges(graph, random, keys, len(groups), either_way)
+            fields[f"{split}_negatives"] = non_edges(len(groups))
     kept = np.ones(graph.num_edges, dtype=bool)
     kept[joined[removed[group.reshape(-1)]]] = False
     fields["edges"] = np.asarray(graph.edges[kept])
     fields |= {name: np.asarray(getattr(graph, name)[kept]) for name in PER_EDGE if getattr(graph, name) is not None}
     return replace(graph, **fields)  # type: ignore[arg-type]
-
-
-def _non_edges(
-    graph: GraphFields, random: np.random.Generator, keys: np.ndarray, count: int, either_way: bool
-) -> np.ndarray:
-    """[count, 2] pairs of different vertices that no edge of the whole graph joins; `keys`: sorted, of its edges."""
-    make = undirected_keys if either_way else pair_keys
-    found: list[np.ndarray] = []
-    missing = count
-    for _ in range(MOST_ROUNDS):
-        pairs = random.integers(0, graph.num_nodes, (missing + missing // 8 + 8, 2))
-        drawn = make(pairs[:, 0], pairs[:, 1], graph.num_nodes)
-        place = np.minimum(np.searchsorted(keys, drawn), len(keys) - 1)
-        good = (keys[place] != drawn) & (pairs[:, 0] != pairs[:, 1])
-        found.append(pairs[good][:missing])
-        missing -= len(found[-1])
-        if missing == 0:
-            return np.concatenate(found)
-    raise InputError(f"graph {graph.name!r} joins nearly all pairs of vertices: there are no negatives to draw")

@@ -1,6 +1,6 @@
 """What users call the columns of a graph: the usual names of DGL and PyG, the synonyms that are taken, and the rest."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from distgnn.config import did_you_mean
@@ -42,6 +42,7 @@ PYG_NAMES = DGL_NAMES | {
 # Keyword argument -> field: names of columns of vertices, and those of edges that say so.
 KEYWORDS = {name: field for field, names in OF_NODES.items() for name in names}
 KEYWORDS |= {name: field for field, names in OF_EDGES.items() for name in names if name not in KEYWORDS}
+MASK_WORDS = ("mask", "is_")
 QUIET = set(PYG_NAMES.values())
 
 
@@ -65,3 +66,58 @@ def refuse_unknown(name: str, known: Iterable[str]) -> NoReturn:
     names = list(known)
     nearest = did_you_mean(name, [*names, *KEYWORDS])
     raise InputError(f"unknown field of a graph: {name!r}{nearest}; known are {', '.join(names)}")
+
+
+def take_columns(
+    frame: Mapping[str, Any],
+    fields: Mapping[str, tuple[str, ...]],
+    usual: Mapping[str, str],
+    findings: Findings,
+    decided: Any = (),
+) -> dict[str, Any]:
+    """Field -> the column of a frame that gives it.
+
+    Args:
+        frame: name -> column.
+        fields: field -> names that it may have.
+        usual: field -> its name in this library, which comes first and is taken without a word.
+        decided: fields that the user gives, or leaves out by None: their columns are left alone.
+    Notes: columns that nothing takes are named, with their shape; so is the second of two for one field.
+    """
+    found: dict[str, Any] = {}
+    used: set[str] = set()
+    for field, names in fields.items():
+        present = [name for name in (usual.get(field), *names) if name is not None and name in frame]
+        if not present:
+            continue
+        name = present[0]
+        if field in decided:
+            used.update(one for one in present if one == usual.get(field))
+            continue
+        if name in used:
+            continue
+        used.add(name)
+        found[field] = frame[name]
+        shown = f"{field} ← {name}"
+        findings.add("read" if name in (usual.get(field), "_TYPE") else "renamed", field, shown, _rows(frame[name]))
+    for name, column in frame.items():
+        if name not in used:
+            leave_out(findings, name, column)
+    return found
+
+
+def leave_out(findings: Findings, name: str, column: Any, why: str = "") -> None:
+    """Write down a column that is not taken."""
+    shape = getattr(column, "shape", None)
+    kind = f"{list(shape)}" if shape is not None else type(column).__name__
+    findings.add("left out", name, f"{name} ({why or kind})", _rows(column))
+
+
+def _rows(column: Any) -> int:
+    shape = getattr(column, "shape", None)
+    return int(shape[0]) if shape is not None and len(shape) else 0
+
+
+def is_mask_name(name: str) -> bool:
+    """Whether a column of this name is a mask, whatever numbers it has."""
+    return any(word in name for word in MASK_WORDS)

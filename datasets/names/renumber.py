@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from distgnn.datasets.objects.arrays import edge_pairs
-from distgnn.datasets.objects.values import as_array, fail_at, in_rows, is_missing
+from distgnn.datasets.objects.values import as_array, refuse_missing
 from distgnn.errors import GraphWarning, InputError
 
 NO_NAMES = ("nan", "NaN", "None", "<NA>", "NaT")  # what astype(str) makes of missing values
@@ -56,13 +56,7 @@ def renumber(edges: Any, ids: Any = None) -> tuple[np.ndarray, np.ndarray]:
 def _comparable(name: str, values: np.ndarray) -> np.ndarray:
     """Texts as numpy's texts, numbers as they are; anything else cannot be told apart for sure."""
     if values.dtype == object:
-        missing = np.array([is_missing(value) for value in values.flat], dtype=bool).reshape(values.shape)
-        if missing.any():
-            fail_at(
-                name,
-                in_rows(missing),
-                "{} has no name (None or NaN): take such rows out, or name them",
-            )
+        refuse_missing(name, values, "{} has no name (None or NaN): take such rows out, or name them")
         if all(isinstance(value, str) for value in values.flat):
             values = values.astype(str)
     if values.dtype.kind not in "Uiu":

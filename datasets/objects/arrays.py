@@ -1,15 +1,17 @@
-"""The fields of a graph from arrays: all readers of objects end here.
+"""The fields of a graph from arrays, a table of edges or a sparse matrix: all readers of objects end here.
 
 Legend: N vertices, E edges. Each reader returns field name -> value, and writes down in `findings` what it took,
 renamed and left out; `GraphData.from_fields` makes and checks the graph.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from distgnn.datasets.fields import EDGE_SPLITS, SPLITS
 from distgnn.datasets.findings.findings import Findings
+from distgnn.datasets.names.field_names import OF_EDGES, PYG_NAMES, take_columns
 from distgnn.datasets.objects.values import (
     as_array,
     as_codes,
@@ -23,10 +25,16 @@ from distgnn.datasets.objects.values import (
     rows_of,
     sparse_matrix,
 )
+from distgnn.datasets.pairs import halve, pair_keys, repeated_edges
 from distgnn.errors import InputError
 
 Fields = dict[str, Any]
 PER_VERTEX = ("feats", "labels", "node_values", "node_types", "graph_ids", *SPLITS)
+ENDS = (
+    ("source", "target"), ("src", "dst"), ("u", "v"), ("from", "to"), ("head", "tail"), ("source_id", "target_id"),
+    ("src_id", "dst_id"), ("row", "col"), ("i", "j"), ("start", "end"), ("source", "destination"), ("from_id", "to_id"),
+    ("source_id", "destination_id"), ("FromNodeId", "ToNodeId"), (0, 1), ("0", "1"),
+)  # fmt: skip
 NAMES_OF = {"edge_types": "edge_type_names", "node_types": "node_type_names"}
 
 
@@ -35,14 +43,21 @@ def from_arrays(edges: Any, num_nodes: int | None, directed: bool, fields: Field
     pairs = np.zeros((0, 2), np.int64)
     with findings.reading("edges"):
         pairs = edge_pairs(edges)
-        check_ids(pairs)
+        if pairs.dtype.kind not in "iu":
+            raise InputError(
+                f"edges: expected integer vertex ids, found {pairs.dtype}; dg.renumber(edges) makes them of any ids"
+            )
     given = {key: value for key, value in fields.items() if value is not None}
     if num_nodes is None:
         num_nodes = _count_nodes(pairs, given, findings)
     found: Fields = {"name": "graph", "num_nodes": num_nodes, "edges": pairs, "directed": directed}
     for key, value in given.items():
         with findings.reading(key):
-            _check_index(key, value, findings)
+            index = np.asarray(getattr(value, "index", None) if hasattr(value, "iloc") else None)
+            if index.ndim and not np.array_equal(index, np.arange(len(index))):  # of a frame: it is not used
+                text = f"{key}: rows are taken in the order of the frame, its index "
+                text += f"({str(index[:1].tolist())[1:-1]}, …) is not used: sort_index() or reindex first"
+                findings.add("caution", key, text)
             found |= read_field(key, value, num_nodes, findings, given.get("num_label_classes"))
     return found | {"findings": findings}
 
@@ -89,26 +104,8 @@ def _count_nodes(pairs: np.ndarray, given: Fields, findings: Findings) -> int:
     return counts.pop() if len(counts) == 1 and max(counts) > named else named
 
 
-def _check_index(key: str, value: Any, findings: Findings) -> None:
-    """A frame's index is not used: rows are taken in their order."""
-    index = getattr(value, "index", None)
-    if index is None or not hasattr(value, "iloc"):
-        return
-    numbers = np.asarray(index)
-    if numbers.ndim != 1 or not np.array_equal(numbers, np.arange(len(numbers))):
-        findings.add(
-            "caution",
-            key,
-            f"{key}: rows are taken in the order of the frame, its index "
-            f"({str(numbers[:1].tolist())[1:-1]}, …) is not used: sort_index() or reindex first",
-        )
-
-
 def edge_pairs(edges: Any) -> np.ndarray:
-    """Edges as [E, 2]. [2, E] is turned, except [2, 2], which cannot be told from two edges and is left as it is.
-
-    Raises: InputError for ids that are no whole numbers.
-    """
+    """Edges as [E, 2]. [2, E] is turned, except [2, 2], which cannot be told from two edges and is left as it is."""
     if isinstance(edges, tuple) and len(edges) == 2:
         sources, targets = (_ids_or_names(column) for column in edges)
         if sources.shape != targets.shape or sources.ndim != 1:
@@ -135,9 +132,68 @@ def _ids_or_names(edges: Any) -> np.ndarray:
     return array if array.dtype.kind in "USb" else as_ids("edges", array)
 
 
-def check_ids(pairs: np.ndarray) -> None:
-    """Raise InputError for what is no id: texts and bools."""
-    if pairs.dtype.kind not in "iu":
+def is_frame(table: Any) -> bool:
+    """Whether this is a table with named columns."""
+    return hasattr(table, "columns") and hasattr(table, "__getitem__") and hasattr(table, "to_numpy")
+
+
+def ends_of(columns: Sequence[Any]) -> tuple[Any, Any] | None:
+    """The two columns whose names say that they are the ends of edges; None where there are none."""
+    by_name = {str(name).strip().lower() if isinstance(name, str) else name: name for name in columns}
+    for pair in ENDS:
+        first, second = (end.lower() if isinstance(end, str) else end for end in pair)
+        if first in by_name and second in by_name:
+            return by_name[first], by_name[second]
+    return None
+
+
+def in_lower_case(frame: dict[str, Any]) -> dict[str, Any]:
+    """The columns by names in lower case (`Weight` of Gephi's tables); one whose name is taken keeps its own."""
+    return {low if (low := name.lower()) not in frame else name: column for name, column in frame.items()}
+
+
+def from_frame(table: Any, num_nodes: int | None, directed: bool, fields: Fields, findings: Findings) -> Fields:
+    """The edges of a table with one row per edge."""
+    columns = list(table.columns)
+    ends = ends_of(columns)
+    if len(set(map(str, columns))) != len(columns):
+        raise InputError(f"edges: this table has two columns of one name ({', '.join(map(str, columns))})")
+    if ends is None and len(columns) == 2:
+        ends = columns[0], columns[1]
+        findings.add("renamed", "edges", f"edges ← {columns[0]}, {columns[1]}", len(table))
+    if ends is None:
         raise InputError(
-            f"edges: expected integer vertex ids, found {pairs.dtype}; dg.renumber(edges) makes them of any ids"
+            f"edges: which columns are the ends? this table has {', '.join(map(str, columns)) or 'none'}: call them "
+            "source and target, or give (table[a], table[b])"
         )
+    frame = in_lower_case({str(name): table[name] for name in columns if name not in ends})
+    found = take_columns(frame, OF_EDGES, PYG_NAMES | {"edge_weight": "weight"}, findings, fields)
+    sources, targets = (np.asarray(table[end].to_numpy()) for end in ends)
+    return from_arrays((sources, targets), num_nodes, directed, {"name": "table", **found, **fields}, findings)
+
+
+def from_matrix(adjacency: Any, directed: bool, weighted: bool | None, fields: Fields, findings: Findings) -> Fields:
+    """See `GraphData.from_scipy`."""
+    matrix = sparse_matrix(adjacency)
+    if matrix is None or len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
+        shape = f" {list(matrix.shape)}" if matrix is not None else ""
+        raise InputError(f"expected a square scipy sparse matrix, found {type(adjacency).__name__}{shape}")
+    entries, num_nodes = matrix.tocoo(), matrix.shape[0]
+    sources, targets = entries.row.astype(np.int64), entries.col.astype(np.int64)
+    zeros = int(np.count_nonzero(entries.data == 0))
+    if zeros:
+        findings.add("caution", "edges", f"{zeros} stored zeros are edges; eliminate_zeros() takes them out", zeros)
+    again = len(repeated_edges(pair_keys(sources, targets, num_nodes)))
+    if again:
+        text = f"{again} entries are there twice and are parallel edges; sum_duplicates() makes one of them"
+        findings.add("caution", "edges", text, again)
+    if weighted is None and "edge_weight" not in fields and (entries.data[entries.data != 0] != 1).any():
+        text = "the values, not taken as edge weights (take them with weighted=True)"
+        findings.add("left out", "values", text, len(entries.data))
+    found: Fields = {"name": "scipy"}
+    if weighted:
+        found["edge_weight"] = entries.data
+    if not directed:
+        kept, halved = halve(sources, targets, num_nodes, {"edge_weight": entries.data} if weighted else {})
+        sources, targets, found = sources[kept], targets[kept], found | halved
+    return from_arrays((sources, targets), num_nodes, directed, {**found, **fields}, findings)

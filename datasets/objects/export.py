@@ -9,8 +9,7 @@ from distgnn.datasets.arc_data import arc_feats, arc_relations
 from distgnn.datasets.edge_list import EdgeList, make_edge_list
 from distgnn.datasets.fields import GraphFields
 from distgnn.datasets.names.field_names import DGL_NAMES, PYG_NAMES
-from distgnn.interop.dgl.import_dgl import import_dgl
-from distgnn.interop.pyg.import_pyg import import_pyg
+from distgnn.system.other_libraries import import_dgl, import_pyg
 
 
 def to_dgl(graph: GraphFields, edge_list: EdgeList | None) -> Any:
@@ -48,14 +47,11 @@ def _columns(graph: GraphFields, edge_list: EdgeList | None) -> tuple[tuple[Any,
         of_arcs["edge_feats"] = torch.from_numpy(arc_feats(graph, edge_list, arc_ids))
     if graph.edge_types is not None:
         of_arcs["edge_types"] = torch.from_numpy(arc_relations(graph, edge_list, arc_ids)).long()
-    if graph.node_types is not None:
-        of_vertices["node_types"] = torch.tensor(np.asarray(graph.node_types, dtype=np.int64))
-    if graph.feats is not None:
-        dense = graph.feats.toarray() if scipy.sparse.issparse(graph.feats) else graph.feats
-        of_vertices["feats"] = torch.tensor(np.asarray(dense, dtype=np.float32))
-    if graph.labels is not None:
-        of_vertices["labels"] = torch.tensor(np.asarray(graph.labels, dtype=np.int64))
-    elif graph.node_values is not None:
-        of_vertices["labels"] = torch.tensor(np.asarray(graph.node_values, dtype=np.float32))
+    values = (graph.node_values, np.float32) if graph.labels is None else (graph.labels, np.int64)
+    dense = graph.feats.toarray() if scipy.sparse.issparse(graph.feats) else graph.feats
+    columns = {"node_types": (graph.node_types, np.int64), "feats": (dense, np.float32), "labels": values}
+    for name, (column, dtype) in columns.items():
+        if column is not None:
+            of_vertices[name] = torch.tensor(np.asarray(column, dtype=dtype))
     of_vertices |= {name: torch.from_numpy(mask) for name, mask in graph.split_masks().items()}
     return (torch.tensor(sources), torch.tensor(targets)), of_vertices, of_arcs

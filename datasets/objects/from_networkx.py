@@ -29,11 +29,10 @@ def from_networkx(graph: Any, weighted: bool | None, fields: Fields, findings: F
         found["edge_weight"] = _column("edge_weight", "weight", edges)
     for key, name in names.items():
         with findings.reading(key):
-            if key in NODE_FIELDS:
-                found[key] = _column(key, name, list(graph.nodes(data=name, default=None)))
-            else:
-                edges = [(item[:2], item[-1]) for item in graph.edges(data=name, default=None)]
-                found[key] = _column(key, name, edges)
+            items = list(graph.nodes(data=name, default=None))
+            if key in EDGE_FIELDS:
+                items = [(item[:2], item[-1]) for item in graph.edges(data=name, default=None)]
+            found[key] = _column(key, name, items)
     number = {node: place for place, node in enumerate(graph)}
     pairs = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2)
     found |= {key: value for key, value in fields.items() if key not in names}
@@ -43,14 +42,10 @@ def from_networkx(graph: Any, weighted: bool | None, fields: Fields, findings: F
 def _column(key: str, name: str, items: list[tuple[Any, Any]]) -> Any:
     """The values of one attribute as an array. Raises: InputError where some have none, or they make no column."""
     missing = [item for item, value in items if is_missing(value)]
-    if missing and key != "labels":
+    if missing and (key != "labels" or len(missing) == len(items)):
+        how_many = f" ({len(missing)} of {len(items)} have none)" if key != "labels" else ""
         raise InputError(
-            f"{key}: {missing[0]!r} has no attribute {name!r} ({len(missing)} of {len(items)} have none); every one "
-            "needs it, or give an array instead"
-        )
-    if missing and len(missing) == len(items):
-        raise InputError(
-            f"{key}: {missing[0]!r} has no attribute {name!r}; every one needs it, or give an array instead"
+            f"{key}: {missing[0]!r} has no attribute {name!r}{how_many}; every one needs it, or give an array instead"
         )
     values = np.empty(len(items), dtype=object)
     for place, (_, value) in enumerate(items):
@@ -80,7 +75,5 @@ def _name_the_rest(graph: Any, fields: Fields, weighted: bool | None, findings: 
                 if weighted is None:
                     findings.add("left out", "weight", "edge attribute weight (take it with weighted=True)", count)
                 continue
-            how = f"{field}={name!r}" if field and field not in fields else ""
-            findings.add(
-                "left out", str(name), f"{kind}attribute {name}" + (f" (take it with {how})" if how else ""), count
-            )
+            how = f" (take it with {field}={name!r})" if field and field not in fields else ""
+            findings.add("left out", str(name), f"{kind}attribute {name}{how}", count)

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from distgnn.datasets.findings.findings import Findings
-from distgnn.datasets.names.field_names import OF_EDGES, OF_NODES, PYG_NAMES
+from distgnn.datasets.names.field_names import OF_EDGES, OF_NODES, PYG_NAMES, leave_out, take_columns
 from distgnn.datasets.objects.arrays import Fields
-from distgnn.datasets.objects.columns import leave_out, take_columns
 from distgnn.datasets.objects.from_dgl import finish, vertex_columns
 from distgnn.datasets.objects.values import as_array, as_ids, rows_of, sparse_matrix
 from distgnn.errors import InputError
@@ -28,7 +27,18 @@ def from_pyg(data: Any, directed: bool, fields: Fields, findings: Findings) -> F
     sources, targets, weight = _arcs(data)
     frame = {name: value for name, value in data.to_dict().items() if value is not None and name not in BOOKKEEPING}
     num_nodes, frame = _count_nodes(data, sources, targets, frame, findings)
-    of_edges, of_nodes = _split_frame(frame, len(sources), num_nodes)
+    # Columns of edges, and of vertices and all others: by name, else by the number of rows.
+    node_names = {name for names in NODES.values() for name in names}
+    of_edges: dict[str, Any] = {}
+    edge_names = {name for names in EDGES.values() for name in names}
+    for name in [name for name in frame if name in edge_names]:
+        shape = getattr(frame[name], "shape", None)
+        by_rows = shape is not None and len(shape) > 0 and shape[0] == len(sources) != num_nodes
+        if name not in node_names or by_rows:
+            of_edges[name] = frame[name]
+    of_nodes = {name: value for name, value in frame.items() if name not in of_edges}
+    if isinstance(of_nodes.get("name"), str):
+        del of_nodes["name"]
     if weight is not None:
         of_edges["edge_weight"] = weight
     found = vertex_columns(of_nodes, PYG_NAMES, num_nodes, fields, findings)
@@ -42,21 +52,20 @@ def from_pyg(data: Any, directed: bool, fields: Fields, findings: Findings) -> F
 
 
 def _arcs(data: Any) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Sources, targets, and the values of an adjacency matrix where they are not all 1."""
-    index = getattr(data, "edge_index", None)
-    if index is None or hasattr(data, "node_types"):
-        return _adjacency(data)
-    matrix = sparse_matrix(index)
-    index = np.stack([matrix.tocoo().row, matrix.tocoo().col]) if matrix is not None else as_ids("edge_index", index)
-    if index.ndim != 2 or len(index) != 2:
-        raise InputError(f"edge_index has shape {list(index.shape)}: expected [2, M], sources and targets")
-    return index[0], index[1], None
-
-
-def _adjacency(data: Any) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Of `adj_t`, whose rows are targets, or of `adj`."""
+    """Sources, targets, and the values of an adjacency matrix where they are not all 1: of `adj_t`, whose rows are
+    targets, or of `adj`."""
+    typed = hasattr(data, "node_types")
+    index = None if typed else getattr(data, "edge_index", None)
+    if index is not None:
+        matrix = sparse_matrix(index)
+        index = (
+            np.stack([matrix.tocoo().row, matrix.tocoo().col]) if matrix is not None else as_ids("edge_index", index)
+        )
+        if index.ndim != 2 or len(index) != 2:
+            raise InputError(f"edge_index has shape {list(index.shape)}: expected [2, M], sources and targets")
+        return index[0], index[1], None
     for name, turned in (("adj_t", True), ("adj", False)):
-        matrix = sparse_matrix(getattr(data, name, None)) if not hasattr(data, "node_types") else None
+        matrix = None if typed else sparse_matrix(getattr(data, name, None))
         if matrix is not None:
             entries = matrix.tocoo()
             ends = (entries.col, entries.row) if turned else (entries.row, entries.col)
@@ -80,13 +89,8 @@ def _count_nodes(
                 leave_out(findings, name, frame.pop(name), f"one row for each of {num_graphs} graphs, not per vertex")
     if data.to_dict().get("num_nodes") is not None:
         return num_nodes, frame
-    rows: set[int] = set()
-    for field, names in NODES.items():
-        for name in names:
-            if name in frame and hasattr(frame[name], "shape"):
-                count = rows_of(field, frame[name])
-                if count is not None:
-                    rows.add(count)
+    columns = [(field, name) for field, names in NODES.items() for name in names if hasattr(frame.get(name), "shape")]
+    rows = {count for field, name in columns if (count := rows_of(field, frame[name])) is not None}
     largest = int(max(sources.max(initial=-1), targets.max(initial=-1))) + 1
     adjacency = sparse_matrix(getattr(data, "adj_t", None))
     if adjacency is not None:
@@ -94,24 +98,21 @@ def _count_nodes(
     return (next(iter(rows)) if len(rows) == 1 and max(rows) >= largest else max(num_nodes, largest)), frame
 
 
-def _split_frame(frame: dict[str, Any], num_edges: int, num_nodes: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(columns of edges, columns of vertices and all others): by name, else by the number of rows."""
-    edge_names = {name for names in EDGES.values() for name in names}
-    node_names = {name for names in NODES.values() for name in names}
-    of_edges: dict[str, Any] = {}
-    for name, value in frame.items():
-        shape = getattr(value, "shape", None)
-        by_rows = shape is not None and len(shape) > 0 and shape[0] == num_edges != num_nodes
-        if name in edge_names and (name not in node_names or by_rows):
-            of_edges[name] = value
-    rest = {name: value for name, value in frame.items() if name not in of_edges}
-    return of_edges, {name: value for name, value in rest.items() if not (name == "name" and isinstance(value, str))}
-
-
 def _one_vertex_set(data: Any, fields: Fields, findings: Findings) -> Any:
     """A HeteroData as one vertex set with types: zeros where a type has no features, no label where it has none."""
     data = _with_usual_names(data, findings)
-    _check_relations(data)
+    for relation in data.edge_types:
+        for name in {relation[0], relation[2]} - set(data.node_types):
+            raise InputError(
+                f"relation {relation} of this HeteroData ends at {name!r}, of which nothing is known: set "
+                f"data[{name!r}].num_nodes, or give it features"
+            )
+    for column in ("edge_weight", "edge_attr"):
+        without = [relation for relation in data.edge_types if getattr(data[relation], column, None) is None]
+        if without and len(without) < len(data.edge_types):
+            raise InputError(
+                f"relation {without[0]} of this HeteroData has no {column} and others have: give it to all or to none"
+            )
     for store in data.node_stores:
         if getattr(store, "x", None) is not None and not store.x.is_floating_point():
             store.x = store.x.float()  # what stands for a missing row is NaN then, which no feature is
@@ -162,19 +163,3 @@ def _with_usual_names(data: Any, findings: Findings) -> Any:
                     store["edge_weight"] = torch.from_numpy(entries.data)
                 del store["adj_t"]
     return data
-
-
-def _check_relations(data: Any) -> None:
-    """Raise InputError where a relation ends at a vertex type that is not there, or has not what others have."""
-    for relation in data.edge_types:
-        for name in {relation[0], relation[2]} - set(data.node_types):
-            raise InputError(
-                f"relation {relation} of this HeteroData ends at {name!r}, of which nothing is known: set "
-                f"data[{name!r}].num_nodes, or give it features"
-            )
-    for column in ("edge_weight", "edge_attr"):
-        without = [relation for relation in data.edge_types if getattr(data[relation], column, None) is None]
-        if without and len(without) < len(data.edge_types):
-            raise InputError(
-                f"relation {without[0]} of this HeteroData has no {column} and others have: give it to all or to none"
-            )

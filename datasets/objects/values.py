@@ -4,13 +4,14 @@ Legend: N vertices, E edges, C classes.
 """
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from distgnn.datasets.findings.findings import Findings
-from distgnn.errors import InputError
+from distgnn.errors import GraphFormatError, InputError
 
 MOST_FLOAT32 = float(np.finfo(np.float32).max)
 WHOLE_FLOAT32 = 1 << 24  # whole numbers beyond are rounded
@@ -19,10 +20,7 @@ FEWEST_GAPPED = 8  # classes up to here stay as they are, whatever gaps they hav
 
 
 def as_array(values: Any, name: str = "values") -> np.ndarray:
-    """A numpy array of a list, an array, a torch tensor (bfloat16, which numpy lacks, becomes float32) or a column.
-
-    Raises: InputError for what makes no array, or has entries that are masked out.
-    """
+    """A numpy array of a list, an array, a torch tensor (bfloat16, which numpy lacks, becomes float32) or a column."""
     try:
         array = _plain_array(values)
     except InputError:
@@ -108,6 +106,14 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, float | np.floating) and bool(value != value)
 
 
+def refuse_missing(name: str, array: np.ndarray, text: str = "{} has no value (None or NaN)") -> None:
+    """Raise InputError with the first row without a value, where an array of objects has any."""
+    if array.dtype == object:
+        missing = np.array([is_missing(value) for value in array.flat], dtype=bool).reshape(array.shape)
+        if missing.any():
+            fail_at(name, in_rows(missing), text)
+
+
 def in_rows(where: np.ndarray) -> np.ndarray:
     """[n] bool: the rows that have any entry of [n, …] bool."""
     return np.asarray(where.any(axis=tuple(range(1, where.ndim))) if where.ndim > 1 else where)
@@ -125,12 +131,7 @@ def fail_at(name: str, bad: np.ndarray, text: str) -> None:
 def as_numbers(name: str, values: Any) -> np.ndarray:
     """Numbers of any kind, [n] or [n, D]. Raises: InputError for text, dates, complex numbers and missing values."""
     array = as_array(values, name)
-    if array.dtype == object:
-        fail_at(
-            name,
-            in_rows(np.array([is_missing(value) for value in array.flat]).reshape(array.shape)),
-            "{} has no value (None or NaN)",
-        )
+    refuse_missing(name, array)
     if array.dtype.kind not in "biuf":
         shown = str(array.flat[0])[:SHOWN] if array.size else ""
         what = f"text, as {shown!r}" if array.dtype.kind in "US" else f"{array.dtype}"
@@ -139,10 +140,7 @@ def as_numbers(name: str, values: Any) -> np.ndarray:
 
 
 def as_float32(name: str, values: Any) -> np.ndarray:
-    """Numbers that float32 holds: float64 and floats of other widths become float32, whole numbers stay.
-
-    Raises: InputError for a value that is infinite only as float32.
-    """
+    """Numbers that float32 holds: float64 and floats of other widths become float32, whole numbers stay."""
     array = as_numbers(name, values)
     if array.dtype.kind == "f" and array.dtype.itemsize > 4 and array.size:
         with np.errstate(over="ignore", under="ignore"):
@@ -191,43 +189,29 @@ def sparse_matrix(values: Any) -> Any:
             return make(arrays, shape=tuple(tensor.shape))
         raise InputError(f"a tensor of layout {layout} and shape {list(tensor.shape)} is no matrix: to_sparse_coo()")
     if type(values).__name__ in ("SparseTensor", "SparseMatrix") and callable(getattr(values, "coo", None)):
-        return _of_coo(values)
+        found = values.coo()  # of `torch_sparse` (row, col, value), of `dgl.sparse` (row, col)
+        rows, columns = as_array(found[0]), as_array(found[1])
+        data = found[2] if len(found) > 2 else getattr(values, "val", None)
+        data = np.ones(len(rows), np.float32) if data is None else as_array(data)
+        shape = tuple(values.sizes()) if callable(getattr(values, "sizes", None)) else tuple(values.shape)
+        return scipy.sparse.coo_matrix((data, (rows, columns)), shape=shape)
     return None
 
 
-def _of_coo(values: Any) -> Any:
-    """Of `torch_sparse.SparseTensor` (row, col, value), or `dgl.sparse.SparseMatrix` ((row, col))."""
-    found = values.coo()
-    rows, columns = as_array(found[0]), as_array(found[1])
-    data = found[2] if len(found) > 2 else getattr(values, "val", None)
-    data = np.ones(len(rows), np.float32) if data is None else as_array(data)
-    shape = tuple(values.sizes()) if callable(getattr(values, "sizes", None)) else tuple(values.shape)
-    return scipy.sparse.coo_matrix((data, (rows, columns)), shape=shape)
-
-
 def as_ids(name: str, values: Any) -> np.ndarray:
-    """Vertex ids: whole numbers of any type, also where they are stored as floats, int64 or a narrower signed type.
-
-    Raises: InputError for fractions, missing values, and numbers that their type cannot tell apart.
-    """
+    """Vertex ids: whole numbers of any type, also where they are stored as floats, int64 or a narrower signed type."""
     array = as_array(values, name)
-    if array.dtype == object:
-        missing = np.array([is_missing(value) for value in array.flat]).reshape(array.shape)
-        fail_at(name, in_rows(missing), "{} has no vertex (None or NaN): take such rows out")
+    refuse_missing(name, array, "{} has no vertex (None or NaN): take such rows out")
     if array.dtype.kind == "f" and array.size:
         flat = array.reshape(len(array), -1)
         bad = np.isnan(flat).any(axis=1)
         if bad.any():
             fail_at(name, bad, "{} has no vertex (NaN): take such rows out")
-        whole = (flat == np.rint(flat)).all(axis=1) & (np.abs(flat) < 2.0 ** (np.finfo(array.dtype).nmant + 1)).all(
-            axis=1
-        )
+        most = 2.0 ** (np.finfo(array.dtype).nmant + 1)
+        whole = ((flat == np.rint(flat)) & (np.abs(flat) < most)).all(axis=1)
         if not whole.all():
-            fail_at(
-                name,
-                ~whole,
-                f"expected integer vertex ids, found {array.dtype}: {{}} holds {flat[int(np.argmin(whole))].tolist()}",
-            )
+            held = flat[int(np.argmin(whole))].tolist()
+            fail_at(name, ~whole, f"expected integer vertex ids, found {array.dtype}: {{}} holds {held}")
         return array.astype(np.int64)
     if array.dtype.kind == "u":
         if array.dtype.itemsize == 8 and array.size and int(array.max()) >= 1 << 63:
@@ -244,8 +228,7 @@ def as_split(name: str, values: Any, num_nodes: int, is_mask: bool = False) -> n
     Notes: three or more numbers that are all 0 or 1 are a mask: as ids, some would be there twice.
     """
     array = as_array(values, name)
-    if array.dtype == object:
-        fail_at(name, np.array([is_missing(value) for value in array.flat]), "{} has no value (None or NaN)")
+    refuse_missing(name, array)
     if array.ndim == 2 and 1 in array.shape:
         array = array.reshape(-1)
     if array.ndim == 2 and array.shape[0] == num_nodes:
@@ -295,8 +278,7 @@ def rows_of(field: str, values: Any) -> int | None:
 def as_codes(name: str, values: Any) -> tuple[np.ndarray, tuple[str, ...]]:
     """Whole numbers from 0, and names of them where the values are texts: the texts in order."""
     array = as_array(values, name)
-    if array.dtype == object:
-        fail_at(name, np.array([is_missing(value) for value in array.flat]), "{} has no value (None or NaN)")
+    refuse_missing(name, array)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.dtype.kind in "US" and array.ndim == 1:
@@ -324,7 +306,13 @@ def as_labels(values: Any, findings: Findings, num_classes: int | None = None) -
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.dtype == object or array.dtype.kind in "US":
-        return _named_labels(array, findings)
+        if array.ndim != 1:
+            raise InputError(f"labels: expected one text per vertex, found shape {list(array.shape)}")
+        none = np.array([is_missing(value) or str(value) == "" for value in array], dtype=bool)
+        names, codes = np.unique(array[~none].astype(str), return_inverse=True)
+        labels = np.full(len(array), -1, np.int64)  # no text, or an empty one, is no label
+        labels[~none] = codes
+        return _named(labels, names, findings)
     if array.dtype.kind not in "biuf":
         raise InputError(f"labels: expected integer labels, texts or numbers, found {array.dtype}")
     if array.dtype.kind == "f":
@@ -355,27 +343,29 @@ def close_gaps(labels: np.ndarray, findings: Findings) -> dict[str, Any]:
     classes = values[values >= 0]
     if 2 * len(classes) > top:
         return {"labels": labels}
-    findings.add(
-        "renamed",
-        "labels",
-        f"classes 0 to {len(classes) - 1} ← labels {name_list(classes)} (class_names)",
-        len(classes),
-    )
-    return {
-        "labels": (codes - (len(values) - len(classes))).clip(-1).astype(np.int64),
-        "class_names": tuple(str(value) for value in classes),
-    }
+    return _named((codes - (len(values) - len(classes))).clip(-1).astype(np.int64), classes, findings)
 
 
-def _named_labels(array: np.ndarray, findings: Findings) -> dict[str, Any]:
-    """Classes of texts, in their order; no text, or an empty one, is no label."""
-    if array.ndim != 1:
-        raise InputError(f"labels: expected one text per vertex, found shape {list(array.shape)}")
-    none = np.array([is_missing(value) or str(value) == "" for value in array], dtype=bool)
-    names, codes = np.unique(array[~none].astype(str), return_inverse=True)
-    labels = np.full(len(array), -1, np.int64)
-    labels[~none] = codes
-    findings.add(
-        "renamed", "labels", f"classes 0 to {len(names) - 1} ← labels {name_list(names)} (class_names)", len(names)
-    )
-    return {"labels": labels, "class_names": tuple(names.tolist())}
+def _named(labels: np.ndarray, classes: np.ndarray, findings: Findings) -> dict[str, Any]:
+    text = f"classes 0 to {len(classes) - 1} ← labels {name_list(classes)} (class_names)"
+    findings.add("renamed", "labels", text, len(classes))
+    return {"labels": labels, "class_names": tuple(str(value) for value in classes)}
+
+
+def tidy_labels(labels: np.ndarray, path: Path) -> np.ndarray:
+    """Labels as int64 [N] or int8 [N, C]: NaN becomes -1 (none), one column becomes a list."""
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.dtype.kind == "f":
+        whole = np.where(np.isnan(labels), -1, labels)
+        if not np.array_equal(whole, np.floor(whole)):
+            raise GraphFormatError(f"{path}: labels must be whole numbers, or NaN for none")
+        labels = whole
+    elif labels.dtype.kind not in "iub":
+        raise GraphFormatError(f"{path}: expected integer labels, found {labels.dtype}")
+    if labels.ndim == 2 and labels.dtype.itemsize == 1 and labels.dtype.kind in "iu":
+        return labels
+    if labels.ndim == 2:
+        in_range = labels.size == 0 or (labels.min() >= -1 and labels.max() <= 1)
+        return labels.astype(np.int8 if in_range else np.int64)
+    return labels.astype(np.int64)

@@ -36,11 +36,15 @@ def read_table(path: Path, dtype: Any, columns: int = 0, rows: int | None = None
     if rows is not None and not 0 <= rows * max(columns, 1) <= _most_bytes(path):
         raise GraphFormatError(f"{path}: cannot hold the {rows} rows that belong to this graph; it is too short")
     try:
-        opened: Any = gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
-        with opened as stream:
+        with open_text(path) as stream:
             return _read_stream(path, stream, np.dtype(dtype), columns, rows)
     except (OSError, EOFError, zlib.error) as error:
         raise damaged(path, error) from error
+
+
+def open_text(path: Path) -> Any:
+    """A file's bytes, unpacked where its name ends in .gz."""
+    return gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
 
 
 def _read_stream(path: Path, stream: BinaryIO, dtype: np.dtype, columns: int, rows: int | None) -> np.ndarray:
@@ -57,7 +61,12 @@ def _read_stream(path: Path, stream: BinaryIO, dtype: np.dtype, columns: int, ro
             parts.append(numbers.copy())
         else:
             if result is None:
-                result = _empty(path, rows * columns, dtype)
+                count = rows * columns
+                if count > _most_bytes(path):
+                    short = f"cannot hold the {count} numbers that belong to this graph; it is too short"
+                    raise GraphFormatError(f"{path}: {short}")
+                check_room(path, count * dtype.itemsize)
+                result = np.empty(count, dtype=dtype)
             if num_values + len(numbers) > len(result):
                 raise GraphFormatError(f"{path}: holds more than the {rows} rows that belong to this graph")
             result[num_values : num_values + len(numbers)] = numbers
@@ -70,14 +79,6 @@ def _read_stream(path: Path, stream: BinaryIO, dtype: np.dtype, columns: int, ro
     elif result is None:
         result = np.empty(0, dtype=dtype)
     return result.reshape(-1, width)
-
-
-def _empty(path: Path, count: int, dtype: np.dtype) -> np.ndarray:
-    """An array for the numbers that other files promise, if this one can hold so many at all."""
-    if count > _most_bytes(path):
-        raise GraphFormatError(f"{path}: cannot hold the {count} numbers that belong to this graph; it is too short")
-    check_room(path, count * dtype.itemsize)
-    return np.empty(count, dtype=dtype)
 
 
 def _most_bytes(path: Path) -> int:
@@ -148,7 +149,7 @@ def is_table(path: Path) -> bool:
 def line_of_row(path: Path, row: int) -> int:
     """The line, counted from 1, that holds a row, counted from 0, of a table that `read_table` has read."""
     first, number = True, 0
-    with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as stream:
+    with open_text(path) as stream:
         for line in stream:
             number += 1
             line = line.removeprefix(codecs.BOM_UTF8).strip()

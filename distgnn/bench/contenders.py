@@ -38,18 +38,16 @@ class Contender:
 
     @classmethod
     def parse(cls, name: str) -> "Contender":
-        """From its name.
-
-        Raises:
-            InputError: for what is no algorithm or word, or does not go together.
-        """
+        """From its name. Raises: InputError for what is no algorithm or word, or does not go together."""
         if name in (PAPER, f"{PAPER}/suppressed"):
             return cls(name, EXACT, "copies", True, Schedule(), name != PAPER)
         algorithm, *words = name.split("/")
         parsed = Algorithm.parse(algorithm)
         found: dict[str, str] = {}
         for word in words:
-            kind, value = _kind_and_value(word)
+            kind, equals, value = word.partition("=")
+            if not equals or kind not in VALUES:
+                kind, value = _kind_of(word), word
             if kind in found:
                 raise InputError(f"{name}: {found[kind]} and {value} are both given")
             found[kind] = value
@@ -67,17 +65,14 @@ class Contender:
         return cls(name, algorithm, update, False, schedule, "suppressed" in found)
 
 
-def _kind_and_value(word: str) -> tuple[str, str]:
-    """What kind of word this is, and what it says."""
-    kind, equals, value = word.partition("=")
-    if equals and kind in VALUES:
-        return kind, value
+def _kind_of(word: str) -> str:
+    """What kind of word this is."""
     for name, choices in {"update": UPDATES, "wire": WIRES}.items():
         if word in choices:
-            return name, word
+            return name
     if word in SWITCHES:
-        return word, word
-    renamed = new_name(f"--{kind}")
+        return word
+    renamed = new_name(f"--{word.partition('=')[0]}")
     if renamed is not None:
         raise InputError(f"{word!r}: {renamed.replace('--', '')}")
     known = [*UPDATES, *WIRES, *SWITCHES, *(f"{name}=…" for name in VALUES)]
@@ -92,11 +87,7 @@ def _number(name: str, found: dict[str, str], kind: str) -> float:
 
 
 def parse_contenders(text: str) -> list[Contender]:
-    """From "cd-0,cd-5,0c"; the exact run and the paper's form are always among them.
-
-    Raises:
-        InputError: for an empty list or a name that is no contender.
-    """
+    """From "cd-0,cd-5,0c", with the exact run and the paper's form. Raises: InputError for what is no such list."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise InputError(f"no algorithms in {text!r}: expected names such as cd-0,cd-5,0c")

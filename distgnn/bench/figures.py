@@ -15,30 +15,22 @@ from distgnn.system.units import human_seconds
 
 @styled()
 def draw(report: dict[str, Any], folder: Path) -> list[Path]:
-    """Draw the figures of a bench.json into `folder`; returns the files.
-
-    Args:
-        report: what bench.json holds: `graph` and `rows`.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    rows, title = report["rows"], report["graph"]
-    found = save(_time(rows, title), folder, "time")
-    if any(row.get("curve") for row in rows):
-        found += save(_panels(curves(rows)[:2], title), folder, "accuracy")
-    if any("speedup_vs_first" in row for row in rows):
-        found += save(_panels(scaling(rows), title), folder, "scaling")
-    return found
-
-
-def _time(rows: list[dict], title: str) -> Any:
+    """Draw the figures of what bench.json holds (`graph`, `rows`) into `folder`; returns the files."""
     from matplotlib.figure import Figure
 
+    folder.mkdir(parents=True, exist_ok=True)
+    rows, title = report["rows"], report["graph"]
     figure = Figure(figsize=(11, 1.5 + 0.4 * len(rows)), layout="constrained")
     axes = figure.subplots()
     plot_stacked(axes, phases_of_rows(rows), Axis("time per epoch", SECONDS), human_seconds)
     axes.set_title(title)
     legend_beside(figure, axes)
-    return figure
+    found = save(figure, folder, "time")
+    if any(row.get("curve") for row in rows):
+        found += save(_panels(curves(rows)[:2], title), folder, "accuracy")
+    if any("speedup_vs_first" in row for row in rows):
+        found += save(_panels(scaling(rows), title), folder, "scaling")
+    return found
 
 
 def _panels(each: list[tuple[list[Series], Axis, Axis]], title: str) -> Any:

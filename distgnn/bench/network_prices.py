@@ -11,7 +11,6 @@ Ranks 0 and the last exchange rows both ways at once, as an aggregation does; th
 
 import statistics
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,8 +29,9 @@ def measure_network(comm: Any) -> dict[str, float]:
     Notes: `bandwidth` is what these two ranks reach, processors included: where several ranks share a node's link, or
         the link is faster than one rank, give its own bandwidth behind the file: prices.json,bandwidth=100gbit.
     """
-    pair = comm.Split(0 if comm.rank in (0, comm.size - 1) else 1, comm.rank)
-    found = _measure(pair) if comm.rank in (0, comm.size - 1) else None
+    takes_part = comm.rank in (0, comm.size - 1)
+    pair = comm.Split(0 if takes_part else 1, comm.rank)
+    found = _measure(pair) if takes_part else None
     pair.Free()
     return comm.bcast(found, root=0)
 
@@ -48,7 +48,7 @@ def _measure(pair: Any) -> dict[str, float]:
     alone = statistics.median(_exchange(pair, num_bytes, None)[0] for _ in range(ROUNDS))
     rate = num_bytes / alone
     work = _Work(alone)
-    bare = min(_processor_seconds(lambda: work.run(None)) for _ in range(ROUNDS))
+    bare = min(work.run(None)[1] for _ in range(ROUNDS))
     moved, computing, spent = _moved_meanwhile(pair, num_bytes, rate, work)
     without_calls = _moved_meanwhile(pair, num_bytes, rate, work, calls=False)[0]
     most: float = num_bytes
@@ -77,13 +77,6 @@ def _moved_meanwhile(
     computing = statistics.median(computing for _, computing, _ in times)
     moved = min(max(num_bytes - rest * rate, 0.02 * num_bytes), num_bytes)
     return moved, computing, min(spent for *_, spent in times)
-
-
-def _processor_seconds(do: Callable[[], Any]) -> float:
-    """Of this process; a small difference of two is lost in the noise of the clock on the wall."""
-    before = time.process_time()
-    do()
-    return time.process_time() - before
 
 
 def _round_trip(pair: Any) -> float:
@@ -129,9 +122,8 @@ def _exchange(pair: Any, num_bytes: int, work: Any, calls: bool = True) -> tuple
     pair.Barrier()
     started = time.perf_counter()
     requests = [pair.Irecv(received, other), pair.Isend(sent, other)]
-    before, between = time.process_time(), (lambda: MPI.Request.Testall(requests)) if calls else None
-    computing = 0.0 if work is None else work.run(between)
-    spent = time.process_time() - before
+    between = (lambda: MPI.Request.Testall(requests)) if calls else None
+    computing, spent = (0.0, 0.0) if work is None else work.run(between)
     MPI.Request.Waitall(requests)
     seconds = time.perf_counter() - started
     return pair.allreduce(seconds, op=MPI.MAX), computing, spent
@@ -154,11 +146,12 @@ class _Work:
             self._rows @ self._rows
         return time.perf_counter() - started
 
-    def run(self, between: Any) -> float:
-        """Do it, calling `between` after each piece; returns the seconds."""
-        started = time.perf_counter()
+    def run(self, between: Any) -> tuple[float, float]:
+        """Do it, calling `between` after each piece; returns seconds on the wall, and of the processor: a small
+        difference of two is lost in the noise of the clock on the wall."""
+        started, before = time.perf_counter(), time.process_time()
         for _ in range(self._pieces):
             self._piece()
             if between is not None:
                 between()
-        return time.perf_counter() - started
+        return time.perf_counter() - started, time.process_time() - before

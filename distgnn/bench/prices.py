@@ -47,24 +47,19 @@ def measure_prices(comm: Any, seconds: float, width: int, num_layers: int, graph
     sent = len(plan.broadcast_rows) + len(plan.reduce_rows)
     received = plan.num_source_halos + plan.num_target_halos
     again = num_layers - 1
-    units = {
-        "seconds_per_arc_value": ("aggregate_seconds", again * local.num_arcs * width),
-        "seconds_per_dense_row": ("dense_seconds", num_layers * local.num_owned),
-        "seconds_per_exchanged_row": ("exchange_seconds", again * (sent + received)),
-    }
-    ranks = comm.allgather((spent, {name: load for name, (_, load) in units.items()}))
-    prices = {
-        name: float(np.mean([mine[kind] / loads[name] for mine, loads in ranks])) for name, (kind, _) in units.items()
-    }
+    loads = again * local.num_arcs * width, num_layers * local.num_owned, again * (sent + received)
+    names = ("seconds_per_arc_value", "seconds_per_dense_row", "seconds_per_exchanged_row")
+    of_ranks = comm.allgather([one / load for one, load in zip(spent, loads, strict=True)])
+    prices = {name: float(np.mean(values)) for name, values in zip(names, zip(*of_ranks, strict=True), strict=True)}
     hosts = sorted(set(comm.allgather(platform.node())))
     where = {"ranks": comm.size, "threads": num_threads(), "hosts": hosts, "model": "sage", "graph": graph}
     return {"width": width, "num_layers": num_layers} | prices | where
 
 
-def _train(trainer: Trainer, comm: Any, seconds: float) -> dict[str, float]:
-    """Median seconds of an epoch that this rank spends in each of the three things."""
+def _train(trainer: Trainer, comm: Any, seconds: float) -> list[float]:
+    """Median seconds of an epoch that this rank aggregates, computes on rows, and exchanges them."""
     counters = trainer.graph.transport.counters
-    costs: list[dict] = []
+    costs: list[tuple[float, float, float]] = []
     began = time.perf_counter()
     while len(costs) < UNCOUNTED_EPOCHS + LEAST_EPOCHS or comm.bcast(time.perf_counter() - began < seconds):
         before = counters.copy()
@@ -72,12 +67,5 @@ def _train(trainer: Trainer, comm: Any, seconds: float) -> dict[str, float]:
         mine = counters.since(before)
         exchange = mine["wait_seconds"] + mine["pack_seconds"]
         rest = epoch["seconds"] - exchange - mine["aggregate_seconds"] - mine["all_reduce_seconds"]
-        costs.append(
-            {
-                "aggregate_seconds": mine["aggregate_seconds"],
-                "exchange_seconds": exchange,
-                "dense_seconds": max(rest, 0.0),
-            }
-        )
-    counted = costs[UNCOUNTED_EPOCHS:]
-    return {name: statistics.median(cost[name] for cost in counted) for name in counted[0]}
+        costs.append((mine["aggregate_seconds"], max(rest, 0.0), exchange))
+    return [statistics.median(column) for column in zip(*costs[UNCOUNTED_EPOCHS:], strict=True)]

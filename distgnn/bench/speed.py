@@ -30,11 +30,16 @@ def measure_speeds(comm: Any, seconds: float) -> list[dict[str, Any]]:
     indices = random.integers(0, NUM_NODES, NUM_ARCS).astype(np.int32)
     feats = random.standard_normal((NUM_NODES, WIDTH)).astype(np.float32)
     weight, out = torch.from_numpy(feats[:WIDTH].copy()), np.empty_like(feats)
-    _round(indptr, indices, feats, weight, out)  # compiles
+
+    def do_round() -> None:
+        kernels.spmm(indptr, indices, feats, out=out)
+        torch.from_numpy(out) @ weight
+
+    do_round()  # compiles
     comm.Barrier()
     began, rounds = time.perf_counter(), 0
     while time.perf_counter() - began < seconds:
-        _round(indptr, indices, feats, weight, out)
+        do_round()
         rounds += 1
     speed = rounds / (time.perf_counter() - began)
     ranks = comm.allgather((platform.node(), num_threads(), speed))
@@ -43,8 +48,3 @@ def measure_speeds(comm: Any, seconds: float) -> list[dict[str, Any]]:
         {"rank": rank, "host": host, "threads": threads, "rounds_per_second": speed, "capacity": speed / fastest}
         for rank, (host, threads, speed) in enumerate(ranks)
     ]
-
-
-def _round(indptr: Any, indices: Any, feats: Any, weight: Any, out: Any) -> None:
-    kernels.spmm(indptr, indices, feats, out=out)
-    torch.from_numpy(out) @ weight

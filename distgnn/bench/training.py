@@ -27,10 +27,7 @@ EPOCHS_IN_TURN = 3
 
 
 class Runner:
-    """One contender at work: trains epochs when it is its turn, and keeps what they cost.
-
-    Collective: everything.
-    """
+    """One contender at work: trains epochs when it is its turn, and keeps what they cost. Collective: everything."""
 
     def __init__(self, parts: str, contender: Contender, model: ModelConfig, config: TrainConfig):
         self.contender = contender
@@ -71,20 +68,28 @@ class Runner:
 
     def row(self) -> dict[str, Any]:
         """The contender's row, without speed-ups."""
+        from mpi4py import MPI
+
         counted = self.costs[UNCOUNTED_EPOCHS:]
         seconds = [cost["seconds"] for cost in counted]
         quarter, three_quarters = np.percentile(seconds, [25, 75])
         numbers = [name for name, value in counted[0].items() if isinstance(value, int | float)]
         median = {name: statistics.median(cost[name] for cost in counted) for name in numbers}
         spent = ("aggregate_seconds", "pack_seconds", "wait_seconds", "all_reduce_seconds")
+        comm, threads = self.graph.comm, num_threads()
+        # Cores that the ranks compute on, over all hosts
+        here = comm.Split_type(MPI.COMM_TYPE_SHARED)
+        cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+        my_cores = min(threads, len(set().union(*here.allgather(set(cores)))) / here.size)
+        here.Free()
         return {
             "name": self.contender.name,
             "algorithm": self.contender.algorithm,
             "update": self.contender.update,
             "wire": self.contender.wire,
             "ranks": self.graph.num_ranks,
-            "threads": num_threads(),
-            "cores": cores_in_use(self.graph.comm, num_threads()),
+            "threads": threads,
+            "cores": comm.allreduce(my_cores),
             "epoch_seconds_median": median["seconds"],
             "epoch_seconds_iqr": float(three_quarters - quarter),
             "dense_seconds": max(0.0, median["seconds"] - sum(median[name] for name in spent)),
@@ -96,8 +101,8 @@ class Runner:
             },
             "sent_bytes_per_epoch": int(median["sent_bytes"]),
             "max_rank_sent_bytes": int(median["max_rank_sent_bytes"]),
-            "exchange_bytes": max(self.graph.comm.allgather(self.graph.exchange_bytes())),
-            "peak_rss_bytes": max(self.graph.comm.allgather(peak_rss_bytes())),
+            "exchange_bytes": max(comm.allgather(self.graph.exchange_bytes())),
+            "peak_rss_bytes": max(comm.allgather(peak_rss_bytes())),
             "final_metric": self.curve[-1]["test_metric"] if self.curve else None,
         }
 
@@ -105,9 +110,7 @@ class Runner:
 def run(
     parts: str, contenders: list[Contender], model: ModelConfig, config: TrainConfig, rounds: int, accuracy: bool
 ) -> list[dict[str, Any]]:
-    """Rows of bench.json for one partition folder.
-
-    Collective: yes, with one rank per part.
+    """Rows of bench.json for one partition folder. Collective: yes, with one rank per part.
 
     Args:
         config: seed and optimiser; its `epochs` are trained by each contender when `accuracy` is on.
@@ -118,7 +121,7 @@ def run(
     if accuracy:
         # Seconds are read against accuracy from the first epoch on: no contender shall pay for kernels of all.
         for contender in contenders:
-            warm_up(Runner(parts, contender, model, config))
+            _warm_up(Runner(parts, contender, model, config))
     runners = [Runner(parts, contender, model, config) for contender in contenders]
     for runner in runners:
         for _ in range(UNCOUNTED_EPOCHS):
@@ -132,7 +135,9 @@ def run(
                 runner.evaluate()
     if accuracy:
         for runner in runners:
-            _train_to_the_end(runner, config)
+            while runner._epoch < config.epochs:
+                runner.train(min(config.eval_every, config.epochs - runner._epoch))
+                runner.evaluate()
     rows = [runner.row() for runner in runners]
     for runner, row in zip(runners, rows, strict=True):
         row["curve"] = runner.curve
@@ -140,28 +145,18 @@ def run(
     return with_speedups(rows)
 
 
-def warm_up(runner: Runner) -> None:
+def _warm_up(runner: Runner) -> None:
     """Train and evaluate until no rank needs new kernels; what was trained is thrown away. Collective: yes."""
-    needed = -1
+    needed, contender = -1, runner.contender
     # An exchange R epochs late has its first arrivals, and their kernels, after R epochs.
-    while runner._epoch < _fewest_epochs(runner) or needed:
+    fewest = UNCOUNTED_EPOCHS + (Algorithm.parse(contender.algorithm).delay or 0) + contender.schedule.warmup_epochs
+    while runner._epoch < fewest or needed:
         before = kernels.compilation()
         runner.train(1)
         runner.evaluate()
         now = kernels.compilation()
         needed = runner.graph.comm.allreduce(now.compiled + now.loaded - before.compiled - before.loaded)
     runner.graph.drain()
-
-
-def _fewest_epochs(runner: Runner) -> int:
-    delay = Algorithm.parse(runner.contender.algorithm).delay or 0
-    return UNCOUNTED_EPOCHS + delay + runner.contender.schedule.warmup_epochs
-
-
-def _train_to_the_end(runner: Runner, config: TrainConfig) -> None:
-    while runner._epoch < config.epochs:
-        runner.train(min(config.eval_every, config.epochs - runner._epoch))
-        runner.evaluate()
 
 
 def with_speedups(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -171,14 +166,3 @@ def with_speedups(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         row["speedup_vs_exact"] = seconds[EXACT] / row["epoch_seconds_median"]
         row["speedup_vs_paper"] = seconds[PAPER] / row["epoch_seconds_median"]
     return rows
-
-
-def cores_in_use(comm: Any, threads: int) -> float:
-    """Cores that the ranks of a communicator compute on, over all hosts. Collective: yes."""
-    from mpi4py import MPI
-
-    here = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
-    mine = min(threads, len(set().union(*here.allgather(set(cores)))) / here.size)
-    here.Free()
-    return comm.allreduce(mine)

@@ -75,10 +75,10 @@ def rows_of_other(run: str, settings: dict[str, Any], data: Any, module: nn.Modu
         )
     graph = load_graph(data, findings=Findings())
     for name, kind in WIDTHS.items():
-        if int(there.get(name, 0)) != (found := _count(graph, name)):
+        found = int(getattr(graph, {"num_relations": "num_edge_types"}.get(name, name)))
+        if int(there.get(name, 0)) != found:
             raise InputError(f"this graph has {found} {kind}, and the one of the training {there.get(name, 0)}")
-    needs = settings.get("model", {}).get("weighted") and graph.edge_weight is None
-    if needs:
+    if settings.get("model", {}).get("weighted") and graph.edge_weight is None:
         raise InputError("this graph has no edge weights, and the model was trained with them (weighted): give them")
     if settings.get("model", {}).get("label_reuse") or best_is_smoothed(run):
         if graph.labels is None or graph.train is None:
@@ -91,11 +91,6 @@ def rows_of_other(run: str, settings: dict[str, Any], data: Any, module: nn.Modu
         part, network, rows = best_rows(run, settings, parts, False, module)
         write_best(part, network, rows, run, TrainConfig(task=task), out)
         return torch.from_numpy(np.load(out))
-
-
-def _count(graph: GraphData, name: str) -> int:
-    """One of `WIDTHS`."""
-    return int(getattr(graph, {"num_relations": "num_edge_types"}.get(name, name)))
 
 
 def _with_classes(graph: GraphData, there: dict[str, Any]) -> GraphData:

@@ -35,26 +35,21 @@ def content_of_graph(graph: GraphData) -> str:
 
 
 def content_of_source(source: str, data_root: str | Path | None, seed: int) -> str:
-    """The hash of what `load_graph` reads for this text.
-
-    Raises: InputError for files that cannot be read.
-    """
+    """The hash of what `load_graph` reads for this text. Raises: InputError for files that cannot be read."""
     if source.partition(":")[0] in GENERATORS and ":" in source:
         return _text_hash(["generated", source, seed])
     root = Path(data_root) if data_root is not None else default_data_root()
     found = [path for path in dict.fromkeys(places(source, root)) if path.exists()]
     try:
         with ThreadPoolExecutor(available_cores()) as pool:
-            return _text_hash(["files", [_of_path(path, pool) for path in found]])
+            hashes = []
+            for place in found:
+                files = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())
+                names = [place.name] if place.is_file() else [path.relative_to(place).as_posix() for path in files]
+                hashes.append([[n, _digests(_blocks_of(f), pool)] for n, f in zip(names, files, strict=True)])
+            return _text_hash(["files", hashes])
     except OSError as error:
         raise InputError(f"{source} cannot be read: {error}") from error
-
-
-def _of_path(folder: Path, pool: ThreadPoolExecutor) -> list[Any]:
-    if folder.is_file():
-        return [[folder.name, _digests(_blocks_of(folder), pool)]]
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return [[path.relative_to(folder).as_posix(), _digests(_blocks_of(path), pool)] for path in files]
 
 
 def _blocks_of(path: Path) -> Iterator[bytes]:

@@ -54,29 +54,23 @@ def most_bytes() -> int:
 def entries() -> list[Entry]:
     """What is kept, the one used last first."""
     root = cache_root()
-    found = [_entry(path) for kind in ("cuts", "runs") for path in (root / kind).glob("*") if path.is_dir()]
+    found = []
+    for path in (path for kind in ("cuts", "runs") for path in (root / kind).glob("*") if path.is_dir()):
+        marker = path / ("about.json" if path.parent.name == "cuts" else "config.toml")
+        what = f"run of {path.name.split('-', 1)[-1].rpartition('-')[0]}"
+        if path.parent.name == "cuts":
+            about = read_json(marker) or {}
+            what = f"{about.get('graph', 'unfinished cut')}, {about.get('num_parts', '?')} parts"
+        try:
+            used = marker.stat().st_mtime
+        except OSError:
+            used = path.stat().st_mtime
+        size = 0
+        for file in path.rglob("*"):
+            with suppress(OSError):  # removed meanwhile
+                size += file.stat().st_size if file.is_file() else 0
+        found.append(Entry(path, what, used, size))
     return sorted(found, key=lambda one: -one.used)
-
-
-def _entry(path: Path) -> Entry:
-    marker = path / ("about.json" if path.parent.name == "cuts" else "config.toml")
-    what = f"run of {path.name.split('-', 1)[-1].rpartition('-')[0]}"
-    if path.parent.name == "cuts":
-        about = read_json(marker) or {}
-        what = f"{about.get('graph', 'unfinished cut')}, {about.get('num_parts', '?')} parts"
-    try:
-        used = marker.stat().st_mtime
-    except OSError:
-        used = path.stat().st_mtime
-    return Entry(path, what, used, _size(path))
-
-
-def _size(folder: Path) -> int:
-    sizes = 0
-    for path in folder.rglob("*"):
-        with suppress(OSError):  # removed meanwhile
-            sizes += path.stat().st_size if path.is_file() else 0
-    return sizes
 
 
 def clear(keep_bytes: int = 0, but: Path | None = None) -> tuple[list[Entry], list[Entry]]:
@@ -100,7 +94,7 @@ def clear(keep_bytes: int = 0, but: Path | None = None) -> tuple[list[Entry], li
 def _remove(folder: Path) -> bool:
     """Remove an entry; False where somebody uses it."""
     try:
-        handle = os.open(folder / ".lock", os.O_RDONLY | os.O_CREAT, 0o600)
+        handle = _open_lock(folder)
     except OSError:
         return not folder.exists()
     try:
@@ -115,9 +109,13 @@ def _remove(folder: Path) -> bool:
 
 def hold(folder: Path) -> int:
     """Keep an entry from being removed: a descriptor, for `give_up`."""
-    handle = os.open(folder / ".lock", os.O_RDONLY | os.O_CREAT, 0o600)
+    handle = _open_lock(folder)
     fcntl.flock(handle, fcntl.LOCK_SH)
     return handle
+
+
+def _open_lock(folder: Path) -> int:
+    return os.open(folder / ".lock", os.O_RDONLY | os.O_CREAT, 0o600)
 
 
 def give_up(folder: str | Path, handle: int | None = None) -> None:
@@ -159,7 +157,7 @@ def kept_cut(
 def _lock(entry: Path, say: Callable[[str], None]) -> Iterator[int]:
     try:
         entry.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(entry / ".lock", os.O_RDONLY | os.O_CREAT, 0o600)
+        handle = _open_lock(entry)
     except OSError as error:
         raise InputError(
             f"cannot keep the cut in {entry}: {error.strerror}; set DISTGNN_CACHE to a folder that can be written"

@@ -35,7 +35,7 @@ from distgnn.fitting.user_model import arguments_of
 from distgnn.partition.folder.reader import partition_files
 from distgnn.system.atomic import check_target, new_folder
 from distgnn.system.calls.launch import call_on_ranks, check_ranks
-from distgnn.system.calls.packing import pack
+from distgnn.system.calls.packing import pack, unpack
 from distgnn.train.run.run_folder import check_free
 from distgnn.train.run.within_memory import MemoryLimit
 
@@ -94,7 +94,10 @@ def fit(
         >>> len(result.history), tuple(result.predict().shape)
         (3, (200, 10))
     """
-    _check_forms(partition, split)
+    if not isinstance(partition, CutConfig | str | Path | None):
+        raise InputError(f"partition is {partition!r}: give a CutConfig, or a folder; the number of parts is ranks")
+    if split is not None and (isinstance(split, str) or not isinstance(split, Sequence)):
+        raise InputError(f"split is {split!r}: expected shares of train, valid and test, as (0.6, 0.2, 0.2)")
     options |= ({"seed": seed} if seed else {}) | ({} if epochs is None else {"epochs": epochs})
     asked = read_keywords(model, options)
     packed = None if model is None or isinstance(model, str | ModelConfig) else _packed(model)
@@ -115,7 +118,10 @@ def fit(
             del sections["model"]
         debug = bool(asked.more.get("debug"))
         run, started = str(settings.train.run_dir), num_ranks > 1 or hosts is not None
-        objects, plots = _without_plots(asked.objects) if started else (asked.objects, [])
+        objects, callbacks = asked.objects, list(asked.objects.get("callbacks", ()))
+        plots = [one for one in callbacks if isinstance(one, LivePlot)] if started else []  # they stay in this process
+        if plots:
+            objects = objects | {"callbacks": [one for one in callbacks if one not in plots]}
         job = Job(cut.folder, cut.manifest, settings, sections, packed, objects, limit, debug, not quiet)
         temporary = Path(run).parent == cache_root() / "runs"
         try:
@@ -129,21 +135,10 @@ def fit(
             raise
         if out is not None:
             _keep_parts(cut.folder, Path(out) / "parts")
-    return FitResult(run, _module(model, made), "dgl" if _is_dgl(data) else "pyg", temporary)
-
-
-def _check_forms(partition: Any, split: Any) -> None:
-    if not isinstance(partition, CutConfig | str | Path | None):
-        raise InputError(f"partition is {partition!r}: give a CutConfig, or a folder; the number of parts is ranks")
-    if split is not None and (isinstance(split, str) or not isinstance(split, Sequence)):
-        raise InputError(f"split is {split!r}: expected shares of train, valid and test, as (0.6, 0.2, 0.2)")
-
-
-def _without_plots(objects: dict[str, Any]) -> tuple[dict[str, Any], list[LivePlot]]:
-    """The Trainer's objects for ranks, and the plots among the callbacks, which stay in this process."""
-    callbacks = list(objects.get("callbacks", ()))
-    plots = [one for one in callbacks if isinstance(one, LivePlot)]
-    return objects | {"callbacks": [one for one in callbacks if one not in plots]} if plots else objects, plots
+    # The user's module, untrained: its own copy, or what the function has made on the ranks
+    module = unpack(made) if made else model if isinstance(model, nn.Module) else None
+    is_dgl = type(data).__module__.split(".")[0] == "dgl"
+    return FitResult(run, module, "dgl" if is_dgl else "pyg", temporary)
 
 
 def _packed(model: Any) -> bytes:
@@ -243,14 +238,3 @@ def _keep_parts(folder: str, kept: Path) -> None:
     if not kept.exists() or not kept.samefile(folder):
         with new_folder(kept, partition_files, overwrite=True) as new:
             shutil.copytree(folder, new, copy_function=take, dirs_exist_ok=True)
-
-
-def _module(model: Any, made: bytes | None) -> nn.Module | None:
-    """The user's module, untrained: its own copy, or what the function has made on the ranks."""
-    from distgnn.system.calls.packing import unpack
-
-    return unpack(made) if made else model if isinstance(model, nn.Module) else None
-
-
-def _is_dgl(data: Any) -> bool:
-    return type(data).__module__.split(".")[0] == "dgl"

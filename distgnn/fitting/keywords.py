@@ -16,20 +16,9 @@ from distgnn.errors import InputError
 
 OBJECTS = ("optimizer", "scheduler", "loss", "metrics", "callbacks")  # of the Trainer
 ONLY_HERE = ("preset", "recipe", "memory", "debug")  # further options of `distgnn train`
-NAMED = (
-    "data",
-    "model",
-    "ranks",
-    "epochs",
-    "out",
-    "partition",
-    "split",
-    "seed",
-    "threads",
-    "hosts",
-    "data_root",
-    "quiet",
-)
+NAMED = (  # arguments of `fit` itself
+    "data", "model", "ranks", "epochs", "out", "partition", "split", "seed", "threads", "hosts", "data_root", "quiet",
+)  # fmt: skip
 ELSEWHERE = {
     "runs": "call fit once for each seed; the graph is cut once",
     "name": "the model's name is the argument model",
@@ -82,10 +71,7 @@ class Keywords:
 
 
 def read_keywords(model: Any, options: Mapping[str, Any]) -> Keywords:
-    """Settings and objects from a model and keywords.
-
-    Raises: InputError for a name that there is not, with the nearest one.
-    """
+    """Settings and objects from a model and keywords. Raises: InputError for a name that is none, with the nearest."""
     default = Settings()
     groups = {name: {one.name for one in fields(getattr(default, name))} for name in SECTION_OF}
     known = [*dict.fromkeys(name for names in groups.values() for name in names if name not in ELSEWHERE)]
@@ -94,7 +80,7 @@ def read_keywords(model: Any, options: Mapping[str, Any]) -> Keywords:
         if name in options:
             raise InputError(f"fit takes no {name}: {instead}")
     check_names(options, [*known, *OBJECTS, *ONLY_HERE, *NAMED])
-    objects = {name: options[name] for name in OBJECTS if name in options and not _is_setting(options[name])}
+    objects = {one: options[one] for one in OBJECTS if not isinstance(options.get(one), str | None)}
     values = {name: value for name, value in options.items() if name not in (*objects, *ONLY_HERE)}
     values = {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()}
     whole = isinstance(model, ModelConfig)  # then every option of it is given
@@ -154,20 +140,12 @@ def _check_objects(objects: Mapping[str, Any]) -> None:
             f"metrics is a {type(metrics).__name__}: give a dict of names and functions of (graph, logits); accuracy, "
             'F1 and ROC-AUC need none (metric="f1")'
         )
-    if (loss is not None and type(loss).__module__.startswith("torch.nn.")) or _takes_targets(loss):
+    try:
+        names = [] if loss is None else [*inspect.signature(loss).parameters][:2]
+    except (TypeError, ValueError):
+        names = []
+    if names == ["input", "target"] or (loss is not None and type(loss).__module__.startswith("torch.nn.")):
         raise InputError(
             "loss is called as loss(graph, logits): write lambda graph, logits: "
             "criterion(logits[graph.train_mask], graph.labels[graph.train_mask])"
         )
-
-
-def _takes_targets(loss: Any) -> bool:
-    """Is this a function as torch's: of an input and a target?"""
-    try:
-        return [*inspect.signature(loss).parameters][:2] == ["input", "target"]
-    except (TypeError, ValueError):
-        return False
-
-
-def _is_setting(value: Any) -> bool:
-    return isinstance(value, str) or value is None

@@ -79,26 +79,22 @@ class LivePlot(Callback):
     def show(self, records: Sequence[dict[str, Any]], last: bool = False) -> None:
         """Draw the records of metrics.jsonl, unless that was done a moment ago; `last`: in any case."""
         notebook, began = _in_notebook(), time.monotonic()
-        if not records or (self.file is None and not notebook) or (began < self._next and not last):
-            return
-        if len(records) == self._shown:
+        if len(records) == self._shown or (self.file is None and not notebook) or (began < self._next and not last):
             return
         self._shown = len(records)
         figure = draw(records)
         if self.file is not None:
             replace_file(self.file, _as_bytes(figure, self.file.suffix[1:].lower()))
         if notebook:
-            self._display(_as_bytes(figure, "png"))
+            from IPython.display import Image, display
+
+            picture = Image(data=_as_bytes(figure, "png"))
+            if self._handle is None:
+                self._handle = display(picture, display_id=True)
+            else:
+                self._handle.update(picture)
         ended = time.monotonic()
         self._next = ended + max(self.seconds, (ended - began) * (1 / SHARE - 1))
-
-    def _display(self, picture: bytes) -> None:
-        from IPython.display import Image, display
-
-        if self._handle is None:
-            self._handle = display(Image(data=picture), display_id=True)
-        else:
-            self._handle.update(Image(data=picture))
 
 
 @contextmanager

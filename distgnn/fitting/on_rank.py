@@ -15,16 +15,10 @@ from distgnn.system.launch import import_mpi, under_mpi
 if TYPE_CHECKING:
     from distgnn.train.run.within_memory import MemoryLimit
 
-AVERAGED = (
-    "test_metric",
-    "valid_metric",
-    "test_accuracy",
-    "valid_accuracy",
-    "smoothed_test_metric",
-    "smoothed_valid_metric",
-    "final_loss",
-    "epoch_seconds_median",
-)
+AVERAGED = (  # over seeds, and further metrics of a task
+    "test_metric", "valid_metric", "test_accuracy", "valid_accuracy", "smoothed_test_metric", "smoothed_valid_metric",
+    "final_loss", "epoch_seconds_median",
+)  # fmt: skip
 
 
 def check_machines(
@@ -37,7 +31,7 @@ def check_machines(
     from distgnn.comm import raise_together
     from distgnn.graph.loader import check_rank_count
     from distgnn.train.run.estimate import check_memory
-    from distgnn.train.run.placement import check_program
+    from distgnn.train.run.machine import check_program
     from distgnn.train.run.within_memory import check_disk, choose
 
     comm = import_mpi().COMM_WORLD
@@ -71,11 +65,6 @@ class Own:
     trainer: Mapping[str, Any] = field(default_factory=dict)
     after: Callable[[Any], None] | None = None
 
-    @property
-    def sees_rows(self) -> bool:
-        """Whether the user's code sees rows of all ranks."""
-        return self.make_model is not None or bool(self.trainer)
-
 
 def train_on_this_rank(
     parts: str, settings: Settings, sections: dict[str, Any], debug: bool, speak: bool, own: Own | None = None
@@ -89,7 +78,7 @@ def train_on_this_rank(
     from distgnn.graph.loader import load
 
     run, config = settings.run, replace(settings.train)
-    plain = own is None or not own.sees_rows
+    plain = own is None or not (own.make_model or own.trainer)  # a user's code sees rows of all ranks
     with compiling(speak):
         graph = load(parts, run.algorithm, **settings.graph_options(), debug=debug, say=None, plain_tensors=plain)
     if own is None or under_mpi():
@@ -107,7 +96,7 @@ def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bo
     from distgnn.graph.cores import describe_binding
     from distgnn.nn import model_for
     from distgnn.train import Trainer
-    from distgnn.train.run.epoch_text import EpochText
+    from distgnn.train.run.loggers import EpochText
 
     config = settings.train
     torch.manual_seed(config.seed)
@@ -118,10 +107,8 @@ def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bo
         if line:
             trainer.say(line)
     bar = speak and graph.rank == 0 and "console" in config.loggers
-    title, words = (
-        "epoch" if settings.run.runs == 1 else f"seed {config.seed}, epoch",
-        EpochText(trainer.best_by, trainer.metric),
-    )
+    title = "epoch" if settings.run.runs == 1 else f"seed {config.seed}, epoch"
+    words = EpochText(trainer.best_by, trainer.metric)
     with _progress(title, config.epochs) if bar else silent_progress() as advance:
         trainer.on_epoch = lambda record: advance(words.of(record), record["epoch"] + 1)
         summary = trainer.fit().summary
@@ -136,36 +123,28 @@ def _progress(title: str, epochs: int) -> Any:
     return progress_bar(title, epochs, True)
 
 
-def _averaged(summary: dict[str, Any]) -> list[str]:
-    """Names of the numbers that are averaged over seeds: those in the table, and further metrics of a task."""
-    from distgnn.train.metrics import OF_TASKS
-
-    return [*AVERAGED, *(name for name in OF_TASKS if name in summary)]
-
-
 def _many_runs(graph: Any, settings: Settings, sections: dict[str, Any], speak: bool, own: Own) -> dict[str, Any]:
     from distgnn.comm import raise_together
-    from distgnn.train.run.run_folder import start_many, write_summary
+    from distgnn.train.metrics import OF_TASKS
+    from distgnn.train.run.run_folder import RunFolder
 
     config = settings.train
-    folder, outer = Path(str(config.run_dir)), None
+    folder, outer = str(config.run_dir), None
     with raise_together(graph.comm):
-        if graph.rank == 0:
-            outer = start_many(folder, {"train": config.as_dict()} | sections, config.overwrite, config.resume)
+        if graph.rank == 0:  # around the runs, each of which has a run folder inside
+            outer = RunFolder(folder, {"train": config.as_dict()} | sections, config.overwrite, config.resume)
     seeds = range(config.seed, config.seed + settings.run.runs)
     each = []
     for seed in seeds:
-        one: TrainConfig = replace(config, seed=seed, run_dir=str(folder / f"seed-{seed}"))
+        one: TrainConfig = replace(config, seed=seed, run_dir=str(Path(folder) / f"seed-{seed}"))
         each.append(_one_run(graph, replace(settings, train=one), sections, speak, own))
     summary = each[0] | {"seeds": list(seeds)}
-    for name in _averaged(each[0]):
+    for name in (*AVERAGED, *(name for name in OF_TASKS if name in each[0])):
         values = [one[name] for one in each if one.get(name) is not None]
         if values:
             summary[name] = statistics.fmean(values)
             summary[f"{name}_std"] = statistics.stdev(values) if len(values) > 1 else 0.0
     with raise_together(graph.comm):
-        if graph.rank == 0:
-            write_summary(folder, summary)
-    if outer is not None:
-        outer.close()
+        if outer is not None:
+            outer.finish(summary)
     return summary

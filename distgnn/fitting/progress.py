@@ -41,8 +41,16 @@ def progress_bar(title: str, total: int, visible: bool) -> Iterator[Any]:
     """
     console = error_console()
     if not visible or not console.is_terminal:
+        count = 0
+
+        def say(text: str, done: int | None = None) -> None:
+            nonlocal count
+            count = done = count + 1 if done is None else done
+            if visible and (done == total or done % max(1, total // 10) == 0):  # about ten lines over the whole work
+                console.print(as_text(f"{title} {done}/{total}  {text}"), soft_wrap=True)
+
         with compiling(visible):
-            yield _plain(title, total, visible, console)
+            yield say
         return
     columns = _text_column("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, _text_column("{task.fields[text]}"), console=console) as bars:
@@ -55,26 +63,22 @@ def progress_bar(title: str, total: int, visible: bool) -> Iterator[Any]:
             yield advance
 
 
-def _plain(title: str, total: int, visible: bool, console: Console) -> Any:
-    """Print about ten lines over the whole work."""
-    count = 0
-
-    def advance(text: str, done: int | None = None) -> None:
-        nonlocal count
-        count = done = count + 1 if done is None else done
-        if visible and (done == total or done % max(1, total // 10) == 0):
-            console.print(as_text(f"{title} {done}/{total}  {text}"), soft_wrap=True)
-
-    return advance
-
-
 @contextmanager
 def phases(visible: bool) -> Iterator[Any]:
     """Progress in phases; yields `advance(phase, done, total)`. Without a terminal: a line per finished phase."""
     console = error_console()
     if not visible or not console.is_terminal:
+        began: dict[str, float] = {}
+
+        def say(phase: str, done: int, total: int) -> None:
+            now = time.perf_counter()
+            seconds = now - began.setdefault(phase, now)
+            if visible and done == total:
+                rate = f", {human_count(total / seconds)}/s" if total >= 1000 and seconds > 0 else ""
+                console.print(as_text(f"{phase}: {human_seconds(seconds)}{rate}"))
+
         with compiling(visible):
-            yield _plain_phases(visible, console)
+            yield say
         return
     times = TimeElapsedColumn(), TimeRemainingColumn(), _RateColumn()
     with Progress(_text_column("{task.description:10}"), BarColumn(), *times, console=console) as bars:
@@ -95,19 +99,6 @@ class _RateColumn(ProgressColumn):
     def render(self, task: Any) -> Text:
         speed = task.finished_speed or task.speed
         return Text("" if not speed or task.total < 1000 else f"{human_count(speed)}/s")
-
-
-def _plain_phases(visible: bool, console: Console) -> Any:
-    began: dict[str, float] = {}
-
-    def advance(phase: str, done: int, total: int) -> None:
-        now = time.perf_counter()
-        seconds = now - began.setdefault(phase, now)
-        if visible and done == total:
-            rate = f", {human_count(total / seconds)}/s" if total >= 1000 and seconds > 0 else ""
-            console.print(as_text(f"{phase}: {human_seconds(seconds)}{rate}"))
-
-    return advance
 
 
 def as_text(words: str) -> Text:

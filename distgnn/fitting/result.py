@@ -16,12 +16,12 @@ from distgnn.errors import InputError, RunError
 from distgnn.fitting.best_rows import rows_of_other
 from distgnn.fitting.cut_cache import give_up, hold
 from distgnn.fitting.user_model import arguments_of
-from distgnn.interop.feat_norm import with_feat_norm
 from distgnn.system.atomic import new_folder
 from distgnn.system.regular_file import read_text
 from distgnn.system.units import human_metric
 from distgnn.train.checkpoint.feat_norm import read_feat_norm
 from distgnn.train.checkpoint.weights import load_best
+from distgnn.train.export.plain_stack import with_feat_norm
 from distgnn.train.predict import names_file
 from distgnn.train.run.run_folder import PREDICTIONS, RUN_FOLDER, best_weights, read_config, read_metrics
 
@@ -125,7 +125,16 @@ class FitResult:
         run = str(self.run)
         if self._module is None:
             self._check_module()
-            return self._plain()
+            from distgnn.train.export.dgl import to_dgl
+            from distgnn.train.export.pyg import to_pyg
+
+            failed: list[Exception] = []
+            for make in [to_pyg, to_dgl] if self._library == "pyg" else [to_dgl, to_pyg]:
+                try:
+                    return make(run)
+                except (ImportError, InputError) as error:
+                    failed.append(error)
+            raise RunError(f"no library is here that has this model: {failed[0]}; {failed[1]}")
         model = copy.deepcopy(self._module)
         load_best(run, model)
         norm = read_feat_norm(run, self._config)
@@ -138,19 +147,6 @@ class FitResult:
         if self._module is None and "model" not in self._config:
             run = str(self.run)
             raise RunError(f"{run} was trained with a module of your own: dg.load_result({run!r}, model=Model(...))")
-
-    def _plain(self) -> nn.Module:
-        from distgnn.interop.dgl.export import to_dgl
-        from distgnn.interop.pyg.export import to_pyg
-
-        makers = [to_pyg, to_dgl] if self._library == "pyg" else [to_dgl, to_pyg]
-        failed: list[Exception] = []
-        for make in makers:
-            try:
-                return make(str(self.run))
-            except (ImportError, InputError) as error:
-                failed.append(error)
-        raise RunError(f"no library is here that has this model: {failed[0]}; {failed[1]}")
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
         """Keep the run folder with its predictions at `path`; `load_result`, `distgnn predict` and `dg.to_pyg` read it.

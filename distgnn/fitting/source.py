@@ -86,9 +86,18 @@ def cut_of(
         raise InputError(
             "the graph has no labels: task node needs them (y, labels); other tasks: link, regression, edge"
         )
-    config = _with_split(config, split, seed, source)
-    key = _key(source.content, num_parts, config)
-    about = {"graph": source.name, "num_parts": num_parts, "options": _changed(config)}
+    if split is not None and config.split is not None:
+        raise InputError("the split is given twice: leave split out, or that of the CutConfig")
+    if split is None and not (source.has_split or config.split is not None or config.link_split is not None):
+        split = SPLIT
+    if split is not None:
+        config = replace(config, split=",".join(f"{share:g}" for share in split), seed=seed)
+    version = [distgnn.__version__, FORMAT_VERSION, SPLIT_RULE]
+    text = json.dumps([source.content, num_parts, asdict(config), version], default=list)
+    key = hashlib.sha256(text.encode()).hexdigest()[:24]
+    default = asdict(CutConfig())
+    changed = {name: value for name, value in asdict(config).items() if value != default[name]}
+    about = {"graph": source.name, "num_parts": num_parts, "options": changed}
 
     def cut(folder: Path) -> list[str]:
         said: list[str] = []
@@ -96,9 +105,11 @@ def cut_of(
         return [*(line for line in source.lines if line not in said), *said]
 
     with kept_cut(key, about, cut, say) as folder:
-        source = replace(source, data=None)  # what was read or converted for the cut need not wait while ranks train
+        source = replace(source, data=None)  # the graph need not wait in memory while ranks train
         give_back_freed_memory()  # of 100,000 vertices with 4 million arcs 185 of 447 MB
-        yield Cut(str(folder), read_manifest(folder), key, _words(config))
+        flags = ((name.replace("_", "-"), value) for name, value in changed.items() if name != "groups")
+        words = "".join(f" --{name}" if value is True else f" --{name} {value}" for name, value in flags)
+        yield Cut(str(folder), read_manifest(folder), key, words)
 
 
 def given_parts(folder: str | Path, data: Any = None) -> Cut:
@@ -140,36 +151,3 @@ def _facts(graph: GraphData) -> dict[str, Any]:
     has_split = any(getattr(graph, name) is not None for name in (*SPLITS, *EDGE_SPLITS))
     facts = {"name": graph.name, "num_feats": graph.num_feats, "has_split": has_split}
     return facts | {"has_labels": graph.labels is not None}
-
-
-def _with_split(config: CutConfig, split: tuple[float, ...] | None, seed: int, source: _Source) -> CutConfig:
-    if split is None:
-        if source.has_split or config.split is not None or config.link_split is not None:
-            return config
-        split = SPLIT
-    elif config.split is not None:
-        raise InputError("the split is given twice: leave split out, or that of the CutConfig")
-    return replace(config, split=",".join(f"{share:g}" for share in split), seed=seed)
-
-
-def _key(content: str, num_parts: int, config: CutConfig) -> str:
-    version = [distgnn.__version__, FORMAT_VERSION, SPLIT_RULE]
-    text = json.dumps([content, num_parts, asdict(config), version], default=list)
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
-
-
-def _changed(config: CutConfig) -> dict[str, Any]:
-    """The options that are not the defaults."""
-    default = asdict(CutConfig())
-    return {name: value for name, value in asdict(config).items() if value != default[name]}
-
-
-def _words(config: CutConfig) -> str:
-    """The same as options of `distgnn partition`."""
-    changed = _changed(config).items()
-    flags = (
-        f" --{name.replace('_', '-')}{'' if value is True else f' {value}'}"
-        for name, value in changed
-        if name != "groups"
-    )
-    return "".join(flags)

@@ -24,10 +24,7 @@ COLUMNS = ("edge_weight", "edge_attr", "edge_type", "node_type", "batch")  # col
 
 
 def adapt(model: nn.Module) -> nn.Module:
-    """The module, to be called with (graph, feats) from now on; its parameters keep their names.
-
-    Raises: InputError for a forward whose arguments are not known.
-    """
+    """The module, to be called with (graph, feats) from now on; its parameters keep their names. Raises: InputError."""
     names = arguments_of(model)
     if names != ["graph", "feats"]:
         model.forward = _Adapted(model.forward, names)
@@ -41,17 +38,14 @@ class _Adapted:
         self._forward, self._names = forward, names
 
     def __call__(self, graph: Any, feats: torch.Tensor) -> torch.Tensor:
-        return self._forward(*(self._argument(name, graph, feats) for name in self._names))
-
-    def _argument(self, name: str, graph: Any, feats: torch.Tensor) -> Any:
-        if name in ("graph", "feats"):
-            return graph if name == "graph" else feats
-        value = getattr(graph, name, None)
-        if value is None:
-            raise InputError(
-                f"forward takes {name}, and the graph has none: give it to the graph, or a default to {name}"
-            )
-        return value
+        given = {"graph": graph, "feats": feats}
+        for name in (name for name in self._names if name not in given):
+            given[name] = getattr(graph, name, None)
+            if given[name] is None:
+                raise InputError(
+                    f"forward takes {name}, and the graph has none: give it to the graph, or a default to {name}"
+                )
+        return self._forward(*(given[name] for name in self._names))
 
 
 def arguments_of(model: nn.Module) -> list[str]:
@@ -64,7 +58,9 @@ def arguments_of(model: nn.Module) -> list[str]:
     taken = [one.name for one in every if one.kind in kinds and one.default is inspect.Parameter.empty]
     if not taken:
         return ["feats", "edge_index"] if type(model).__module__.startswith("torch_geometric.") else ["graph", "feats"]
-    found = [_meaning(name) for name in taken]
+    meanings = dict.fromkeys((*GRAPH, *DATA), "graph") | dict.fromkeys(FEATS, "feats")
+    meanings |= dict.fromkeys(ARCS, "edge_index") | {name: name for name in COLUMNS}
+    found = [meanings.get(name) for name in taken]
     if found == [None]:
         return ["feats"]
     if len(found) == 2 and found.count(None) == 1 and found != [None, "feats"]:
@@ -76,14 +72,6 @@ def arguments_of(model: nn.Module) -> list[str]:
             f"known are graph, {', '.join(('x', *ARCS[:1], *COLUMNS))}; others need a default"
         )
     return [name for name in found if name is not None]
-
-
-def _meaning(name: str) -> str | None:
-    if name in GRAPH or name in DATA:
-        return "graph"
-    if name in FEATS:
-        return "feats"
-    return "edge_index" if name in ARCS else name if name in COLUMNS else None
 
 
 def not_given(model: nn.Module, graph: Any) -> str | None:

@@ -27,15 +27,9 @@ class Layer:
     note: str = ""
 
 
-def _rows(library: str, how: str, *rows: str | tuple[str, str]) -> list[Layer]:
-    pairs = [(row, "") if isinstance(row, str) else row for row in rows]
-    return [Layer(library, name, how, note) for name, note in pairs]
-
-
-OWN = [
-    *_rows(
-        "distgnn",
-        "kernel",
+# Library and how its layers run -> their names, with a note where there is one.
+ROWS: dict[tuple[str, str], list[str | tuple[str, str]]] = {
+    ("distgnn", "kernel"): [
         ("sage", "layers SAGEConv; keeps the aggregation of input features"),
         ("gcn", "GraphConv"),
         ("gin", "GINConv"),
@@ -44,78 +38,61 @@ OWN = [
         ("gcn2", "GCN2Conv"),
         ("appnp", "APPNPConv"),
         ("rgcn", "RelGraphConv; sums per relation and target"),
-    ),
-    *_rows(
-        "distgnn",
-        "arcs",
+    ],
+    ("distgnn", "arcs"): [
         ("gine", "GINEConv: messages are made of edge features"),
         ("edgegat", "EdgeGATConv: edge features are summed per head, not rows of vertices"),
-    ),
-]
-
-DGL = [
-    *_rows(
-        "dgl",
-        "kernel",
+    ],
+    ("dgl", "kernel"): [
         *("SAGEConv mean", "SAGEConv gcn", "GraphConv", "GINConv sum, mean", "SGConv", "TAGConv", "APPNPConv"),
         *("GCN2Conv", "EdgeWeightNorm", "JumpingKnowledge"),
         ("SAGEConv pool", "the winner of a maximum is remembered across ranks"),
-        ("GINConv max", ""),
+        "GINConv max",
         ("ChebConv", "pass lambda_max: dgl.laplacian_lambda_max needs the whole graph"),
         ("GATConv", "numbers per arc and head"),
-    ),
-    *_rows(
-        "dgl",
-        "arcs",
+    ],
+    ("dgl", "arcs"): [
         *("GINEConv", "EdgeGATConv", "GATv2Conv", "DotGatConv", "AGNNConv"),
         ("RelGraphConv", "all regularisers; not presorted=True"),
-    ),
-    *_rows(
-        "dgl",
-        "refused",
+    ],
+    ("dgl", "refused"): [
         ("SAGEConv lstm", "a vertex's arcs lie on several ranks: there is no sequence to read"),
         ("SumPooling", "and other readouts, with plain_tensors=True: all_sum of the rank's sum; with rows they run"),
-    ),
-]
-
-PYG = [
-    *_rows(
-        "pyg",
-        "kernel",
+    ],
+    ("pyg", "kernel"): [
         ("GCNConv", "factors per vertex; the aggregation of input features is kept"),
         ("SAGEConv", "mean, sum, max; the aggregation of input features is kept"),
         *("GraphConv", "GINConv"),
         ("GATConv", "nothing is stored per arc; with dropped attention numbers per arc and head"),
         ("GATv2Conv", "a number per arc and head"),
         ("TransformerConv", "a number per arc and head"),
-        *("APPNP", "SGConv", "SSGConv", "TAGConv", "GCN2Conv", "ARMAConv", "LGConv", "MixHopConv", "GatedGraphConv"),
+        *("APPNP", "SGConv", "SSGConv", "TAGConv", "GCN2Conv", "ARMAConv", "LGConv", "MixHopConv"),
+        "GatedGraphConv",
         ("ChebConv", "without lambda_max the largest weight of all ranks is taken, in two more sums"),
         ("RGCNConv", "mean and sum: sums per relation and target"),
         *("ClusterGCNConv", "MFConv", "SimpleConv", "FAConv"),
         ("own layer: weight times x_j", "a MessagePassing of yours; also x_j alone, with sum, mean, max or min"),
         *("Sequential", "GraphSAGE", "GCN", "GAT", "GIN"),
-    ),
-    *_rows(
-        "pyg",
-        "arcs",
+    ],
+    ("pyg", "arcs"): [
         ("SAGEConv three aggregators", "lists of aggregators with std, var, softmax or powermean"),
-        ("GATConv edge features", ""),
-        ("GATv2Conv edge features", ""),
-        ("TransformerConv edge features", ""),
-        *("GINEConv", "PNAConv", "FastRGCNConv", "LEConv", "AGNNConv", "FeaStConv", "GENConv", "ResGatedGraphConv"),
+        *("GATConv edge features", "GATv2Conv edge features", "TransformerConv edge features", "GINEConv"),
+        *("PNAConv", "FastRGCNConv", "LEConv", "AGNNConv", "FeaStConv", "GENConv", "ResGatedGraphConv"),
         *("EdgeConv", "FiLMConv", "NNConv", "CGConv", "EGConv", "GeneralConv", "PNA", "EdgeCNN"),
         ("DirGNNConv", "give it graph.edge_index: it turns the arcs round itself"),
         ("own layer: any other message", "that treats each arc by itself"),
-    ),
-    *_rows(
-        "pyg",
-        "refused",
+    ],
+    ("pyg", "refused"): [
         ("SAGEConv lstm", "aggregators that sort or read a sequence: sum, mean, max, min, std, var, softmax run"),
-        ("SAGEConv median", ""),
-        ("SAGEConv mul", ""),
+        *("SAGEConv median", "SAGEConv mul"),
         ("global_mean_pool", "and other pools, with plain_tensors=True: all_sum of the rank's sum; with rows they run"),
         ("to_hetero, HeteroConv", "bring the HeteroData into one vertex set, and use RGCNConv with edge_type"),
-    ),
-]
+    ],
+}
 
-LAYERS: list[Layer] = [*OWN, *DGL, *PYG]
+LAYERS: list[Layer] = [
+    Layer(library, *((row[0], how, row[1]) if isinstance(row, tuple) else (row, how)))
+    for (library, how), rows in ROWS.items()
+    for row in rows
+]
+OWN, DGL, PYG = ([one for one in LAYERS if one.library == name] for name in ("distgnn", "dgl", "pyg"))

@@ -6,8 +6,8 @@ from typing import Any
 from torch import nn
 
 from distgnn.errors import InputError
-from distgnn.interop.pyg import norms as pyg_norms
 from distgnn.interop.pyg.api import register, works_per_rank
+from distgnn.nn import pyg_norms
 from distgnn.nn.conv.graph_module import GraphModule
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.functional_dropout import watch

@@ -56,22 +56,15 @@ def all_estimates(
                 continue  # 0c is update on copies
             if settings.model.remat and schedule != SCHEDULES[0]:
                 continue  # what is made again is exchanged again
-            found.append(estimate(sizes, Choice(count, *schedule, settings.run.dtype), settings, rank, network))
-            if schedule == SCHEDULES[0]:
-                found += _with_columns(sizes, found[-1], settings, rank, network)
+            flat = estimate(sizes, Choice(count, *schedule, settings.run.dtype), settings, rank, network)
+            found.append(flat)
+            if schedule != SCHEDULES[0] or settings.model.by_arc or network.ranks_per_node > 1:
+                continue  # ranks of a node share memory instead of a part
+            choices = [replace(flat.choice, columns=columns) for columns in COLUMNS if count % columns == 0]
+            shared = [estimate(sizes, one, settings, rank, network) for one in choices]
+            best = min(shared, key=lambda one: one.epoch_seconds, default=flat)
+            found += [best] if best.epoch_seconds < GAIN * flat.epoch_seconds else []
     return found
-
-
-def _with_columns(
-    sizes: GraphSizes, flat: Estimate, settings: Settings, rank: Rank, network: Network
-) -> list[Estimate]:
-    """The best with several ranks a part, if it is quicker; with several ranks a node they share memory instead."""
-    if settings.model.by_arc or network.ranks_per_node > 1:
-        return []
-    choices = [replace(flat.choice, columns=columns) for columns in COLUMNS if flat.choice.ranks % columns == 0]
-    found = [estimate(sizes, one, settings, rank, network) for one in choices]
-    best = min(found, key=lambda one: one.epoch_seconds, default=flat)
-    return [best] if best.epoch_seconds < GAIN * flat.epoch_seconds else []
 
 
 def choose(found: list[Estimate], memory: int | None, target_seconds: float | None) -> Estimate:

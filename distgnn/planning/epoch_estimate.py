@@ -77,13 +77,6 @@ def assumed_prices(threads: int) -> EpochPrices:
     return replace(ASSUMED, seconds_per_arc_value=arcs, seconds_per_dense_row=dense)
 
 
-def layer_widths(sizes: GraphSizes, settings: Settings) -> list[tuple[int, int]]:
-    """(in, out) of each layer."""
-    model = settings.model
-    inner = [model.hidden_feats] * (model.num_layers - 1)
-    return list(zip([sizes.num_feats or model.hidden_feats, *inner], [*inner, sizes.num_classes], strict=True))
-
-
 @dataclass(frozen=True)
 class Rank:
     """What a rank computes with: prices, its threads, and how wrong prices may be as a factor (1: measured)."""
@@ -97,7 +90,8 @@ def estimate(sizes: GraphSizes, choice: Choice, settings: Settings, rank: Rank, 
     """The estimate of one choice."""
     prices, spread = rank.prices, rank.spread
     settings = settled(settings, choice)
-    widths = layer_widths(sizes, settings)
+    hidden, inner = settings.model.hidden_feats, [settings.model.hidden_feats] * (settings.model.num_layers - 1)
+    widths = list(zip([sizes.num_feats or hidden, *inner], [*inner, sizes.num_classes], strict=True))
     exchanged = [min(pair) if settings.run.transform_first else pair[0] for pair in widths]
     if settings.run.cache_first:
         exchanged = exchanged[1:]

@@ -96,8 +96,8 @@ def sizes_of_parts(manifest: dict[str, Any]) -> GraphSizes:
     graph, parts, nodes = manifest["graph"], manifest["num_parts"], manifest["num_nodes"]
     sizes = (manifest["name"], nodes, manifest["num_arcs"], graph["num_feats"], graph["num_classes"])
     if parts == 1:
-        rows = _rows(RMAT_COPIES, LEFT_ON_RMAT)
-        return GraphSizes(*sizes, rows, "assumed: rows per vertex as of RMAT, for the folder has one part")
+        basis = "assumed: rows per vertex as of RMAT, for the folder has one part"
+        return GraphSizes(*sizes, _rows(RMAT_COPIES, LEFT_ON_RMAT), basis)
     basis = f"cut in {parts} parts; other numbers of parts in proportion to their logarithm"
     return GraphSizes(*sizes, {parts: manifest["exchange_rows"] / nodes}, basis)
 
@@ -115,15 +115,12 @@ def sizes_of_source(source: str, data_root: str | None, direction: str = "both")
             raise
         return published
     edges = graph.edge_list(direction if source.partition(":")[0] not in GENERATORS else "stored")
-    feats = 0 if graph.feats is None else graph.feats.shape[1]
-    sizes = (graph.name, edges.num_nodes, edges.num_arcs, feats, graph.num_classes)
+    sizes = (graph.name, edges.num_nodes, edges.num_arcs, graph.num_feats, graph.num_classes)
     if edges.num_edges > MOST_SAMPLE_EDGES:
         if published is not None and source in NAMED:
             return published
-        rows = _rows(RMAT_COPIES, LEFT_ON_RMAT)
-        return GraphSizes(
-            *sizes, rows, f"assumed: rows per vertex as of RMAT ({edges.num_edges:,} edges: no sample cut)"
-        )
+        basis = f"assumed: rows per vertex as of RMAT ({edges.num_edges:,} edges: no sample cut)"
+        return GraphSizes(*sizes, _rows(RMAT_COPIES, LEFT_ON_RMAT), basis)
     rows = {}
     for parts in SAMPLE_PARTS:
         book = PartitionBook(edges, cut_edges(edges, parts, "cmr"))

@@ -11,7 +11,7 @@ Each price is for one layer, forward and backward; more keys (ranks, threads, ho
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from distgnn.errors import InputError
@@ -34,25 +34,18 @@ class EpochPrices:
 
     def check(self) -> EpochPrices:
         """Return self; raise `InputError` for prices that cannot be."""
-        for name in PRICES:
-            value = getattr(self, name)
-            # JSON's true is an int in Python. A NaN fails the comparison, as infinity does.
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_SECONDS:
-                raise InputError(f"{name} is {str(value)[:40]}: expected seconds, from 0 to {MOST_SECONDS:g}")
-        for name in ("width", "num_layers"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
-                raise InputError(f"{name} is {str(value)[:40]}: expected a whole number, 1 or more")
+        for name, value in asdict(self).items():  # JSON's true is an int in Python; a NaN fails both comparisons
+            kind, least, most = (int | float, 0, MOST_SECONDS) if name in PRICES else (int, 1, 2**31 - 1)
+            if isinstance(value, bool) or not isinstance(value, kind) or not least <= value <= most:
+                words = f"seconds, from 0 to {MOST_SECONDS:g}" if name in PRICES else "a whole number, 1 or more"
+                raise InputError(f"{name} is {str(value)[:40]}: expected {words}")
         if not any(getattr(self, name) for name in PRICES):
             raise InputError("all prices are 0: every cut would cost the same")
         return self
 
 
 def read_prices(path: str | Path) -> EpochPrices:
-    """Prices from a file of `distgnn calibrate --prices`.
-
-    Raises: InputError that names the file and what is wrong with it.
-    """
+    """Prices from a file of `distgnn calibrate --prices`. Raises: InputError that names the file and its fault."""
     try:
         found = json.loads(read_text(path))
     except OSError as error:

@@ -31,13 +31,9 @@ class Links:
     A link that no message shares with another is there all the same: it limits that one message. Link 0 is unlimited.
     """
 
-    network: Network
-    num_ranks: int
-
-    PER_MESSAGE = 6
-
     def __init__(self, network: Network, num_ranks: int):
-        self.network, self.num_ranks = network, num_ranks
+        self.network: Network = network
+        self.num_ranks: int = num_ranks
         num_nodes = network.node_of(num_ranks - 1) + 1
         num_switches = network.switch_of(num_ranks - 1) + 1
         self._out, self._in = 1, 1 + num_ranks
@@ -63,19 +59,9 @@ class Links:
         tree = (self._up + switches[0], self._down + switches[1]) if switches[0] != switches[1] else (0, 0)
         return *ends, self._node_out + one, self._node_in + other, *tree
 
-    def limited(self) -> list[int]:
-        """Which of a message's links may limit it at all, by their place in `between`; at least one."""
-        network, tree = self.network, bool(self.network.nodes_per_switch)
-        ends = min(network.rank_bandwidth, network.overlap_bandwidth) < math.inf
-        both = (ends, ends, True, True, tree, tree)
-        return [place for place, one in enumerate(both) if one]
-
-    def set_computing(self, rank: int, computing: bool) -> None:
-        """A rank that computes moves less than one that waits."""
-        most = self.network.rank_bandwidth
-        if computing:
-            most = min(most, self.network.overlap_bandwidth)
-        self.bandwidth[[self._out + rank, self._in + rank]] = most
+    def limit_rank(self, rank: int, bandwidth: float) -> None:
+        """Give a rank's own links another bandwidth, both ways."""
+        self.bandwidth[[self._out + rank, self._in + rank]] = bandwidth
 
 
 def fair_rates(links: np.ndarray, bandwidth: np.ndarray) -> np.ndarray:
@@ -105,20 +91,17 @@ def fair_rates(links: np.ndarray, bandwidth: np.ndarray) -> np.ndarray:
 class Flows:
     """The messages that are on their way.
 
-    Args:
-        resolution: seconds within which events count as one; 0 is exact.
-        moved: float64 [ranks], told of the bytes that each rank sends and receives; None: nobody asks.
+    Args: resolution: seconds within which events count as one, 0 is exact; moved: float64 [ranks], where the bytes
+        that each rank sends and receives are added; None: nobody asks.
     """
 
-    links: "Links"
-    resolution: float
-    moved: np.ndarray | None
-    now: float
-
     def __init__(self, links: Links, resolution: float = 0.0, moved: np.ndarray | None = None):
-        self.links, self.resolution, self.moved = links, resolution, moved
-        self.now = 0.0
-        self._shared = links.limited()
+        self._links, self._resolution, self._moved = links, resolution, moved
+        self.now: float = 0.0
+        # Which of a message's links may limit it at all, by their place in `Links.between`
+        network, tree = links.network, bool(links.network.nodes_per_switch)
+        ends = min(network.rank_bandwidth, network.overlap_bandwidth) < math.inf
+        self._shared = [place for place, one in enumerate((ends, ends, True, True, tree, tree)) if one]
         self._taken = np.empty((0, len(self._shared)), np.int64)
         self._left, self._rates, self._sizes = np.empty(0), np.empty(0), np.empty(0)
         self._ends = np.empty((0, 2), np.int64)
@@ -126,7 +109,7 @@ class Flows:
         self._new: list[tuple[int, int, int, float]] = []
         self._lines: dict[tuple[int, int], deque] = {}  # by ends of a message that moves: those behind it
         self._stale = False
-        self._buffer = links.network.buffer_bytes
+        self._buffer = network.buffer_bytes
         ranks = links.num_ranks if self._buffer < NEVER else 0
         self._room = np.full((2, ranks, ranks), NEVER)  # [sender, receiver]: what may move before its next call
 
@@ -149,9 +132,11 @@ class Flows:
             self._room[0, rank], self._room[1, :, rank] = room, room
             self._stale = True
 
-    def links_changed(self) -> None:
-        """Some bandwidth is another than before."""
-        self._stale = True
+    def set_computing(self, rank: int, computing: bool) -> None:
+        """A rank that computes moves less than one that waits."""
+        network, self._stale = self._links.network, True
+        most = min(network.rank_bandwidth, network.overlap_bandwidth) if computing else network.rank_bandwidth
+        self._links.limit_rank(rank, most)
 
     def next_arrival(self) -> float:
         """When the next message has arrived, if nothing else happens."""
@@ -177,8 +162,8 @@ class Flows:
         if len(self._names):
             moved = np.minimum(self._rates * seconds, self._left)
             self._left -= moved
-            if self.moved is not None:
-                np.add.at(self.moved, self._ends.ravel(), np.repeat(moved, 2))
+            if self._moved is not None:
+                np.add.at(self._moved, self._ends.ravel(), np.repeat(moved, 2))
             if self._buffer < NEVER:
                 self._room[:, self._ends[:, 0], self._ends[:, 1]] -= moved  # one message a pair: no entry comes twice
                 self._stale |= bool(((self._room_left() <= STOPPED) & (self._rates > SLOWEST)).any())
@@ -187,7 +172,7 @@ class Flows:
     def take_arrived(self) -> list[int]:
         """Names of the messages that have arrived; they are on their way no more."""
         self._refresh()
-        done = self._left <= np.maximum(self._sizes * DONE, self._rates * max(self.resolution, INSTANT))
+        done = self._left <= np.maximum(self._sizes * DONE, self._rates * max(self._resolution, INSTANT))
         if not done.any():
             return []
         found, keep = self._names[done].tolist(), ~done
@@ -204,7 +189,7 @@ class Flows:
 
     def _refresh(self) -> None:
         if self._new:
-            between = [self.links.between(source, target) for _, source, target, _ in self._new]
+            between = [self._links.between(source, target) for _, source, target, _ in self._new]
             sizes = np.array([max(size, 1e-9) for *_, size in self._new])
             self._taken = np.concatenate([self._taken, np.array(between, np.int64)[:, self._shared]])
             self._ends = np.concatenate([self._ends, np.array([new[1:3] for new in self._new], np.int64)])
@@ -214,5 +199,5 @@ class Flows:
         if self._stale:
             self._rates = np.full(len(self._names), SLOWEST)
             goes = self._room_left() > STOPPED if self._buffer < NEVER else slice(None)
-            self._rates[goes] = fair_rates(self._taken[goes], self.links.bandwidth)
+            self._rates[goes] = fair_rates(self._taken[goes], self._links.bandwidth)
             self._stale = False

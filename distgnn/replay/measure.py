@@ -11,12 +11,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import distgnn
 from distgnn.config import Settings
 from distgnn.errors import InputError, RunError
 from distgnn.partition import load_part, read_manifest
@@ -60,15 +62,9 @@ def measure_parts(
     advance: Callable[[str], None] = lambda text: None,
     ranks: list[int] | None = None,
 ) -> list[Recording]:
-    """What each part does in an epoch, in the order of ranks.
+    """What each part does in an epoch, in the order of ranks; `ranks`: parts to measure, None: all.
 
-    Args:
-        settings: checked; of a task on vertices.
-        ranks: parts to measure; None: all.
-
-    Raises:
-        InputError: for what cannot be replayed.
-        RunError: where a part could not be trained, with its message.
+    Raises: InputError for what cannot be replayed; RunError where a part could not be trained, with its message.
     """
     manifest = read_manifest(folder)
     check_replayable(settings, manifest["num_parts"])
@@ -117,7 +113,7 @@ def _run(workers: list["_Worker"]) -> list[dict[str, Any]]:
         worker.say("go")
     for worker in workers:
         worker.expect(DONE)
-    return [worker.result() for worker in workers]
+    return [json.loads(worker.out.read_text()) for worker in workers]
 
 
 class _Worker:
@@ -125,13 +121,14 @@ class _Worker:
 
     def __init__(self, folder: str, rank: int, asked: dict[str, Any], answers: Path | None, work: Path, threads: int):
         self.rank, self._threads = rank, threads
-        self._out, self._errors = work / f"out-{rank}.json", work / f"errors-{rank}.txt"
+        self.out, self._errors = work / f"out-{rank}.json", work / f"errors-{rank}.txt"
         environment = {name: value for name, value in os.environ.items() if name not in RANK_VARIABLES}
         environment |= torch_environment() | dict.fromkeys(THREAD_VARIABLES, str(threads))
         environment |= {"DISTGNN_NUM_THREADS": str(threads), "PYTHONSAFEPATH": "1"}
-        environment |= {"PYTHONPATH": os.pathsep.join(filter(None, [_package_root(), os.environ.get("PYTHONPATH")]))}
+        root = str(Path(distgnn.__file__).resolve().parents[1])  # that it is imported from
+        environment |= {"PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
         self._environment, self._asked = environment, asked | {"answers": None if answers is None else str(answers)}
-        self._command = [sys.executable, "-m", MODULE, folder, str(rank), str(self._out)]
+        self._command = [sys.executable, "-m", MODULE, folder, str(rank), str(self.out)]
         self._place: int | None = None
         self._start()
 
@@ -158,11 +155,9 @@ class _Worker:
 
     def say(self, line: str) -> None:
         """Write a line to its input; a process that is gone says so when something is expected of it."""
-        try:
+        with suppress(BrokenPipeError):
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
-        except BrokenPipeError:
-            pass
 
     def expect(self, *words: str) -> str:
         """Wait for one of some lines, and return it."""
@@ -172,29 +167,16 @@ class _Worker:
         lines = self._errors.read_text().strip().splitlines() or [f"exit code {self._process.wait()}"]
         raise RunError(f"part {self.rank} could not be measured: {lines[-1]}")
 
-    def result(self) -> dict[str, Any]:
-        """What it wrote."""
-        return json.loads(self._out.read_text())
-
     def end(self) -> None:
         """Close its input, and wait until it is gone."""
-        try:
+        with suppress(BrokenPipeError):
             self._process.stdin.close()
-        except BrokenPipeError:
-            pass
         try:
             self._process.wait(60)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
         self._process.stdout.close()
-
-
-def _package_root() -> str:
-    """The folder that `distgnn` is imported from."""
-    import distgnn
-
-    return str(Path(distgnn.__file__).resolve().parents[1])
 
 
 class _Asking:

@@ -76,11 +76,9 @@ class Network:
         return self
 
     def node_of(self, rank: int) -> int:
-        """The node of a rank."""
         return rank // self.ranks_per_node
 
     def switch_of(self, rank: int) -> int:
-        """The switch above a rank's node."""
         return self.node_of(rank) // self.nodes_per_switch if self.nodes_per_switch else 0
 
     def latency_between(self, one: int, other: int) -> float:
@@ -133,13 +131,13 @@ def parse_network(text: str) -> Network:
         if equals:
             network = replace(network, **{_known(name.strip()): _value(name.strip(), value.strip())})
         elif word.endswith(".json"):
-            network = replace(network, **read_network(word))
+            network = replace(network, **_read_network(word))
         else:
             network = replace(network, bandwidth=_rate(word))
     return network.check()
 
 
-def read_network(path: str) -> dict[str, Any]:
+def _read_network(path: str) -> dict[str, Any]:
     """The section "network" of a file of prices. Raises: InputError that names the file."""
     try:
         found = json.loads(read_text(path))

@@ -1,68 +1,106 @@
-"""A replay in numbers: the epoch, what it is made of, bytes, memory and waiting of each rank."""
+"""A replay in numbers: the epoch, what it is made of, bytes, memory and waiting of each rank; and the chain that makes
+the epoch as long as it is.
+
+Backwards from the end: a rank computed since it last waited; that wait ended when a message arrived, which was on its
+way since the later of its two ranks was ready; so on with that rank, until the epoch's start.
+"""
 
 import statistics
+from bisect import bisect_left
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from distgnn.replay.critical_path import Link, critical_path, shares
 from distgnn.replay.network import Network
 from distgnn.replay.player import PlayedEpoch, Player
 from distgnn.replay.recording import Recording
 
 NAMES = ("aggregate", "dense", "pack")
+EPSILON = 1e-9
+MOST_LINKS = 12  # of a chain that are shown
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link of the chain: a rank's computation ("aggregate", …), or "network": what it waits for from rank `cause`."""
+
+    rank: int
+    name: str
+    start: float
+    end: float
+    cause: int = -1
+    call: int = -1
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.start
+
+
+def critical_path(epoch: PlayedEpoch) -> list[Link]:
+    """The chain, first link first; its links fill the epoch without a gap."""
+    rank = max(range(len(epoch.ends)), key=epoch.ends.__getitem__)
+    time = epoch.ends[rank]
+    chain: list[Link] = []
+    most = 2 * sum(map(len, epoch.spans)) + 2
+    while time > epoch.start + EPSILON and len(chain) < most:
+        spans = epoch.spans[rank]
+        place = bisect_left(spans, time - EPSILON, key=lambda span: span.start)  # the spans that began before
+        if place == 0:
+            chain.append(Link(rank, "network", epoch.start, time))
+            break
+        span = spans[place - 1]
+        if span.end < time - EPSILON:  # between two spans a rank posts its messages
+            chain.append(Link(rank, "post", span.end, time))
+            time = span.end
+        elif span.name != "wait":
+            chain.append(Link(rank, span.name, span.start, time))
+            time = span.start
+        else:
+            since = min(max(span.cause_time, epoch.start), time)
+            chain.append(Link(rank, "network", since, time, span.cause, span.call))
+            rank, time = (span.cause if span.cause >= 0 else rank), since
+    return chain[::-1]
 
 
 def replay(recordings: list[Recording], network: Network) -> tuple[dict[str, Any], list[PlayedEpoch]]:
-    """Play the recordings of all ranks; returns the numbers (JSON of `distgnn replay`) and the played epochs."""
+    """Play the recordings of all ranks; returns the numbers (JSON of `distgnn replay`), the mean over a cycle of
+    epochs, and the played epochs."""
     epochs = Player(recordings, network).play()
-    return outcome(recordings, network, epochs), epochs
-
-
-def outcome(recordings: list[Recording], network: Network, epochs: list[PlayedEpoch]) -> dict[str, Any]:
-    """The numbers of played epochs, the mean over a cycle of them."""
     seconds = statistics.fmean(epoch.seconds for epoch in epochs)
     chains = [critical_path(epoch) for epoch in epochs]
+    of_chains: dict[str, float] = {}
+    for link in (link for chain in chains for link in chain):
+        of_chains[link.name] = of_chains.get(link.name, 0.0) + link.seconds
     ranks = [_of_rank(recording, epochs) for recording in recordings]
     alone = statistics.fmean(rank["compute_seconds"] for rank in ranks)
-    return {
+    bytes_of_epochs = zip(*([sum(of_epoch) for of_epoch in one.sent_to] for one in recordings), strict=True)
+    pair_bytes = [[int(statistics.median(n)) for n in zip(*one.sent_to, strict=True)] for one in recordings]
+    numbers = {
         "ranks": len(recordings),
         "threads": recordings[0].threads,
         "epoch_seconds": seconds,
         "epochs_seconds": [epoch.seconds for epoch in epochs],
         "compute_seconds": {"mean": alone, "max": max(rank["compute_seconds"] for rank in ranks)},
         "efficiency": alone / seconds if seconds else 1.0,
-        "sent_bytes_per_epoch": int(
-            statistics.median(map(sum, zip(*(_bytes(one) for one in recordings), strict=True)))
-        ),
+        "sent_bytes_per_epoch": int(statistics.median(map(sum, bytes_of_epochs))),
         "max_rank_sent_bytes": max(rank["sent_bytes"] for rank in ranks),
-        "pair_bytes_per_epoch": [_median_bytes(recording) for recording in recordings],
+        "pair_bytes_per_epoch": pair_bytes,  # the median over the epochs of a cycle, as a run's summary has it
         "peak_rss_bytes": [recording.peak_rss_bytes for recording in recordings],
-        "critical_path": {
-            name: value / len(chains) for name, value in shares([one for c in chains for one in c]).items()
-        },
-        "critical_links": [link.as_dict() for link in longest(chains[-1])],
-        "waits": waits_by_call(epochs[-1]),
+        "critical_path": {name: value / len(chains) for name, value in of_chains.items()},
+        "critical_links": [asdict(link) | {"seconds": link.seconds} for link in _longest(chains[-1])],
+        "waits": _waits_by_call(epochs[-1]),
         "of_rank": ranks,
         "network": network.as_dict(),
     }
-
-
-def _bytes(recording: Recording) -> list[int]:
-    return [sum(of_epoch) for of_epoch in recording.sent_to]
-
-
-def _median_bytes(recording: Recording) -> list[int]:
-    """Bytes to each rank, the median over the epochs of a cycle, as a run's summary has them."""
-    return [int(statistics.median(counts)) for counts in zip(*recording.sent_to, strict=True)]
+    return numbers, epochs
 
 
 def _of_rank(recording: Recording, epochs: list[PlayedEpoch]) -> dict[str, Any]:
-    rank = recording.rank
     spent = dict.fromkeys((*NAMES, "wait"), 0.0)
     for epoch in epochs:
-        for span in epoch.spans[rank]:
+        for span in epoch.spans[recording.rank]:
             spent[span.name] = spent.get(span.name, 0.0) + (span.end - span.start) / len(epochs)
     return {
-        "rank": rank,
+        "rank": recording.rank,
         "compute_seconds": recording.compute_seconds(),
         **{f"{name}_seconds": value for name, value in spent.items()},
         "sent_bytes": int(recording.sent_bytes()),
@@ -71,22 +109,19 @@ def _of_rank(recording: Recording, epochs: list[PlayedEpoch]) -> dict[str, Any]:
     }
 
 
-def waits_by_call(epoch: PlayedEpoch) -> list[dict[str, Any]]:
+def _waits_by_call(epoch: PlayedEpoch) -> list[dict[str, Any]]:
     """Seconds waited for each exchange of the step: mean and maximum over ranks; call -1 is the sum of gradients."""
     found: dict[int, dict[int, float]] = {}
-    for spans in epoch.spans:
-        for span in spans:
-            if span.name == "wait":
-                of_call = found.setdefault(span.call, {})
-                of_call[span.rank] = of_call.get(span.rank, 0.0) + span.end - span.start
-    num_ranks = len(epoch.spans)
+    for span in (span for spans in epoch.spans for span in spans if span.name == "wait"):
+        of_call = found.setdefault(span.call, {})
+        of_call[span.rank] = of_call.get(span.rank, 0.0) + span.end - span.start
     return [
-        {"call": call, "mean_seconds": sum(of.values()) / num_ranks, "max_seconds": max(of.values())}
+        {"call": call, "mean_seconds": sum(of.values()) / len(epoch.spans), "max_seconds": max(of.values())}
         for call, of in sorted(found.items())
     ]
 
 
-def longest(chain: list[Link], count: int = 12) -> list[Link]:
+def _longest(chain: list[Link]) -> list[Link]:
     """The longest links of a chain, in order of time; neighbours of one rank and name count as one."""
     merged: list[Link] = []
     for link in chain:
@@ -95,5 +130,5 @@ def longest(chain: list[Link], count: int = 12) -> list[Link]:
             merged[-1] = Link(link.rank, link.name, last.start, link.end, link.cause, link.call)
         else:
             merged.append(link)
-    kept = sorted(merged, key=lambda link: -link.seconds)[:count]
+    kept = sorted(merged, key=lambda link: -link.seconds)[:MOST_LINKS]
     return sorted(kept, key=lambda link: link.start)

@@ -2,7 +2,7 @@
 
     rank       runs its events one after the other; "wait" stops it until what it waits for is complete
     message    posted -> (its receiver asked for it, where it is large) -> latency -> moves at a fair rate -> arrived
-    sum        joined -> the messages of the library's algorithm, one step after the other -> complete (played_sum.py)
+    sum        joined -> the messages of the library's algorithm, one step after the other -> complete
     epoch      all ranks start it together (numbers are gathered after each) and it ends with the last of them
 
 A send is complete when its message has arrived, or, where it is small, at once. While a rank computes, its messages
@@ -10,9 +10,12 @@ move at `overlap_bandwidth` at most, `buffer_bytes` of them between two calls of
 takes `byte_seconds` from it.
 
 Over 300 lines: events of ranks, messages and sums change one state, and are read together.
+
+Legend: P ranks.
 """
 
 import heapq
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -20,7 +23,6 @@ import numpy as np
 
 from distgnn.replay.flows import NEVER, Flows, Links
 from distgnn.replay.network import Network, sum_steps
-from distgnn.replay.played_sum import PlayedSum
 from distgnn.replay.recording import Event, Recording
 
 GATHER_BYTES, GATHER_CHANNEL = 512, -1  # of a rank's numbers after an epoch
@@ -77,10 +79,42 @@ class _Message:
     arrived: bool = False
 
 
+class _Sum:
+    """A sum over ranks: each goes through the steps of the library's algorithm by itself.
+
+        step k of rank r    send to rank r + distance(k), receive from rank r - distance(k), both modulo P
+        the next step       once that message is there and the rank calls the library, or waits in it
+
+    Args: steps: (distance, bytes) of each step, as `network.sum_steps` gives them; num_ranks: P.
+    """
+
+    def __init__(self, steps: list[tuple[int, float]], num_ranks: int):
+        self._steps, self._num_ranks = steps, num_ranks
+        self.joined: dict[int, _Started] = {}  # what each rank that has joined waits for
+        self._step: dict[int, int] = {}  # of each rank that has joined
+        self.arrived: set[tuple[int, int]] = set()  # (rank, step) of messages that have reached a rank
+
+    def join(self, rank: int, started: _Started) -> None:
+        """A rank takes part from now on; `started` is what it waits for."""
+        self.joined[rank], self._step[rank] = started, -1
+
+    def sends(self, rank: int) -> Iterator[tuple[int, int, float]]:
+        """A rank is in the library: (step, to whom, bytes) of each message that it sends now."""
+        while self._step[rank] < 0 or (rank, self._step[rank]) in self.arrived:
+            self._step[rank] += 1
+            if self._step[rank] < len(self._steps):
+                distance, num_bytes = self._steps[self._step[rank]]
+                yield self._step[rank], (rank + distance) % self._num_ranks, num_bytes
+
+    def is_done(self, rank: int) -> bool:
+        """Does a rank have the sum?"""
+        return self._step[rank] == len(self._steps)
+
+
 class _SumMessage(NamedTuple):
     """One message of a sum over ranks."""
 
-    of: PlayedSum
+    of: _Sum
     step: int
     source: int
     target: int
@@ -101,7 +135,7 @@ class _Rank:
     moved_before: float = 0.0
     spans: list[Span] = field(default_factory=list)
     num_sums: dict[int, int] = field(default_factory=dict)
-    sums: list[PlayedSum] = field(default_factory=list)  # that it takes part in
+    sums: list[_Sum] = field(default_factory=list)  # that it takes part in
     inside: bool = False  # the library, waiting
     called: bool = True  # since it last computed
     end: float = 0.0  # of the epoch
@@ -111,30 +145,25 @@ class _Rank:
 class Player:
     """One replay.
 
-    Args:
-        recordings: of all ranks, in order; with the same number of epochs.
-        network: what messages cost.
+    Args: recordings: of all ranks, in order; with the same number of epochs.
         resolution: seconds within which arrivals count as one; None: exact for few ranks, else 1/2000 of an epoch.
     """
 
-    network: Network
-    num_ranks: int
-
     def __init__(self, recordings: list[Recording], network: Network, resolution: float | None = None):
-        self.network, self.num_ranks = network, len(recordings)
+        self.network: Network = network
+        self.num_ranks: int = len(recordings)
         if resolution is None:
             longest = max(recording.compute_seconds() for recording in recordings)
             resolution = 0.0 if self.num_ranks <= 8 else longest / 2000
         self._resolution = resolution
-        self._links = Links(network, self.num_ranks)
         self._moved = np.zeros(self.num_ranks)
-        self._flows = Flows(self._links, resolution, self._moved if network.byte_seconds else None)
+        self._flows = Flows(Links(network, self.num_ranks), resolution, self._moved if network.byte_seconds else None)
         self._ranks = [_Rank(recording.rank, recording.epochs) for recording in recordings]
         self._cycle = len(recordings[0].epochs)
         self._agenda: list[tuple[float, int, Any]] = []
         self._order = 0
         self._messages: dict[tuple, list[_Message]] = {}
-        self._sums: dict[tuple[int, int], PlayedSum] = {}
+        self._sums: dict[tuple[int, int], _Sum] = {}
         self._moving: dict[int, _Message | _SumMessage] = {}
         self._running = 0
 
@@ -147,8 +176,7 @@ class Player:
                 rank.epoch, rank.place, rank.spans, rank.time, rank.ended = number, 0, [], start, False
                 rank.started.append([])
                 self._later(start, rank)
-            self._running = self.num_ranks
-            self._run()
+            self._run_epoch()
             played.append(PlayedEpoch(start, [rank.end for rank in self._ranks], [r.spans for r in self._ranks]))
             start = max(rank.time for rank in self._ranks)
         return played[-self._cycle :]
@@ -157,43 +185,57 @@ class Player:
         self._order += 1
         heapq.heappush(self._agenda, (time, self._order, what))
 
-    def _run(self) -> None:
+    def _run_epoch(self) -> None:
         """Until every rank has ended its epoch and has the numbers of all."""
+        self._running = self.num_ranks
         while self._running:
             planned = self._agenda[0][0] if self._agenda else NEVER
             if planned <= self._flows.now + self._resolution:  # rates do not matter within one instant
                 time, _, what = heapq.heappop(self._agenda)
-                self._do(time, what)
+                if isinstance(what, _Rank):
+                    self._go_on(what, time)
+                else:
+                    self._order += 1
+                    self._moving[self._order] = what
+                    self._flows.start(self._order, what.source, what.target, what.num_bytes)
                 continue
             time = min(self._flows.next_arrival(), planned)
             if time == NEVER:
-                raise RuntimeError(f"the replay stands still: {self._who_waits()}")
+                waiting = (f"rank {rank.number} at event {rank.place}" for rank in self._ranks if rank.pending)
+                raise RuntimeError(f"the replay stands still: {', '.join(waiting)}")
             self._flows.advance(time)
-            self._arrivals()
+            for name in self._flows.take_arrived():
+                self._arrived(self._moving.pop(name), time)
 
-    def _who_waits(self) -> str:
-        return ", ".join(f"rank {rank.number} at event {rank.place}" for rank in self._ranks if rank.pending)
-
-    def _events(self, rank: _Rank) -> list[Event]:
-        return rank.epochs[rank.epoch % self._cycle]
-
-    def _do(self, time: float, what: Any) -> None:
-        if isinstance(what, _Rank):
-            self._go_on(what, time)
+    def _arrived(self, message: _Message | _SumMessage, time: float) -> None:
+        if isinstance(message, _Message):
+            message.arrived = True
+            for one in message.ends:
+                if one is not None and not one.done:
+                    self._complete(one, time)
         else:
-            self._move(what, what.source, what.target, what.num_bytes)
+            message.of.arrived.add((message.target, message.step))
+            if self._ranks[message.target].inside:
+                self._go_on_with_sums(self._ranks[message.target], time)
 
     # A rank
 
     def _go_on(self, rank: _Rank, time: float) -> None:
         """Run a rank's events until it computes, waits, or has ended the epoch."""
         rank.time = max(rank.time, time)
-        if rank.computing and self._takes_longer(rank):
-            return
+        if rank.computing:
+            # What moved while the rank computed took some of its time: then it computes on
+            taken = (self._moved[rank.number] - rank.moved_before) * self.network.byte_seconds
+            rank.moved_before = self._moved[rank.number]
+            if taken > 1e-7:
+                rank.spans[-1] = rank.spans[-1]._replace(end=rank.time + taken)
+                self._later(rank.time + taken, rank)
+                return
+            self._set_computing(rank, False)
         if rank.ended:
             self._running -= 1
             return
-        events = self._events(rank)
+        events = rank.epochs[rank.epoch % self._cycle]
         while rank.place < len(events):
             event = events[rank.place]
             rank.place += 1
@@ -201,7 +243,8 @@ class Player:
                 self._compute(rank, event)
                 return
             if event[0] == "wait":
-                if self._wait(rank, event[1]):
+                wanted = [rank.started[rank.epoch - age][place] for age, place in event[1] if 0 <= age <= rank.epoch]
+                if self._stops(rank, wanted):
                     return
             elif event[0] == "sum":
                 rank.started[-1].append(self._join(rank, event[1], event[2]))
@@ -209,7 +252,7 @@ class Player:
                 self._post(rank, event)
             self._call(rank)
         rank.end, rank.ended = rank.time, True
-        if not self._stop(rank, [self._join(rank, GATHER_CHANNEL, GATHER_BYTES)]):
+        if not self._stops(rank, [self._join(rank, GATHER_CHANNEL, GATHER_BYTES)]):
             self._running -= 1
 
     def _call(self, rank: _Rank) -> None:
@@ -229,30 +272,14 @@ class Player:
             self._flows.calls(rank.number, stays=False)
         self._later(end, rank)
 
-    def _takes_longer(self, rank: _Rank) -> bool:
-        """What moved while the rank computed took some of its time; then it computes on, else it is done."""
-        taken = (self._moved[rank.number] - rank.moved_before) * self.network.byte_seconds
-        rank.moved_before = self._moved[rank.number]
-        if taken > 1e-7:
-            last = rank.spans[-1]
-            rank.spans[-1] = last._replace(end=rank.time + taken)
-            self._later(rank.time + taken, rank)
-            return True
-        self._set_computing(rank, False)
-        return False
-
     def _set_computing(self, rank: _Rank, computing: bool) -> None:
         if rank.computing != computing:
             rank.computing = computing
             if self.network.overlap_bandwidth < self.network.rank_bandwidth:
-                self._links.set_computing(rank.number, computing)
-                self._flows.links_changed()
+                self._flows.set_computing(rank.number, computing)
 
-    def _wait(self, rank: _Rank, wanted: list) -> bool:
+    def _stops(self, rank: _Rank, wanted: list[_Started]) -> bool:
         """Stop the rank unless all is complete; does it stop?"""
-        return self._stop(rank, [self._found(rank, age, number) for age, number in wanted if 0 <= age <= rank.epoch])
-
-    def _stop(self, rank: _Rank, wanted: list[_Started]) -> bool:
         self._call(rank)
         rank.pending = [one for one in wanted if not one.done]
         for one in rank.pending:
@@ -263,9 +290,6 @@ class Player:
             rank.inside = True
             self._flows.calls(rank.number, stays=True)
         return bool(rank.pending)
-
-    def _found(self, rank: _Rank, age: int, number: int) -> _Started:
-        return rank.started[rank.epoch - age][number]
 
     def _complete(self, one: _Started, time: float) -> None:
         """Something is complete; ranks for which it was the last go on."""
@@ -301,10 +325,7 @@ class Player:
             halves.append(message)
         started = message.ends[end] = _Started(call)
         rank.started[-1].append(started)
-        self._begin(message, rank)
-
-    def _begin(self, message: _Message, rank: _Rank) -> None:
-        """Let a message go once its sender is there and, where it is large, its receiver."""
+        # It goes once its sender is there and, where it is large, its receiver
         sent, received = message.ends
         small = message.num_bytes <= self.network.eager_bytes
         if message.begun and sent is not None and received is not None:
@@ -316,26 +337,6 @@ class Player:
             sent.done = small
             self._later(rank.time + self.network.latency_between(message.source, message.target), message)
 
-    def _arrived(self, message: _Message, time: float) -> None:
-        message.arrived = True
-        for one in message.ends:
-            if one is not None and not one.done:
-                self._complete(one, time)
-
-    def _move(self, what: Any, source: int, target: int, num_bytes: float) -> None:
-        self._order += 1
-        self._moving[self._order] = what
-        self._flows.start(self._order, source, target, num_bytes)
-
-    def _arrivals(self) -> None:
-        time = self._flows.now
-        for name in self._flows.take_arrived():
-            what = self._moving.pop(name)
-            if isinstance(what, _Message):
-                self._arrived(what, time)
-            else:
-                self._sum_arrived(what, time)
-
     # Sums over ranks
 
     def _join(self, rank: _Rank, channel: int, num_bytes: int) -> _Started:
@@ -343,14 +344,14 @@ class Player:
         number = rank.num_sums[channel] = rank.num_sums.get(channel, -1) + 1
         if (channel, number) not in self._sums:
             steps = sum_steps(self.network, self.num_ranks, num_bytes)
-            self._sums[channel, number] = PlayedSum(steps, self.num_ranks)
+            self._sums[channel, number] = _Sum(steps, self.num_ranks)
         one = self._sums[channel, number]
         started = _Started(-1)
         one.join(rank.number, started)
         rank.sums.append(one)
         if len(one.joined) == self.num_ranks:
             del self._sums[channel, number]
-            for joined in one.joined:
+            for joined in one.joined.values():
                 joined.ready, joined.by = rank.time, rank.number
         self._go_on_with_sums(rank, rank.time)
         return started
@@ -363,10 +364,4 @@ class Player:
                 self._later(time + latency, _SumMessage(one, step, rank.number, target, num_bytes))
             if one.is_done(rank.number):
                 rank.sums.remove(one)
-                self._complete(one.of_rank.pop(rank.number), time)
-
-    def _sum_arrived(self, message: _SumMessage, time: float) -> None:
-        message.of.arrived(message.target, message.step)
-        rank = self._ranks[message.target]
-        if rank.inside:
-            self._go_on_with_sums(rank, time)
+                self._complete(one.joined[rank.number], time)

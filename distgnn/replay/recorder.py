@@ -14,9 +14,7 @@ NAMED = ("aggregate", "pack")
 class Recorder(Trace):
     """Stands where the trainer keeps its trace: it hears of timed blocks, and of every step when it ends.
 
-    Args:
-        transport: of the graph; its exchanges are numbered from the start of a step.
-        log: of the stand-in communicator.
+    Args: transport: of the graph; its exchanges are numbered from the start of a step; log: of the stand-in.
     """
 
     def __init__(self, transport: Any, log: Log):
@@ -48,20 +46,13 @@ class Recorder(Trace):
         for kind, details, entered, left in self._log.calls:
             if entered < started or left > ended:
                 continue
-            events += _compute(blocks, free, entered)
-            events.append(self._call(kind, details))
+            if kind in ("send", "receive"):
+                details = (details[0] - self._first_call, *details[1:])  # tag, rank, bytes
+            elif kind == "wait":
+                details = ([self._age(number) for number in details],)
+            events += [*_compute(blocks, free, entered), (kind, *details)]
             free = left
         return events + _compute(blocks, free, ended)
-
-    def _call(self, kind: str, details: tuple) -> Event:
-        if kind in ("send", "receive"):
-            tag, rank, num_bytes = details
-            return (kind, tag - self._first_call, rank, num_bytes)
-        if kind == "progress":
-            return (kind,)
-        if kind == "wait":
-            return (kind, [self._age(number) for number in details])
-        return (kind, *details)
 
     def _age(self, number: int) -> list[int]:
         """How many epochs ago a thing was started, and its place there; -1 where that was not recorded."""

@@ -27,11 +27,7 @@ KEY_FILE = "recordings.json"
 class Recording:
     """One rank's epochs, one after the other as they repeat (a delayed schedule sends other rows in each).
 
-    Args:
-        rank, num_ranks: whose it is.
-        epochs: lists of events.
-        sent_to: bytes sent to each rank in each epoch.
-        peak_rss_bytes: of the process; seconds: the median epoch as it was measured, waits excluded.
+    Args: epochs: lists of events; sent_to: bytes sent to each rank in each epoch; peak_rss_bytes: of the process.
     """
 
     rank: int
@@ -57,16 +53,24 @@ class Recording:
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> "Recording":
         """What `to_json` gave."""
-        known = {name: value for name, value in found.items() if name != "format_version"}
-        known["epochs"] = [[tuple(event) for event in events] for events in found["epochs"]]
-        return cls(**known)
+        epochs = [[tuple(event) for event in events] for events in found["epochs"]]
+        return cls(**{name: value for name, value in found.items() if name != "format_version"} | {"epochs": epochs})
 
 
 def typical(repeats: list[list[Event]]) -> list[Event]:
     """One epoch from several of the same calls: between two calls, the computation of the repeat of median length."""
-    split = [_by_gap(events) for events in repeats]
+    split = []  # of each repeat: computation before, between and after its calls, and the calls
+    for events in repeats:
+        gaps: list[list[Event]] = [[]]
+        for event in events:
+            if event[0] == "compute":
+                gaps[-1].append(event)
+            else:
+                gaps.append([])
+        split.append((gaps, [event for event in events if event[0] != "compute"]))
     calls = split[0][1]
-    alike = [gaps for gaps, others in split if _kinds(others) == _kinds(calls)]
+    kinds = [call[:3] for call in calls]
+    alike = [gaps for gaps, others in split if [call[:3] for call in others] == kinds]
     merged: list[Event] = []
     for place in range(len(calls) + 1):
         choices = [gaps[place] for gaps in alike]
@@ -74,23 +78,6 @@ def typical(repeats: list[list[Event]]) -> list[Event]:
         merged += choices[lengths.index(statistics.median_low(lengths))]
         merged += calls[place : place + 1]
     return merged
-
-
-def _by_gap(events: list[Event]) -> tuple[list[list[Event]], list[Event]]:
-    """Computation before, between and after the calls, and the calls."""
-    gaps: list[list[Event]] = [[]]
-    calls = []
-    for event in events:
-        if event[0] == "compute":
-            gaps[-1].append(event)
-        else:
-            calls.append(event)
-            gaps.append([])
-    return gaps, calls
-
-
-def _kinds(calls: list[Event]) -> list[Event]:
-    return [event[:3] for event in calls]
 
 
 def write_recordings(recordings: list[Recording], folder: Path, key: dict[str, Any]) -> None:

@@ -19,26 +19,12 @@ MOST_TAGS = 512  # exchanges whose rows are remembered
 class Log:
     """Calls in the order they were made: (kind, details, entered, left), seconds of `time.perf_counter`."""
 
-    num_started: int
-
     def __init__(self) -> None:
         self.calls: list[tuple[str, tuple[Any, ...], float, float]] = []
-        self.num_started = 0
         self.on = False
+        self.num_started: int = 0
+        self.num_channels: int = 0  # communicators
         self.sent: dict[int, np.ndarray] = {}  # what this rank sent last, by tag
-        self._channels = 0
-
-    def new_channel(self) -> int:
-        """The number of the next communicator."""
-        self._channels += 1
-        return self._channels - 1
-
-    def keep_sent(self, tag: int, rows: np.ndarray) -> None:
-        """Remember what was sent, for a while: messages of a delayed schedule are taken epochs later."""
-        self.sent.pop(tag, None)
-        self.sent[tag] = rows
-        while len(self.sent) > MOST_TAGS:
-            self.sent.pop(next(iter(self.sent)))
 
     def note(self, kind: str, details: tuple[Any, ...], entered: float) -> None:
         """One call; it ends now."""
@@ -102,19 +88,15 @@ def _fill(buffer: np.ndarray, like: np.ndarray | None) -> None:
 class StandIn:
     """In place of an `MPI.Comm`: what training calls of one.
 
-    Args:
-        rank, size: which rank this is, of how many.
-        answers: what `Alltoall` gives, one array for each call (bins of a delayed schedule).
+    Args: answers: what `Alltoall` gives, one array for each call (bins of a delayed schedule).
     """
 
-    rank: int
-    size: int
-
     def __init__(self, rank: int, size: int, answers: Sequence[np.ndarray] = (), log: Log | None = None):
-        self.rank, self.size = rank, size
+        self.rank: int = rank
+        self.size: int = size
         self.log: Log = log or Log()
         self._answers = list(answers)
-        self._channel = self.log.new_channel()
+        self._channel, self.log.num_channels = self.log.num_channels, self.log.num_channels + 1
 
     def Dup(self) -> "StandIn":
         """Another of the same ranks."""
@@ -132,8 +114,11 @@ class StandIn:
     def Isend(self, message: Any, dest: int, tag: int = 0) -> StandInRequest:
         """Start sending bytes."""
         entered = time.perf_counter()
-        rows = message[0]
-        self.log.keep_sent(tag, rows)
+        rows, sent = message[0], self.log.sent
+        sent.pop(tag, None)
+        sent[tag] = rows  # for a while: messages of a delayed schedule are taken epochs later
+        while len(sent) > MOST_TAGS:
+            sent.pop(next(iter(sent)))
         request = StandInRequest.of(self.log)
         self.log.note("send", (tag, dest, rows.nbytes), entered)
         return request
@@ -157,8 +142,10 @@ class StandIn:
         self.log.note("sum", (self._channel, values.nbytes), entered)
         return request
 
+    # Collectives that are waited for: what is gathered is as if every rank had the same, what is sent by a root is
+    # this rank's own
+
     def Allreduce(self, values: Any, total: np.ndarray, op: Any = None) -> None:
-        """A sum that is waited for."""
         if isinstance(values, np.ndarray):
             np.copyto(total, values)
         self._agree(total.nbytes)
@@ -169,35 +156,28 @@ class StandIn:
         return value * self.size if op == MPI.SUM else value
 
     def allgather(self, value: Any) -> list[Any]:
-        """As if every rank had the same."""
         self._agree(SMALL_BYTES)
         return [value] * self.size
 
     def Allgather(self, mine: np.ndarray, everyone: np.ndarray) -> None:
-        """As if every rank had the same: all are on one node."""
         everyone[:] = mine
         self._agree(everyone.nbytes)
 
     def gather(self, value: Any, root: int = 0) -> list[Any] | None:
-        """As if every rank had the same; on the root."""
         self._agree(SMALL_BYTES)
         return [value] * self.size if self.rank == root else None
 
     def bcast(self, value: Any, root: int = 0) -> Any:
-        """This rank's own."""
         self._agree(SMALL_BYTES)
         return value
 
     def Bcast(self, values: Any, root: int = 0) -> None:
-        """This rank's own."""
         self._agree(SMALL_BYTES)
 
     def Barrier(self) -> None:
-        """All are there."""
         self._agree(SMALL_BYTES)
 
     def Alltoall(self, _: np.ndarray, theirs: np.ndarray) -> None:
-        """The next of `answers`."""
         theirs[:] = self._answers.pop(0)
 
     def _agree(self, num_bytes: int) -> None:

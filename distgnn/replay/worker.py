@@ -30,24 +30,19 @@ BESIDES_BYTES = 24_000_000
 READY, COMPILED, DONE = "ready", "compiled", "done"
 
 
-def main(folder: str, rank: int, out: str) -> int:
-    """Measure one part; an error is one line on standard error."""
-    try:
-        _measure(folder, rank, Path(out))
-    except DistGNNError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
-
-
-def _measure(folder: str, rank: int, out: Path) -> None:
+def main(folder: str, rank: int, out: Path) -> None:
+    """Measure one part."""
     import numpy as np
 
     from distgnn import kernels
     from distgnn.train.checkpoint.state import held_rows
 
     asked = json.loads(sys.stdin.readline())
-    settings = settings_of(asked["settings"])
+    found = asked["settings"]
+    settings = Settings(
+        TrainConfig(**found["train"]), ModelConfig(**found["model"]), RunConfig(**found["run"]),
+        Schedule(**found["schedule"]),
+    )  # fmt: skip
     answers = []
     if asked["answers"]:
         with np.load(asked["answers"]) as stored:
@@ -72,17 +67,28 @@ def _measure(folder: str, rank: int, out: Path) -> None:
 
 
 class MeasuredPart:
-    """A part among stand-ins that has trained until its epochs repeat themselves.
-
-    Args: answers: what others tell it of their bins.
-    """
-
-    trainer: Any
+    """A part among stand-ins that has trained until its epochs repeat; `answers`: what others tell it of their bins."""
 
     def __init__(self, folder: str, rank: int, num_ranks: int, settings: Settings, answers: list[Any]):
-        self.trainer, self._recorder, self._log = make_trainer(folder, rank, num_ranks, settings, answers)
-        self._cycle, self._epoch = settings.algorithm.delay or 1, 0
-        for _ in range(UNCOUNTED_EPOCHS + _epochs_before(settings)):
+        import torch
+
+        from distgnn.graph.loader import load
+        from distgnn.nn import model_for
+        from distgnn.replay.recorder import Recorder
+        from distgnn.replay.stand_in import StandIn
+        from distgnn.train.trainer import Trainer
+
+        comm: Any = StandIn(rank, num_ranks, answers)
+        run, config, delay = settings.run, settings.train, settings.algorithm.delay
+        options = settings.graph_options() | {"exchange": "flat"}
+        graph = load(folder, run.algorithm, comm, say=None, plain_tensors=True, **options)
+        torch.manual_seed(config.seed)
+        model = model_for(settings.model, graph, config.task)
+        self.trainer: Any = Trainer(model, graph, config, say=lambda text: None)
+        self.trainer.trace = self._recorder = Recorder(graph.transport, comm.log)
+        self._log, self._cycle, self._epoch = comm.log, delay or 1, 0
+        # Until a schedule does the same in every cycle
+        for _ in range(UNCOUNTED_EPOCHS + (settings.schedule.warmup_epochs + delay if delay else 0)):
             self.go_on()
 
     def go_on(self) -> None:
@@ -108,8 +114,7 @@ class MeasuredPart:
             peaks.append(peak_rss_bytes())
 
     def recording(self) -> "Recording":
-        """The typical epochs of a cycle; the first cycle waits for what was sent before the recording: it is left
-        out."""
+        """The typical epochs of a cycle, without the first: it waits for what was sent before the recording."""
         from distgnn.config import num_threads
         from distgnn.replay.recording import Recording, typical
         from distgnn.system.sizes import peak_rss_bytes
@@ -120,42 +125,8 @@ class MeasuredPart:
         return Recording(graph.rank, graph.num_ranks, epochs, recorder.sent_to[-cycle:], memory, threads=num_threads())
 
 
-def settings_of(found: dict[str, dict[str, Any]]) -> Settings:
-    """Settings from their fields."""
-    return Settings(
-        TrainConfig(**found["train"]), ModelConfig(**found["model"]), RunConfig(**found["run"]),
-        Schedule(**found["schedule"]),
-    )  # fmt: skip
-
-
-def make_trainer(
-    folder: str, rank: int, num_ranks: int, settings: Settings, answers: list[Any]
-) -> tuple[Any, Any, Any]:
-    """The trainer of one part among stand-ins, its recorder and the log of calls."""
-    import torch
-
-    from distgnn.graph.loader import load
-    from distgnn.nn import model_for
-    from distgnn.replay.recorder import Recorder
-    from distgnn.replay.stand_in import StandIn
-    from distgnn.train.trainer import Trainer
-
-    comm: Any = StandIn(rank, num_ranks, answers)
-    run, config = settings.run, settings.train
-    options = settings.graph_options() | {"exchange": "flat"}
-    graph = load(folder, run.algorithm, comm, say=None, plain_tensors=True, **options)
-    torch.manual_seed(config.seed)
-    trainer = Trainer(model_for(settings.model, graph, config.task), graph, config, say=lambda text: None)
-    recorder = Recorder(graph.transport, comm.log)
-    trainer.trace = recorder
-    return trainer, recorder, comm.log
-
-
-def _epochs_before(settings: Settings) -> int:
-    """Epochs until a schedule does the same in every cycle."""
-    delay = settings.algorithm.delay or 0
-    return settings.schedule.warmup_epochs + delay if delay else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2]), sys.argv[3]))
+    try:
+        main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
+    except DistGNNError as error:  # one line
+        sys.exit(str(error))

@@ -75,9 +75,8 @@ def correct_and_smooth(graph: Any, logits: torch.Tensor, config: CorrectSmoothCo
 def smoothed_metrics(graph: Any, logits: torch.Tensor, metric: str, raw: dict[str, float | None]) -> dict[str, Any]:
     """Metrics of corrected and smoothed scores as `smoothed_valid_metric` and so on, and `smoothed`: are they better?
 
-    Collective: yes.
-
-    Args: raw: the metrics of the logits [O, C]; the better `valid_metric` is chosen, the raw one where they are equal.
+    Collective: yes. Args: raw: the metrics of the logits [O, C]; the better `valid_metric` is chosen, the raw one where
+        they are equal.
     """
     found = evaluate(graph, correct_and_smooth(graph, logits), metric)
     before, after = raw["valid_metric"], found["valid_metric"]
@@ -100,13 +99,10 @@ def corrected(graph: Any, scores: torch.Tensor, truth: torch.Tensor, config: Cor
     mask, steps, alpha = graph.train_mask, config.correction_steps, config.correction_alpha
     error = torch.zeros_like(scores)
     error[mask] = truth - scores[mask]
-    if config.scale is not None:
-
-        def keep_known(rows: torch.Tensor) -> torch.Tensor:
-            rows[mask] = error[mask]
-            return rows
-
-        return scores + config.scale * propagated(graph, error, steps, alpha, keep_known)
+    if config.scale is not None:  # training vertices keep their error
+        known = mask[:, None]
+        spread = propagated(graph, error, steps, alpha, lambda rows: torch.where(known, error, rows))
+        return scores + config.scale * spread
     spread = propagated(graph, error, steps, alpha, lambda rows: rows.clamp_(-1, 1))
     total = sum_over_ranks(graph.comm, np.array([error.abs().sum(dtype=torch.float64).item()]))[0]
     scale = (float(total) / graph.num_labelled("train")) / spread.abs().sum(1, keepdim=True)

@@ -4,6 +4,7 @@ The buffer is cut into buckets of whole parameters. A bucket's sum over ranks st
 there, while the backward pass goes on: the last layers' gradients travel behind the first layers' backward pass.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -31,23 +32,19 @@ class GradientBuffer:
         overlap: start a bucket's sum behind the backward pass. The same messages are summed in the same order with
             and without, so the bits are the same.
 
-    Notes:
-        Buckets start in one order on every rank, the last parameters first: a bucket waits for those before it.
+    Notes: buckets start in one order on every rank, the last parameters first: a bucket waits for those before it.
     """
-
-    scale: float
 
     def __init__(self, model: nn.Module, comm: Any, counters: Counters | None = None, overlap: bool = True):
         self.comm: Any = comm.Dup() if comm.size > 1 else comm
         self.counters: Counters = counters or Counters()
         self.parameters: list[nn.Parameter] = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        buffers = [_FlatBuffer(same) for same in by_dtype(self.parameters)]
-        self._buckets = [bucket for buffer in buffers for bucket in buffer.buckets]
+        self._buckets = [bucket for same in by_dtype(self.parameters) for bucket in _buckets(same)]
         self._bucket_of = {id(p): bucket for bucket in self._buckets for p in bucket.parameters}
         self.overlap = overlap and comm.size > 1
         self._requests: list[Any] = []
         self._armed, self._started = False, 0
-        self.scale = 1.0  # what the last `clip` multiplied gradients with
+        self.scale: float = 1.0  # what the last `clip` multiplied gradients with
         broadcast_tensors([*model.parameters(), *model.buffers()], comm)
         for parameter in self.parameters if self.overlap else ():
             parameter.register_post_accumulate_grad_hook(self._gradient_is_there)
@@ -62,7 +59,9 @@ class GradientBuffer:
         """After the backward pass: each gradient becomes its sum over ranks, the same bits on each."""
         if self.comm.size == 1:
             for bucket in self._buckets:
-                bucket.fill_missing()
+                for parameter, view in zip(bucket.parameters, bucket.views, strict=True):
+                    if parameter.grad is None:
+                        parameter.grad = view.zero_()
             return
         with self.counters.timing("all_reduce_seconds"):
             while self._started < len(self._buckets):
@@ -73,10 +72,7 @@ class GradientBuffer:
         mark_summed(self.parameters)  # torch optimisers refuse a step on others
 
     def clip(self, most: float) -> float:
-        """Scale all gradients so that their Euclidean norm is at most `most`; returns the norm before.
-
-        Notes: as `clip_gradients`; `scale` is then what gradients were multiplied with.
-        """
+        """As `clip_gradients`; returns the norm before, and `scale` is what gradients were multiplied with."""
         norm, self.scale = clip_gradients(self.parameters, most)
         return norm
 
@@ -101,6 +97,21 @@ class GradientBuffer:
         return all(bool(torch.isfinite(grad.sum())) or bool(torch.isfinite(grad).all()) for grad in grads)
 
 
+@torch.no_grad()
+def lay_out(model: nn.Module) -> None:
+    """Store the weight [D, I] of every linear layer as [I, D], in place; shapes, names and values are as they were.
+
+        x W'        reads rows of W' [I, D]        its gradient x' g is made as [I, D] too
+
+    So nothing is turned round in a step: not the weight, for the product of sparse rows, and not its gradient, which
+    torch takes as it is where it lies like its parameter. With a first layer of thousands of columns that is most of
+    what a step on a small batch does beside its products.
+    """
+    for module in model.modules():
+        if type(module) is nn.Linear:
+            module.weight.data = module.weight.data.t().contiguous().t()
+
+
 class _Bucket:
     """Neighbouring parameters of one dtype and their gradients."""
 
@@ -116,12 +127,6 @@ class _Bucket:
         for parameter in self.parameters:
             parameter.grad = None
 
-    def fill_missing(self) -> None:
-        """Zeros for parameters that the backward pass did not reach."""
-        for parameter, view in zip(self.parameters, self.views, strict=True):
-            if parameter.grad is None:
-                parameter.grad = view.zero_()
-
     def gather_strays(self) -> None:
         """Copy gradients of the backward pass to the buffer; zeros where there are none."""
         for parameter, view in zip(self.parameters, self.views, strict=True):
@@ -130,16 +135,13 @@ class _Bucket:
                 parameter.grad = view
 
 
-class _FlatBuffer:
-    """The gradients of the parameters of one dtype, the last parameters first, and their buckets."""
-
-    def __init__(self, parameters: list[nn.Parameter]):
-        flat = np.zeros(sum(p.numel() for p in parameters), parameters[0].detach().numpy().dtype)
-        self.buckets: list[_Bucket] = []
-        waiting, first, count = [], 0, 0
-        for parameter in reversed(parameters):
-            waiting.append(parameter)
-            count += parameter.numel()
-            if count >= BUCKET_NUMBERS or parameter is parameters[0]:
-                self.buckets.append(_Bucket(waiting, flat[first : first + count]))
-                waiting, first, count = [], first + count, 0
+def _buckets(parameters: list[nn.Parameter]) -> Iterator[_Bucket]:
+    """The buckets of the parameters of one dtype in one flat buffer, the last parameters first."""
+    flat = np.zeros(sum(p.numel() for p in parameters), parameters[0].detach().numpy().dtype)
+    waiting, first, count = [], 0, 0
+    for parameter in reversed(parameters):
+        waiting.append(parameter)
+        count += parameter.numel()
+        if count >= BUCKET_NUMBERS or parameter is parameters[0]:
+            yield _Bucket(waiting, flat[first : first + count])
+            waiting, first, count = [], first + count, 0

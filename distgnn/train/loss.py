@@ -12,20 +12,14 @@ from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError
 from distgnn.graph.global_values import is_global_mean
 from distgnn.ops.dense.cross_entropy import summed_cross_entropy
-from distgnn.rows import RowTensor, WholeTensor
-from distgnn.train.users_model import check_width, seen_by_users, share_of_whole
+from distgnn.rows import RowTensor, WholeTensor, local_of
+from distgnn.train.users_model import check_width, seen_by_users
 
 OwnLoss = Callable[[Any, torch.Tensor], torch.Tensor]  # (graph, logits) -> the loss of the whole graph, or a share
 
 
 def share_of_loss(
-    model: nn.Module,
-    graph: Any,
-    logits: torch.Tensor,
-    own: OwnLoss | None,
-    *,
-    users: bool = False,
-    label_smoothing: float = 0.0,
+    model: nn.Module, graph: Any, logits: torch.Tensor, own: OwnLoss | None, users: bool, label_smoothing: float
 ) -> tuple[torch.Tensor, float]:
     """The scalar whose backward pass gives this rank's share of the gradient, and this rank's share of the loss.
 
@@ -48,8 +42,9 @@ def share_of_loss(
         raise InputError("the loss function gave rows of all ranks: take their .mean() or .sum()")
     if not isinstance(loss, torch.Tensor) or loss.numel() != 1 or not loss.requires_grad:
         raise InputError("the loss function gave no scalar with a gradient: it is to return one tensor of one number")
-    if isinstance(loss, WholeTensor):
-        return share_of_whole(graph, loss)
+    if isinstance(loss, WholeTensor):  # alike on all ranks
+        first, plain = graph.rank == 0, local_of(loss)
+        return plain * float(first), plain.item() if first else 0.0
     return loss, loss.item() / (graph.num_ranks if is_global_mean(loss, logits) else 1)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from distgnn.config import TrainConfig
+from distgnn.errors import RunError
 
 PLATEAU_EPOCHS = 10  # without a fall of the training loss, then the rate is halved
 LEAST_FALL = 1e-4  # relative
@@ -45,19 +46,21 @@ SHAPES = {"cosine": cosine, "one-cycle": one_cycle, "wsd": warmup_stable_decay} 
 class LearningRate:
     """The learning rate of the next epoch, from the epochs so far."""
 
-    value: float
-
     def __init__(self, config: TrainConfig):
         self.config = config
-        self.value = self._shaped(0)
+        self.value: float = self._shaped(0)
         self._best_loss, self._epochs_since = math.inf, 0
 
     def after(self, epoch: int, loss: float) -> float:
         """The rate for epoch + 1, after an epoch with this training loss (of the whole graph)."""
         if self.config.lr_schedule in SHAPES:
             self.value = self._shaped(epoch + 1)
+        elif self.config.lr_schedule == "plateau" and loss < self._best_loss * (1 - LEAST_FALL):
+            self._best_loss, self._epochs_since = loss, 0
         elif self.config.lr_schedule == "plateau":
-            self._halve_on_plateau(loss)
+            self._epochs_since += 1
+            if self._epochs_since > PLATEAU_EPOCHS:
+                self.value, self._epochs_since = self.value / 2, 0
         return self.value
 
     def state(self) -> dict[str, Any]:
@@ -76,14 +79,6 @@ class LearningRate:
         shape = SHAPES.get(self.config.lr_schedule)
         return self.config.lr if shape is None else self.config.lr * shape(epoch, self.config.epochs)
 
-    def _halve_on_plateau(self, loss: float) -> None:
-        if loss < self._best_loss * (1 - LEAST_FALL):
-            self._best_loss, self._epochs_since = loss, 0
-            return
-        self._epochs_since += 1
-        if self._epochs_since > PLATEAU_EPOCHS:
-            self.value, self._epochs_since = self.value / 2, 0
-
 
 SMOOTHED = 3  # evaluations whose mean has to rise: validation swings
 
@@ -92,15 +87,12 @@ class EarlyStopping:
     """Remembers the best evaluation, and counts those since the mean of the last few was best. Without a validation
     metric the last one is best, and nothing stops."""
 
-    best_epoch: int
-    best_value: float
-    best_mean: float
-    evaluations_since: int
-
     def __init__(self, patience: int):
         self.patience = patience
-        self.best_epoch, self.best_value, self.best_mean = 0, -math.inf, -math.inf
-        self.evaluations_since = 0
+        self.best_epoch: int = 0
+        self.best_value: float = -math.inf
+        self.best_mean: float = -math.inf
+        self.evaluations_since: int = 0
         self._last: list[float] = []
 
     def is_best(self, epoch: int, value: float | None) -> bool:
@@ -128,9 +120,8 @@ class EarlyStopping:
         self.best_epoch = int(_number(state["best_epoch"]))
         self.best_value = -math.inf if state["best_value"] is None else _number(state["best_value"])
         self.evaluations_since = int(_number(state["evaluations_since"]))
-        mean = state.get("best_mean", state["best_value"])  # older checkpoints have neither, and counted single values
-        self.best_mean = -math.inf if mean is None else _number(mean)
-        self._last = [_number(value) for value in state.get("last", ())][-SMOOTHED:]
+        self.best_mean = -math.inf if state["best_mean"] is None else _number(state["best_mean"])
+        self._last = [_number(value) for value in state["last"]][-SMOOTHED:]
 
     def should_stop(self) -> bool:
         """Have there been `patience` evaluations without a better mean?"""
@@ -149,9 +140,12 @@ class Schedules:
         return {"learning_rate": self.learning_rate.state(), "stopping": self.stopping.state()}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from `state`. Raises: KeyError, TypeError or ValueError where it is not one."""
-        self.learning_rate.load_state(state["learning_rate"])
-        self.stopping.load_state(state["stopping"])
+        """Go on from the `state` of a checkpoint. Raises: RunError where it is damaged."""
+        try:
+            self.learning_rate.load_state(state["learning_rate"])
+            self.stopping.load_state(state["stopping"])
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise RunError(f"the checkpoint's schedules are damaged: {error}") from error
 
 
 def _number(value: Any) -> float | int:

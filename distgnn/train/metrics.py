@@ -38,9 +38,7 @@ def check_own(config: TrainConfig, own: Mapping[str, OwnMetric]) -> None:
 
 def own_metrics(graph: Any, logits: torch.Tensor, own: Mapping[str, OwnMetric]) -> dict[str, float | None]:
     """Values of own metrics, those of rank 0 on every rank, so that all agree on the best epoch. Collective: yes.
-
-    Raises: RunError on every rank for a value that is no finite number.
-    """
+    Raises: RunError on every rank for a value that is no finite number."""
     with torch.no_grad():
         seen = seen_by_users(graph, logits)
         mine = {name: float(function(*seen)) for name, function in own.items()}
@@ -52,30 +50,19 @@ def own_metrics(graph: Any, logits: torch.Tensor, own: Mapping[str, OwnMetric]) 
 
 
 def evaluate(graph: Any, logits: torch.Tensor, metric: str) -> dict[str, float | None]:
-    """The metric of each split from owned `logits` [O, C]: {"train_metric": …, "valid_metric": …, "test_metric": …}.
-
-    Multi-class graphs also get "…_accuracy".
-
-    Collective: yes.
-    """
+    """The metric of each split from owned `logits` [O, C]: {"train_metric": …, "valid_metric": …, "test_metric": …};
+    multi-class graphs also get "…_accuracy". Collective: yes."""
     values = {f"{split}_metric": measure(graph, logits, metric, split) for split in SPLITS}
-    if not graph.multilabel:
-        for split in SPLITS:
-            same = metric == "accuracy"
-            accuracy = values[f"{split}_metric"] if same else measure(graph, logits, "accuracy", split)
-            values[f"{split}_accuracy"] = accuracy
-    return values
+    if graph.multilabel:
+        return values
+    accuracies = values.values() if metric == "accuracy" else (measure(graph, logits, "accuracy", s) for s in SPLITS)
+    return values | {f"{split}_accuracy": value for split, value in zip(SPLITS, accuracies, strict=True)}
 
 
 def measure(graph: Any, logits: torch.Tensor, metric: str, split: str) -> float | None:
     """One metric of one split. Collective: yes."""
     mask = getattr(graph, f"{split}_mask")
     return metric_of_rows(graph, logits[mask], graph.labels[mask], metric)
-
-
-def task_metrics(record: dict[str, Any]) -> dict[str, float | None]:
-    """The further metrics of a record of the best epoch, as a summary has them."""
-    return {name: record[name] for name in OF_TASKS if name in record}
 
 
 def metric_of_rows(graph: Any, logits: torch.Tensor, labels: torch.Tensor, metric: str) -> float | None:
@@ -108,14 +95,12 @@ def _rocauc(graph: Any, logits: torch.Tensor, labels: torch.Tensor) -> float | N
     """Mean over tasks of the area under the ROC curve; tasks with one kind of label only are left out, as in OGB."""
     scores = logits if graph.multilabel else logits[:, 1:2] - logits[:, 0:1]
     truth = labels if graph.multilabel else labels[:, None]
-    gathered = [gather_arrays(graph.comm, one) for one in (scores.double().numpy(), truth.numpy() > 0)]
+    every, right = (gather_arrays(graph.comm, one) for one in (scores.double().numpy(), truth.numpy() > 0))
     areas = None
-    if gathered[0] is not None and gathered[1] is not None:
-        every, right = np.concatenate(gathered[0]), np.concatenate(gathered[1])
-        each = (_area(every[:, task], right[:, task]) for task in range(right.shape[1]))
-        areas = [area for area in each if area is not None]
-    mean = float(np.mean(areas)) if areas else None
-    return graph.comm.bcast(mean, root=0)
+    if every is not None and right is not None:
+        columns = zip(np.concatenate(every).T, np.concatenate(right).T, strict=True)
+        areas = [area for area in (_area(*column) for column in columns) if area is not None]
+    return graph.comm.bcast(float(np.mean(areas)) if areas else None, root=0)
 
 
 def tie_width(scores: np.ndarray, size: float) -> np.ndarray:

@@ -15,9 +15,7 @@ from torch import nn
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError
 from distgnn.train.kfac.optimizer import KFAC
-from distgnn.train.steps.adam import Adam, AdamW
-from distgnn.train.steps.own_optimizer import OwnOptimizer
-from distgnn.train.steps.sgd import SGD
+from distgnn.train.steps.own_optimizers import SGD, Adam, AdamW, OwnOptimizer
 
 OWN: dict[str, type[OwnOptimizer]] = {one.name: one for one in (Adam, AdamW, SGD, KFAC)}
 
@@ -25,26 +23,24 @@ OWN: dict[str, type[OwnOptimizer]] = {one.name: one for one in (Adam, AdamW, SGD
 class TorchOptimizer:
     """A torch optimiser and, where there is one, its scheduler, as the trainer uses them.
 
-    Args:
-        optimizer: of parameters whose gradients are summed over ranks before `step`.
-        scheduler: stepped once per epoch; ReduceLROnPlateau gets the loss of the whole graph.
-        config: its `lr_schedule` sets the learning rate of all groups, relative to `config.lr`, where it is not
-            "constant".
+    Args: scheduler: stepped once per epoch, ReduceLROnPlateau with the loss of the whole graph; config: its
+        `lr_schedule` sets the learning rate of all groups, relative to `config.lr`, where it is not "constant".
     """
 
     def __init__(
         self, optimizer: torch.optim.Optimizer, make_scheduler: Callable[..., Any] | None, config: TrainConfig
     ):
         self.optimizer = optimizer
-        self.name: str = (
-            f"{type(optimizer).__name__}({', '.join(_group_text(group) for group in optimizer.param_groups)})"
-        )
+        # Settings that are off are left out: a later torch may have more of them
+        groups = (((n, v) for n, v in group.items() if n != "params" and v) for group in optimizer.param_groups)
+        shown = (", ".join(f"{name}={value}" for name, value in group) for group in groups)
+        self.name: str = f"{type(optimizer).__name__}({', '.join(shown)})"
         self.scheduler: Any | None = None if make_scheduler is None else make_scheduler(optimizer)
         if self.scheduler is not None and not callable(getattr(self.scheduler, "step", None)):
             raise InputError(f"scheduler made a {type(self.scheduler).__name__}: expected an object with `step`")
         self.scheduler_name: str | None = None if self.scheduler is None else _scheduler_text(self.scheduler)
-        self._follows = config.lr_schedule != "constant"
-        self._factors = [float(group["lr"]) / config.lr for group in optimizer.param_groups] if self._follows else []
+        follows = config.lr_schedule != "constant"
+        self._factors = [float(group["lr"]) / config.lr for group in optimizer.param_groups] if follows else []
 
     @property
     def lr(self) -> float:
@@ -89,10 +85,7 @@ class TorchOptimizer:
 def make_optimizer(
     config: TrainConfig, parameters: list[nn.Parameter], optimizer: Any, make_scheduler: Any
 ) -> OwnOptimizer | TorchOptimizer:
-    """The trainer's optimiser: the program's own that `config` names where `optimizer` is None.
-
-    Raises: InputError for what is no optimiser or scheduler, or cannot be used by the trainer.
-    """
+    """The trainer's optimiser; None: the program's own that `config` names. Raises: InputError for what is none."""
     if make_scheduler is not None:
         if optimizer is None:
             raise InputError("scheduler needs a torch optimiser: give optimizer=torch.optim.Adam, for example")
@@ -106,20 +99,12 @@ def make_optimizer(
         return OWN[config.optimizer].of(parameters, config)
     if config.optimizer != "adam":
         raise InputError(f"optimizer {config.optimizer} of the settings and a torch optimiser: choose one")
-    made = _made(optimizer, parameters, config)
-    _check(made, parameters)
-    return TorchOptimizer(made, make_scheduler, config)
-
-
-def _made(optimizer: Any, parameters: list[nn.Parameter], config: TrainConfig) -> Any:
     if isinstance(optimizer, type) and issubclass(optimizer, torch.optim.Optimizer):
         taken = inspect.signature(optimizer).parameters
         options = {name: getattr(config, name) for name in ("lr", "weight_decay") if name in taken}
-        return optimizer(parameters, **options)
-    return optimizer(parameters) if callable(optimizer) else optimizer
-
-
-def _check(optimizer: Any, parameters: list[nn.Parameter]) -> None:
+        optimizer = optimizer(parameters, **options)
+    elif callable(optimizer):
+        optimizer = optimizer(parameters)
     kind = type(optimizer).__name__
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise InputError(f"optimizer is a {kind}: expected a torch.optim class, or a function that makes an optimiser")
@@ -131,11 +116,7 @@ def _check(optimizer: Any, parameters: list[nn.Parameter]) -> None:
     known = {id(parameter) for parameter in parameters}
     if not all(id(one) in known for group in optimizer.param_groups for one in group["params"]):
         raise InputError(f"{kind} has parameters that are not the model's, or need no gradient")
-
-
-def _group_text(group: dict[str, Any]) -> str:
-    """Settings of a parameter group; those that are off are left out: a later torch may have more of them."""
-    return ", ".join(f"{name}={value}" for name, value in group.items() if name != "params" and value)
+    return TorchOptimizer(optimizer, make_scheduler, config)
 
 
 def _scheduler_text(scheduler: Any) -> str:

@@ -15,8 +15,8 @@ from distgnn.errors import InputError
 from distgnn.partition.folder.name_rows import names_of
 from distgnn.train.checkpoint.weights import best_is_smoothed
 from distgnn.train.correct_smooth import correct_and_smooth
-from distgnn.train.tasks.choose import task_for
-from distgnn.train.tasks.task import of_vertices
+from distgnn.train.tasks.pairs import task_for
+from distgnn.train.tasks.vertices import of_vertices
 
 ON_VERTICES = ("node", "regression")  # tasks
 
@@ -73,17 +73,26 @@ def names_file(out: str | Path) -> Path:
 def write_rows(graph: Any, ids: np.ndarray, rows: np.ndarray, num_rows: int, out: str) -> None:
     """Write the rows of all ranks to a .npy file, each at its id.
 
-    Collective: yes; rank 0 receives one rank's rows at a time and writes the file.
+    Collective: yes; rank 0 receives one rank's rows at a time.
 
     Args: ids: int64 [n], places of this rank's `rows` [n, ...]; num_rows: over all ranks.
-
-    Raises: InputError: on every rank, where the file cannot be written; nothing is left behind.
+    Raises: InputError on every rank, where the file cannot be written; nothing is left behind.
     """
     target, partial = Path(out), Path(out + ".partial")
     everything: np.memmap | None = None
     with raise_together(graph.comm):
         if graph.rank == 0:
-            everything = _allocate(target, partial, (num_rows, *rows.shape[1:]), rows.dtype)
+            if target.is_dir() or not target.parent.is_dir():
+                raise InputError(f"cannot write predictions to {target}: expected a file name in an existing folder")
+            shape = (num_rows, *rows.shape[1:])
+            try:  # all blocks exist on disk: filling it cannot fail half way
+                everything = np.lib.format.open_memmap(partial, mode="w+", dtype=rows.dtype, shape=shape)
+                with open(partial, "r+b") as stream:
+                    os.posix_fallocate(stream.fileno(), 0, partial.stat().st_size)
+            except OSError as error:
+                with contextlib.suppress(OSError):  # a read-only file system
+                    partial.unlink(missing_ok=True)
+                raise InputError(f"cannot write predictions to {target}: {error.strerror or error}") from error
     lengths = graph.comm.allgather(len(rows))
     if everything is None:
         send_array(graph.comm, np.ascontiguousarray(ids), 0)
@@ -105,18 +114,3 @@ def rows_to_write(found: torch.Tensor, classes: bool, multilabel: bool) -> np.nd
         return found.float().numpy()
     chosen = (found > 0).to(torch.int64) if multilabel else found.argmax(1)
     return chosen.numpy()
-
-
-def _allocate(target: Path, partial: Path, shape: tuple[Any, ...], dtype: np.dtype) -> np.memmap:
-    """The output as a memory-mapped .npy whose blocks exist on disk: filling it cannot fail half way."""
-    if target.is_dir() or not target.parent.is_dir():
-        raise InputError(f"cannot write predictions to {target}: expected a file name in an existing folder")
-    try:
-        everything = np.lib.format.open_memmap(partial, mode="w+", dtype=dtype, shape=shape)
-        with open(partial, "r+b") as stream:
-            os.posix_fallocate(stream.fileno(), 0, partial.stat().st_size)
-        return everything
-    except OSError as error:
-        with contextlib.suppress(OSError):  # a read-only file system
-            partial.unlink(missing_ok=True)
-        raise InputError(f"cannot write predictions to {target}: {error.strerror or error}") from error

@@ -49,25 +49,13 @@ def check_installation(
     comm = MPI.COMM_WORLD
     use_threads(choose_threads(comm))
     report = Report(comm.rank)
-    _check_kernels(comm, kernel_results, report)
+    bad = [name for name, ok, _ in kernel_results if not ok]
+    bad = sorted({name for names in comm.allgather(bad) for name in names})
+    worst = comm.allreduce(max(error for _, _, error in kernel_results), op=MPI.MAX)
+    finding = f"{len(kernel_results)} kernels against numpy, largest relative error {worst:.1e}"
+    report.add("kernels", not bad, f"wrong: {', '.join(bad)}" if bad else finding)
     names = versions()
-    _check_messages(comm, names["mpi"], report)
-    found = comm.allgather((choose_threads(comm), torch.get_num_threads(), kernel_threads()))
-    wrong = [f"rank {rank} has {counts}" for rank, counts in enumerate(found) if len(set(counts)) > 1]
-    right = f"{found[0][0]} per rank, for torch and for the kernels"
-    report.add("threads", not wrong, "; ".join(wrong) or right)
-    for line in describe_binding(comm):
-        report.add("cores", True, line)
-    everywhere = comm.allgather(names)
-    odd = next((rank for rank, one in enumerate(everywhere) if one != everywhere[0]), None)
-    text = ", ".join(f"{name} {version}" for name, version in names.items() if name != "mpi")
-    report.add("versions", odd is None, text if odd is None else f"rank 0 has {everywhere[0]}, rank {odd} others")
-    _check_step(comm, graph_data, model.double(), report)
-    return report
-
-
-def _check_messages(comm: MPI.Comm, library: str, report: Report) -> None:
-    """Every rank sends every other one a megabyte that only the two can know, without waiting, as training does."""
+    # Every rank sends every other one a megabyte that only the two can know, without waiting, as training does
     rows = [np.arange(MESSAGE, dtype=np.int64) * (comm.rank + 1) + rank for rank in range(comm.size)]
     received = [np.empty(MESSAGE, dtype=np.int64) for _ in range(comm.size)]
     requests = [comm.Irecv(buffer, rank) for rank, buffer in enumerate(received)]
@@ -76,25 +64,24 @@ def _check_messages(comm: MPI.Comm, library: str, report: Report) -> None:
     expected = (np.arange(MESSAGE, dtype=np.int64) * (rank + 1) + comm.rank for rank in range(comm.size))
     good = all(np.array_equal(one, other) for one, other in zip(received, expected, strict=True))
     everywhere = comm.allreduce(good, op=MPI.LAND)
-    report.add("MPI", everywhere, f"{library}, {comm.size} ranks, each to each 1 MB")
-
-
-def _check_kernels(comm: MPI.Comm, results: list[tuple[Any, ...]], report: Report) -> None:
-    wrong = [name for name, ok, _ in results if not ok]
-    wrong = sorted({name for names in comm.allgather(wrong) for name in names})
-    worst = comm.allreduce(max(error for _, _, error in results), op=MPI.MAX)
-    finding = f"{len(results)} kernels against numpy, largest relative error {worst:.1e}"
-    report.add("kernels", not wrong, f"wrong: {', '.join(wrong)}" if wrong else finding)
-
-
-def _check_step(comm: MPI.Comm, graph_data: Any, model: torch.nn.Module, report: Report) -> None:
-    """Loss and gradient of one step with dropout: all ranks against this rank alone."""
-    many = _loss_and_gradient(comm, graph_data, model)
-    alone = _loss_and_gradient(MPI.COMM_SELF, graph_data, model)
+    report.add("MPI", everywhere, f"{names['mpi']}, {comm.size} ranks, each to each 1 MB")
+    found = comm.allgather((choose_threads(comm), torch.get_num_threads(), kernel_threads()))
+    wrong = [f"rank {rank} has {counts}" for rank, counts in enumerate(found) if len(set(counts)) > 1]
+    right = f"{found[0][0]} per rank, for torch and for the kernels"
+    report.add("threads", not wrong, "; ".join(wrong) or right)
+    for line in describe_binding(comm):
+        report.add("cores", True, line)
+    of_ranks = comm.allgather(names)
+    odd = next((rank for rank, one in enumerate(of_ranks) if one != of_ranks[0]), None)
+    text = ", ".join(f"{name} {version}" for name, version in names.items() if name != "mpi")
+    report.add("versions", odd is None, text if odd is None else f"rank 0 has {of_ranks[0]}, rank {odd} others")
+    # One step with dropout: all ranks against this rank alone
+    many, alone = (_loss_and_gradient(one, graph_data, model.double()) for one in (comm, MPI.COMM_SELF))
     error = max(np.abs(one - other).max() / np.abs(other).max() for one, other in zip(many, alone, strict=True))
     error = comm.allreduce(error, op=MPI.MAX)
     finding = f"{comm.size} ranks against one process, loss and gradient differ by {error:.1e} (float64)"
     report.add("training step", bool(error <= TOLERANCE), finding)
+    return report
 
 
 def _loss_and_gradient(comm: MPI.Comm, graph_data: Any, model: torch.nn.Module) -> tuple[np.ndarray, np.ndarray]:

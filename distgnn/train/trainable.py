@@ -11,14 +11,18 @@ from distgnn.config.exchange import check_beside_columns
 from distgnn.config.train import check_optimizer_beside
 from distgnn.errors import InputError
 from distgnn.interop.pyg.api import works_per_rank
-from distgnn.train.tasks.task import Task
+from distgnn.train.tasks.vertices import Task
 from distgnn.train.users_model import sees_rows
 
 GRAPH_NAMES = ("graph", "g", "dist_graph")
 
 
-def check_trainable(graph: Any, config: TrainConfig, task: Task) -> None:
-    """Raise InputError for a graph without features or what the task needs, or an impossible metric."""
+def check_trainable(model: nn.Module, graph: Any, config: TrainConfig, task: Task, own_loss: Any) -> None:
+    """Raise InputError for a graph without what the task needs, and for a model or settings that cannot be trained."""
+    if own_loss is not None and config.label_smoothing:
+        raise InputError(
+            "label_smoothing is for the Trainer's own loss: leave it out, and smooth in your loss function"
+        )
     if graph.feats is None:
         raise InputError("the graph has no features: training needs at least one feature per vertex")
     if graph.columns > 1:
@@ -33,13 +37,12 @@ def check_trainable(graph: Any, config: TrainConfig, task: Task) -> None:
     if config.correct_and_smooth and (graph.multilabel or graph.update == "copies"):
         raise InputError("correct_and_smooth needs vertices with one label each, and update on owners: leave it out")
     task.check(graph, config)
-
-
-def check_own_loss(config: TrainConfig, loss: Any) -> None:
-    """Raise InputError for label smoothing beside a user's loss, which would not know of it."""
-    if loss is not None and config.label_smoothing:
+    check_forward(model)
+    tables = [name for name, one in model.named_parameters() if getattr(one, "knows_rows", False)]
+    if tables:
         raise InputError(
-            "label_smoothing is for the Trainer's own loss: leave it out, and smooth in your loss function"
+            f"{tables[0]} has a row for each vertex (dg.nn.NodeEmbedding), which the Trainer and its checkpoints do "
+            "not know: train it in a loop of your own, with torch.save(model.state_dict(), ...) on all ranks"
         )
 
 
@@ -53,16 +56,6 @@ def check_forward(model: nn.Module) -> None:
         kind = type(model).__name__
         raise InputError(
             f"the Trainer calls model(graph, feats), and {kind}.forward takes ({', '.join(names)}): swap the two"
-        )
-
-
-def check_tables(model: nn.Module) -> None:
-    """Raise InputError for a parameter whose rows lie at the owners of vertices."""
-    names = [name for name, one in model.named_parameters() if getattr(one, "knows_rows", False)]
-    if names:
-        raise InputError(
-            f"{names[0]} has a row for each vertex (dg.nn.NodeEmbedding), which the Trainer and its checkpoints do not "
-            "know: train it in a loop of your own, with torch.save(model.state_dict(), ...) on all ranks"
         )
 
 

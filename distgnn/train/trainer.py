@@ -11,7 +11,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from distgnn.graph.face.row_graph import with_rows
 from distgnn.graph.induced import training_subgraph
 from distgnn.graph.memory import blocks_of
 from distgnn.ops.saved_rows import saved_in
+from distgnn.system.atomic import replace_file
 from distgnn.system.jobs.rank_log import RankLog
 from distgnn.system.jobs.watchdog import Watchdog
 from distgnn.system.output import plain
@@ -36,34 +37,25 @@ from distgnn.train.checkpoint.objects import flatten
 from distgnn.train.checkpoint.state import load_checkpoint, save_checkpoint
 from distgnn.train.checkpoint.weights import pack
 from distgnn.train.correct_smooth import smoothed_metrics, value_of
-from distgnn.train.gradients import GradientBuffer
+from distgnn.train.extra_pass import ExactStep, explain
+from distgnn.train.gradients import GradientBuffer, lay_out
 from distgnn.train.loss import OwnLoss, share_of_loss
 from distgnn.train.lr_schedule import SMOOTHED, EarlyStopping, LearningRate, Schedules
-from distgnn.train.metrics import OwnMetric, check_own, own_metrics, task_metrics
-from distgnn.train.nonfinite import explain
+from distgnn.train.metrics import OF_TASKS, OwnMetric, check_own, own_metrics
 from distgnn.train.optimizers import TorchOptimizer, make_optimizer
 from distgnn.train.run.callbacks import Callbacks
 from distgnn.train.run.interrupt import Interrupts
 from distgnn.train.run.machine import where_this_rank_runs
 from distgnn.train.run.outputs import Outputs
 from distgnn.train.run.records import TrainResult, over_ranks, summarize
-from distgnn.train.run.run_folder import RunFolder
+from distgnn.train.run.run_folder import RunFolder, best_weights
 from distgnn.train.run.trace import Trace
-from distgnn.train.steps.begun_pass import BegunPass
-from distgnn.train.steps.own_optimizer import OwnOptimizer
-from distgnn.train.steps.passes import Passes
-from distgnn.train.tasks.choose import task_for
-from distgnn.train.tasks.task import Task
-from distgnn.train.trainable import (
-    check_forward,
-    check_own_loss,
-    check_tables,
-    check_trainable,
-    warn_of_modules_per_rank,
-)
+from distgnn.train.steps.own_optimizers import OwnOptimizer
+from distgnn.train.steps.passes import BegunPass, Passes
+from distgnn.train.tasks.pairs import task_for
+from distgnn.train.tasks.vertices import Task
+from distgnn.train.trainable import check_trainable, warn_of_modules_per_rank
 from distgnn.train.users_model import drawing, face_of, run_model, seen_by_users
-from distgnn.train.verify import ExactStep
-from distgnn.train.weight_layout import lay_out
 
 
 class Trainer:
@@ -112,23 +104,11 @@ class Trainer:
     config: TrainConfig
     own_metrics: dict[str, OwnMetric]
     own_loss: OwnLoss | None
-    callbacks: Callbacks
-    task: Task
-    metric: str
-    best_by: str
     on_epoch: Callable[[dict[str, Any]], None] | None
-    passes: Passes
-    gradients: GradientBuffer
-    trace: Trace | None
     optimizer: OwnOptimizer | TorchOptimizer
-    schedules: Schedules
     settings: dict[str, Any]
-    begun: BegunPass
-    outputs: Outputs
-    log: RankLog
     interrupts: Interrupts
     stop_signal: int
-    watchdog: Watchdog
 
     def __init__(
         self,
@@ -150,17 +130,14 @@ class Trainer:
         self.own_metrics, self.own_loss = dict(metrics or {}), loss
         with raise_together(graph.comm):
             check_own(self.config, self.own_metrics)
-            check_own_loss(self.config, loss)
-            self.callbacks = Callbacks(callbacks)
-            self.task = task_for(self.config, model, graph)
-            check_trainable(graph, self.config, self.task)
-            check_forward(model)
-            check_tables(model)
+            self.callbacks: Callbacks = Callbacks(callbacks)
+            self.task: Task = task_for(self.config, model, graph)
+            check_trainable(model, graph, self.config, self.task, loss)
         check_same(graph.comm, self.config.as_dict(), "start every rank with the same settings")
         warn_of_modules_per_rank(model, graph)
         own = self.config.metric in self.own_metrics
-        self.metric = (None if own else self.config.metric) or self.task.metric
-        self.best_by = str(self.config.metric) if own else "valid_metric"
+        self.metric: str = (None if own else self.config.metric) or self.task.metric
+        self.best_by: str = str(self.config.metric) if own else "valid_metric"
         self.on_epoch, self._say = on_epoch, say
         if self.config.inductive:
             subgraph = training_subgraph(graph)
@@ -168,36 +145,34 @@ class Trainer:
         self.graph = graph
         graph.seed = self.config.seed
         with raise_together(graph.comm):
-            self.passes = Passes(self.config, model, self.whole, graph)
+            self.passes: Passes = Passes(self.config, model, self.whole, graph)
         lay_out(model)
-        self.gradients = GradientBuffer(model, graph.comm, graph.transport.counters)
-        self.trace = Trace(graph.transport.counters, graph.rank) if self.config.trace else None
+        self.gradients: GradientBuffer = GradientBuffer(model, graph.comm, graph.transport.counters)
+        self.trace: Trace | None = Trace(graph.transport.counters, graph.rank) if self.config.trace else None
         config = self.config
         with raise_together(graph.comm):
             self.optimizer = make_optimizer(config, self.gradients.parameters, optimizer, scheduler)
             if config.run_dir is not None:  # say now what a checkpoint could not hold
                 flatten(self.objects(), "state", {})
         self.optimizer.watch(model, graph, self.say)
-        self.schedules = Schedules(LearningRate(config), EarlyStopping(config.patience))
+        self.schedules: Schedules = Schedules(LearningRate(config), EarlyStopping(config.patience))
         self.optimizer.follow(self.schedules.learning_rate.value, None)
-        self.settings = run_settings(config, config.metric or self.metric, describe or {}, graph) | self._own_settings()
+        self.settings = run_settings(config, config.metric or self.metric, describe or {}, graph)
+        # Names of what is not the program's own: a resumed run must have the same
+        others = {"loss": name_of(loss), "callbacks": self.callbacks.names}
+        if isinstance(self.optimizer, TorchOptimizer):
+            others |= {"optimizer": self.optimizer.name, "scheduler": self.optimizer.scheduler_name}
+        self.settings |= {f"train.{name}": value for name, value in others.items() if value}
         self.best_state: dict[str, torch.Tensor] = {}
         self.best_record: dict[str, Any] | None = None
         self.last_record: dict[str, Any] | None = None
         self.records: list[dict[str, Any]] = []
         self.sent_to: list[np.ndarray] = []  # of each epoch, bytes to each rank
-        self.begun = BegunPass()
-        self.outputs = Outputs(self, self.callbacks, describe or {})
-        self.log = RankLog(config.run_dir, graph.rank)
+        self.begun: BegunPass = BegunPass()
+        self.outputs: Outputs = Outputs(self, self.callbacks, describe or {})
+        self.log: RankLog = RankLog(config.run_dir, graph.rank)
         self.interrupts, self.stop_signal = Interrupts(wanted=config.run_dir is not None), 0
-        self.watchdog = Watchdog(graph.comm, self.log, config.timeout)
-
-    def _own_settings(self) -> dict[str, str]:
-        """Names of what is not the program's own: a resumed run must have the same."""
-        own = {"loss": name_of(self.own_loss), "callbacks": self.callbacks.names}
-        if isinstance(self.optimizer, TorchOptimizer):
-            own |= {"optimizer": self.optimizer.name, "scheduler": self.optimizer.scheduler_name}
-        return {f"train.{name}": value for name, value in own.items() if value}
+        self.watchdog: Watchdog = Watchdog(graph.comm, self.log, config.timeout)
 
     def objects(self) -> dict[str, Any]:
         """States of a torch optimiser, its scheduler and of callbacks, as a checkpoint keeps them."""
@@ -227,7 +202,8 @@ class Trainer:
         """
         self.log.write(f"started: {where_this_rank_runs()}")
         try:
-            with self.watchdog.running(), self.interrupts, self._watched_memory():
+            memory = self.whole.ledger.watch(self._blocks) if self.config.memory_report else nullcontext()
+            with self.watchdog.running(), self.interrupts, memory:
                 result = self._fit()
         except BaseException as error:
             error.phase = self.watchdog.phase  # type: ignore[attr-defined]  # said with the traceback
@@ -237,14 +213,8 @@ class Trainer:
         self.log.write("finished")
         return result
 
-    def _watched_memory(self) -> AbstractContextManager[None]:
-        """Notes whose memory the peak is, where that is wanted."""
-        if not self.config.memory_report:
-            return nullcontext()
-        return self.whole.ledger.watch(self._blocks)
-
     def _blocks(self) -> Iterator[tuple[str, Any]]:
-        """What it holds, by name."""
+        """What it holds, by name, where it is asked whose memory the peak is."""
         model, graph, optimizer = self.model, self.graph, self.optimizer
         grads = [parameter.grad for parameter in model.parameters()]
         state = optimizer.optimizer.state if isinstance(optimizer, TorchOptimizer) else optimizer
@@ -290,11 +260,10 @@ class Trainer:
         if self.best_record is None:  # resumed with fewer epochs than were done, none of them evaluated
             self._keep_if_best(done - 1, result.records[-1] | self.evaluate())
         self.model.load_state_dict(self.best_state)
-        result.summary = summarize(
-            result.records, self.best_record or {}, self.metric, self.graph.comm, config.seed, self.sent_to
-        )
-        result.summary |= {name: (self.best_record or {}).get(name) for name in self.own_metrics}
-        result.summary |= task_metrics(self.best_record or {})
+        best_record: dict[str, Any] = self.best_record or {}
+        numbers = summarize(result.records, best_record, self.metric, self.graph.comm, config.seed, self.sent_to)
+        numbers |= {name: best_record.get(name) for name in self.own_metrics}
+        result.summary = numbers | {name: best_record[name] for name in OF_TASKS if name in best_record}
         if config.memory_report:
             result.summary["memory"] = self.whole.memory_report().as_dict()
         self.outputs.finish(result.summary)
@@ -313,8 +282,9 @@ class Trainer:
         result.records[:] = self.graph.comm.bcast(result.records, root=0)
         if done and not result.records and self.last_record is not None:  # metrics.jsonl is gone; the weights are not
             result.records.append(self.last_record)
-        if done or self.begun.steps:
-            within = f" and {self.begun.steps} steps" if self.begun.steps else ""
+        steps = len(self.begun.shares)
+        if done or steps:
+            within = f" and {steps} steps" if steps else ""
             self.say(f"resuming after {done} epochs{within}")
         return done
 
@@ -348,12 +318,7 @@ class Trainer:
         self.model.eval()
         self.whole.buffers.asker = "evaluation"
         with torch.no_grad():
-            return run_model(self.model, self._on(self.whole))
-
-    def _on(self, graph: Any) -> Any:
-        """The same graph, after telling it to the modules that `distgnn.nn.distribute` gave one."""
-        self.passes.tell(self.model, graph)
-        return graph
+            return run_model(self.model, self.passes.tell(self.model, self.whole))
 
     def train_epoch(self, epoch: int) -> dict[str, Any]:
         """One pass over the whole graph, in one optimiser step or in batches; returns its record. Collective: yes.
@@ -363,38 +328,39 @@ class Trainer:
         Raises:
             RunError: on every rank, when loss or gradient are not finite; weights stay as they were before.
         """
-        graph, watch = self._on(self.graph), self.watchdog
-        exact = self._exact_step(epoch)
+        graph, watch = self.passes.tell(self.model, self.graph), self.watchdog
+        every, exact = self.config.verify_every, None
+        if every and (epoch + 1) % every == 0:  # the step of this epoch with exact exchanges, to be compared
+            watch.phase = f"epoch {epoch}, the exact step to compare with"
+            exact = ExactStep.of(self.model, graph, self.gradients, epoch, self._loss)
         before, started = graph.transport.counters.copy(), time.perf_counter()
         graph.transport.start_step()
         self.begun.started = started
         self.model.train()
-        for name, batch in self.passes.graphs(epoch, self.begun.steps):
-            logits, share, norm = self._step(self._on(batch), name)
-            self.begun.add(share, norm)
-            self._stop_within(epoch)
+        for name, batch in self.passes.graphs(epoch, len(self.begun.shares)):
+            logits, share, norm = self._step(self.passes.tell(self.model, batch), name)
+            self.begun.shares.append(share)
+            self.begun.norms.append(norm)
+            if self.config.run_dir is not None and len(self.begun.shares) < self.passes.num_steps(epoch):
+                # Obey a signal between two steps of a pass, with a checkpoint
+                received = max(graph.comm.allgather(self.interrupts.received))
+                if received:
+                    self._save(epoch)
+                    raise on_all_ranks(RunStopped(received, epoch, self.config.run_dir))
         ended, begun, self.begun = time.perf_counter(), self.begun, BegunPass()
         if self.trace:
             self.trace.add_step(epoch, started, ended)
         spent = graph.transport.counters.since(before) | {"waits": graph.transport.waits}
         self.sent_to.append(graph.transport.sent_to)
         watch.phase = f"epoch {epoch}, gathering numbers"
-        mine = {"loss": begun.loss(), "seconds": begun.seconds + ended - started}
+        loss = math.fsum(begun.shares) / len(begun.shares)  # this rank's share, the mean over steps
+        mine = {"loss": loss, "seconds": begun.seconds + ended - started}
         record, self.stop_signal = over_ranks(graph.comm, epoch, mine | {"signal": self.interrupts.received} | spent)
         record |= {"grad_norm": max(begun.norms)} if self.config.clip_grad else {}
         self.optimizer.follow(self.schedules.learning_rate.after(epoch, record["loss"]), record["loss"])
         if exact:
             record |= exact.errors_of(logits, self.gradients, graph)
         return record
-
-    def _stop_within(self, epoch: int) -> None:
-        """Obey a signal between two steps of a pass, with a checkpoint. Collective: where a pass has several steps."""
-        if self.config.run_dir is None or self.begun.steps >= self.passes.num_steps(epoch):
-            return
-        received = max(self.graph.comm.allgather(self.interrupts.received))
-        if received:
-            self._save(epoch)
-            raise on_all_ranks(RunStopped(received, epoch, self.config.run_dir))
 
     def _step(self, graph: Any, name: str) -> tuple[torch.Tensor, float, float]:
         """One optimiser step: the logits, this rank's share of the loss, the norm of the gradient. Collective: yes."""
@@ -421,15 +387,7 @@ class Trainer:
         """The scalar for a backward pass, and this rank's share of the loss. Collective: as the loss is."""
         own, users = self.own_loss or self.task.loss, self.own_loss is not None
         smoothing = self.config.label_smoothing
-        return share_of_loss(self.model, graph, logits, own, users=users, label_smoothing=smoothing)
-
-    def _exact_step(self, epoch: int) -> ExactStep | None:
-        """The step of this epoch with exact exchanges, where it is to be compared."""
-        every = self.config.verify_every
-        if not every or (epoch + 1) % every:
-            return None
-        self.watchdog.phase = f"epoch {epoch}, the exact step to compare with"
-        return ExactStep.of(self.model, self.graph, self.gradients, epoch, self._loss)
+        return share_of_loss(self.model, graph, logits, own, users, smoothing)
 
     def _keep_if_best(self, epoch: int, record: dict[str, Any]) -> None:
         """Keep weights that are the best so far."""
@@ -439,4 +397,5 @@ class Trainer:
             self.outputs.write(self._write_best)
 
     def _write_best(self, folder: RunFolder) -> None:
-        folder.keep_best(pack(self.best_state, smoothed=bool((self.best_record or {}).get("smoothed"))))
+        smoothed = bool((self.best_record or {}).get("smoothed"))
+        replace_file(best_weights(folder.path), pack(self.best_state, smoothed))

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from distgnn.errors import DistGNNError, InputError, on_all_ranks
-from distgnn.rows import RowTensor, local_of
+from distgnn.rows import RowTensor
 from distgnn.rows.align import in_space
 
 OURS = ("distgnn.", "torch.nn.")
@@ -80,13 +80,6 @@ def seen_by_users(graph: Any, logits: torch.Tensor) -> tuple[Any, torch.Tensor]:
     """The graph and its logits as a user's function gets them."""
     face = face_of(graph)
     return (graph, logits) if face is None else (face, face.rows_of(logits))
-
-
-def share_of_whole(graph: Any, loss: torch.Tensor) -> tuple[torch.Tensor, float]:
-    """A loss of the whole graph, alike on all ranks: the scalar for the backward pass, and the share of the record."""
-    first = graph.rank == 0
-    plain = local_of(loss)
-    return plain * float(first), plain.item() if first else 0.0
 
 
 @contextmanager

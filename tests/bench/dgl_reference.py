@@ -20,7 +20,7 @@ from torch import nn
 from torch.nn import functional
 
 from distgnn.datasets import load_graph
-from distgnn.interop.dgl.import_dgl import import_dgl
+from distgnn.system.other_libraries import import_dgl
 
 SPLITS = {"train": "train_mask", "valid": "val_mask", "test": "test_mask"}
 

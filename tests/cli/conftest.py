@@ -1,11 +1,14 @@
 """Running the command line in this process, and small folders to run it on."""
 
+import shutil
 import sys
 
 import numpy as np
 import pytest
 
 from distgnn.cli import main
+from distgnn.datasets import GraphData
+from distgnn.partition import partition_graph
 
 
 @pytest.fixture
@@ -38,12 +41,10 @@ def refused(run, tmp_path):
     return refused
 
 
-@pytest.fixture
-def graph_folder(tmp_path):
-    """A plain graph folder of 40 vertices."""
-    from distgnn.datasets import GraphData
-
-    random = np.random.default_rng(0)
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """A plain graph folder of 40 vertices, and the graph in one and in two parts: tests get copies, and damage them."""
+    random, folder = np.random.default_rng(0), tmp_path_factory.mktemp("made")
     data = GraphData.from_arrays(
         random.integers(0, 40, (150, 2)),
         40,
@@ -55,21 +56,22 @@ def graph_folder(tmp_path):
         valid=np.arange(20, 30),
         test=np.arange(30, 40),
     )
-    data.save(tmp_path / "graph")
-    return tmp_path / "graph"
+    data.save(folder / "graph")
+    for count, name in ((1, "parts"), (2, "parts-2")):
+        partition_graph(str(folder / "graph"), count, folder / name)
+    return folder
 
 
 @pytest.fixture
-def parts(run, graph_folder, tmp_path):
-    """The same graph in one part."""
-    code, _, err = run("partition", graph_folder, "--parts", 1, "--out", tmp_path / "parts", "--quiet")
-    assert code == 0, err
-    return tmp_path / "parts"
+def graph_folder(made, tmp_path):
+    return shutil.copytree(made / "graph", tmp_path / "graph")
 
 
 @pytest.fixture
-def two_parts(run, graph_folder, tmp_path):
-    """The same graph in two parts."""
-    code, _, err = run("partition", graph_folder, "--parts", 2, "--out", tmp_path / "parts-2", "--quiet")
-    assert code == 0, err
-    return tmp_path / "parts-2"
+def parts(made, graph_folder, tmp_path):
+    return shutil.copytree(made / "parts", tmp_path / "parts")
+
+
+@pytest.fixture
+def two_parts(made, graph_folder, tmp_path):
+    return shutil.copytree(made / "parts-2", tmp_path / "parts-2")

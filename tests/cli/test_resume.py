@@ -78,7 +78,7 @@ def test_a_signal_gives_a_checkpoint_and_its_exit_code(two_parts, tmp_path):
 
 
 def test_our_own_failure_has_a_traceback_the_rank_and_the_phase(run, parts, tmp_path, monkeypatch):
-    from distgnn.train.steps.adam import Adam
+    from distgnn.train.steps.own_optimizers import Adam
 
     monkeypatch.setattr(Adam, "step", lambda self: 1 / 0)
     code, _, err = run("train", parts, *SMALL, "--run-dir", tmp_path / "run")

@@ -21,7 +21,7 @@ def losses(comm, largest: int | None, **options) -> tuple[list[float], int]:
     return result.losses, graph.transport.counters.sent_bytes
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize(
     "options",
     [{}, {"algorithm": "cd-2", "wire": "int8"}, {"algorithm": "cd-2"}],

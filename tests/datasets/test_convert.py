@@ -5,14 +5,7 @@ import torch
 
 from distgnn.datasets import GraphData
 from distgnn.errors import InputError
-from distgnn.interop.dgl.import_dgl import import_dgl
-
-
-def test_arrays_take_pairs_and_masks():
-    graph = GraphData.from_arrays(([0, 1], [1, 2]), train=np.array([True, False, False]), valid=[1])
-    assert graph.num_nodes == 3
-    assert graph.edges.tolist() == [[0, 1], [1, 2]]
-    assert (graph.train.tolist(), graph.valid.tolist()) == ([0], [1])
+from distgnn.system.other_libraries import import_dgl
 
 
 def test_arrays_take_the_names_of_pyg():
@@ -20,7 +13,8 @@ def test_arrays_take_the_names_of_pyg():
     graph = GraphData.from_arrays(
         ([0, 1], [1, 2]), x=np.ones((3, 2)), y=[0, 1, 0], train_mask=mask, val_mask=[1], test_mask=None
     )
-    assert (graph.num_feats, graph.num_classes) == (2, 2)
+    assert (graph.num_nodes, graph.num_feats, graph.num_classes) == (3, 2, 2)
+    assert graph.edges.tolist() == [[0, 1], [1, 2]]
     assert (graph.train.tolist(), graph.valid.tolist(), graph.test) == ([0], [1], None)
 
 

@@ -16,20 +16,12 @@ def arc_pairs(edges: EdgeList) -> list[tuple[int, int]]:
     return sorted(zip(sources.tolist(), targets.tolist(), strict=True))
 
 
-def test_stored_directed_edges_are_the_rows(small_graph):
-    edges = small_graph.edge_list()
-    assert not edges.two_way
-    assert edges.src.dtype == np.int32
-    assert edges.src.tolist() == small_graph.edges[:, 0].tolist()
-    assert edges.edge_ids.tolist() == list(range(6))
-    assert edges.num_arcs == 6
-    assert edges.edges_are_input_edges
-
-
-def test_reversed_swaps_the_ends(small_graph):
-    edges = small_graph.edge_list("reversed")
-    assert edges.dst.tolist() == small_graph.edges[:, 0].tolist()
-    assert edges.in_degrees().tolist() == small_graph.edge_list().out_degrees().tolist()
+def test_stored_edges_are_the_rows_and_reversed_swaps_their_ends(small_graph):
+    edges, other = small_graph.edge_list(), small_graph.edge_list("reversed")
+    assert not edges.two_way and edges.edges_are_input_edges and edges.src.dtype == np.int32
+    assert edges.src.tolist() == other.dst.tolist() == small_graph.edges[:, 0].tolist()
+    assert edges.edge_ids.tolist() == list(range(6)) and edges.num_arcs == 6
+    assert other.in_degrees().tolist() == edges.out_degrees().tolist()
 
 
 def test_both_merges_and_names_the_smallest_row(small_graph):
@@ -43,14 +35,14 @@ def test_both_merges_and_names_the_smallest_row(small_graph):
     assert (sources[4:].tolist(), targets[4:].tolist()) == ([1, 2, 4], [0, 1, 3])
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(3))
 def test_both_is_the_simple_symmetric_closure(seed):
     graph = random_graph(seed, directed=True)
     expected = {(u, v) for u, v in graph.edges.tolist()} | {(v, u) for u, v in graph.edges.tolist()}
     assert arc_pairs(graph.edge_list("both")) == sorted(expected)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("self_loops", ["keep", "add", "remove"])
 @pytest.mark.parametrize("direction", ["stored", "both", "reversed"])
@@ -79,8 +71,7 @@ def test_every_row_is_accounted_for(small_graph):
 def test_undirected_keeps_duplicates(small_graph):
     graph = GraphData.from_arrays(small_graph.edges, 6, directed=False)
     edges = graph.edge_list("both")
-    assert edges.num_edges == 6
-    assert edges.num_arcs == 11
+    assert (edges.num_edges, edges.num_arcs) == (6, 11)
 
 
 def test_weights_follow_their_rows(small_graph):
@@ -105,7 +96,7 @@ def test_unknown_choices_are_refused(small_graph, choice):
 
 @pytest.mark.parametrize("self_loops", ["keep", "remove"])
 def test_both_is_what_dgl_makes(small_graph, self_loops):
-    from distgnn.interop.dgl.import_dgl import import_dgl
+    from distgnn.system.other_libraries import import_dgl
 
     dgl = import_dgl()
     theirs = dgl.to_bidirected(small_graph.to_dgl())

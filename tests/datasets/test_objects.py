@@ -22,17 +22,17 @@ def test_edges_come_in_either_shape():
         assert as_graph_data(edges).edges.tolist() == PAIRS.tolist()
 
 
-def test_two_by_two_is_two_edges():
-    assert GraphData.from_arrays([[0, 1], [2, 3]]).edges.tolist() == [[0, 1], [2, 3]]
-    assert GraphData.from_arrays(([0, 1], [2, 3])).edges.tolist() == [[0, 2], [1, 3]]
-
-
-def test_one_edge_as_edge_index():
-    assert GraphData.from_arrays(np.array([[4], [2]])).edges.tolist() == [[4, 2]]
-
-
-def test_no_edges_as_edge_index():
-    assert GraphData.from_arrays(torch.zeros(2, 0, dtype=torch.long), 3).num_edges == 0
+@pytest.mark.parametrize(
+    ("edges", "found"),
+    [
+        ([[0, 1], [2, 3]], [[0, 1], [2, 3]]),
+        (([0, 1], [2, 3]), [[0, 2], [1, 3]]),
+        (np.array([[4], [2]]), [[4, 2]]),
+        (torch.zeros(2, 0, dtype=torch.long), []),
+    ],
+)
+def test_small_arrays_of_edges(edges, found):
+    assert GraphData.from_arrays(edges, 5).edges.tolist() == found
 
 
 def test_tensors_of_any_float_type():

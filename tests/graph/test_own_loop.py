@@ -44,7 +44,7 @@ def adam(parameters):
     return torch.optim.Adam(parameters, lr=0.01)
 
 
-@pytest.mark.mpi(1, 4)
+@pytest.mark.mpi(4)
 def test_losses_are_those_of_the_trainer(comm):
     data = random_graph(5)
     trainer = Trainer(make_model(whole := whole_graph(data)), whole, TrainConfig(epochs=EPOCHS, lr=0.01))
@@ -101,7 +101,7 @@ def test_a_step_on_unsummed_gradients_is_refused(comm):
         optimizer.step()
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_gradients_are_clipped_after_the_sum_and_summed_once(comm):
     def losses(graph):
         model = make_model(graph)
@@ -121,7 +121,7 @@ def test_gradients_are_clipped_after_the_sum_and_summed_once(comm):
     np.testing.assert_allclose(losses(dist_graph(data, comm)), losses(whole_graph(data)), rtol=1e-10)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_the_optimizer_clips_the_sum(comm):
     def losses(graph):
         def make(parameters):
@@ -231,7 +231,7 @@ def test_a_scheduler_drives_it_and_its_state_can_be_loaded(comm):
         DistributedOptimizer(torch.optim.Adam, graph)
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_global_mean_counts_values_not_ranks(comm):
     graph = dist_graph(random_graph(10), comm)
     values = torch.arange(comm.rank * 2, dtype=torch.float64, requires_grad=True)  # rank 0 has none
@@ -242,7 +242,7 @@ def test_global_mean_counts_values_not_ranks(comm):
     assert torch.equal(values.grad, torch.full_like(values, 1 / max(len(everything), 1)))
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize(("root", "update"), [(0, "owners"), (None, "owners"), (None, "copies")])
 def test_rows_come_back_in_the_original_order(comm, root, update):
     graph = dist_graph(random_graph(11), comm, update=update)

@@ -25,7 +25,7 @@ def test_of_a_cut():
     assert "\n" not in repr(cut) + repr(book) + repr(local) + repr(local.plan)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_of_a_graph_and_a_result(comm):
     graph = dist_graph(random_graph(), comm, dtype=torch.float64)
     assert graph.dtype is torch.float64

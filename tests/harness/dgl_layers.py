@@ -2,7 +2,7 @@
 
 import torch
 
-from distgnn.interop.dgl.import_dgl import import_dgl
+from distgnn.system.other_libraries import import_dgl
 
 WIDTH = 7
 FREE = {"allow_zero_in_degree": True}

@@ -83,31 +83,20 @@ def _form(field_name: str, values: np.ndarray, count: int, chooser: random.Rando
     return values[:, None] if chooser.random() < 0.2 else values
 
 
-# What a user may have done to a column; each returns the fields in which it is seen, none if it was not done.
-SPOILS: dict[str, Callable[[Truth, dict[str, np.ndarray]], set[str]]] = {}
+def _put(value: float, *names: str) -> Callable[[Truth, dict[str, np.ndarray]], set[str]]:
+    """A spoil: the last number of the first of these columns that there is becomes `value`."""
+
+    def put(truth: Truth, columns: dict[str, np.ndarray]) -> set[str]:
+        name = next((name for name in names if name in columns), None)
+        if name is None:
+            return set()
+        columns[name] = columns[name].astype(np.float64)
+        columns[name].reshape(-1)[-1] = value
+        return {name}
+
+    return put
 
 
-def _spoil(function: Callable) -> Callable:
-    SPOILS[function.__name__.removeprefix("_")] = function
-    return function
-
-
-@_spoil
-def _overflow(truth: Truth, columns: dict[str, np.ndarray]) -> set[str]:
-    return _put(columns, ("feats", "edge_weight"), 1e39)
-
-
-@_spoil
-def _not_a_number(truth: Truth, columns: dict[str, np.ndarray]) -> set[str]:
-    return _put(columns, ("feats", "edge_weight"), np.nan)
-
-
-@_spoil
-def _infinite_label(truth: Truth, columns: dict[str, np.ndarray]) -> set[str]:
-    return _put(columns, ("labels",), np.inf)
-
-
-@_spoil
 def _no_mask(truth: Truth, columns: dict[str, np.ndarray]) -> set[str]:
     if "train" not in columns:
         return set()
@@ -116,12 +105,6 @@ def _no_mask(truth: Truth, columns: dict[str, np.ndarray]) -> set[str]:
     return {"train"}
 
 
-@_spoil
-def _negative_label(truth: Truth, columns: dict[str, np.ndarray]) -> set[str]:
-    return _put(columns, ("labels",), -5)
-
-
-@_spoil
 def _two_masks(truth: Truth, columns: dict[str, np.ndarray]) -> set[str]:
     if "train" not in columns:
         return set()
@@ -129,7 +112,6 @@ def _two_masks(truth: Truth, columns: dict[str, np.ndarray]) -> set[str]:
     return {"train"}
 
 
-@_spoil
 def _overlap(truth: Truth, columns: dict[str, np.ndarray]) -> set[str]:
     if "train" not in columns or not len(truth.columns["train"]):
         return set()
@@ -137,14 +119,16 @@ def _overlap(truth: Truth, columns: dict[str, np.ndarray]) -> set[str]:
     return {"train", "test"}
 
 
-def _put(columns: dict[str, np.ndarray], names: tuple[str, ...], value: float) -> set[str]:
-    present = [name for name in names if name in columns]
-    if not present:
-        return set()
-    column = columns[present[0]].astype(np.float64)
-    column.reshape(-1)[-1] = value
-    columns[present[0]] = column
-    return {present[0]}
+# What a user may have done to a column; each returns the fields in which it is seen, none if it was not done.
+SPOILS: dict[str, Callable[[Truth, dict[str, np.ndarray]], set[str]]] = {
+    "overflow": _put(1e39, "feats", "edge_weight"),
+    "not_a_number": _put(np.nan, "feats", "edge_weight"),
+    "infinite_label": _put(np.inf, "labels"),
+    "negative_label": _put(-5, "labels"),
+    "no_mask": _no_mask,
+    "two_masks": _two_masks,
+    "overlap": _overlap,
+}
 
 
 def make(number: int, kinds: tuple[str, ...] = ()) -> tuple[str, Any, Truth]:
@@ -166,7 +150,7 @@ def _formed(truth: Truth, rng: np.random.Generator, chooser: random.Random) -> d
     return columns
 
 
-def _frame(columns: dict[str, np.ndarray], truth: Truth, chooser: random.Random, library: str) -> dict[str, Any]:
+def _frame(columns: dict[str, np.ndarray], truth: Truth, chooser: random.Random) -> dict[str, Any]:
     """Columns of vertices by a name that users give them, as tensors, and some that no field takes."""
     import torch
 
@@ -185,7 +169,7 @@ def _pyg(truth: Truth, rng: np.random.Generator, chooser: random.Random) -> Any:
 
     columns = _formed(truth, rng, chooser)
     data = Data(edge_index=torch.from_numpy(truth.edges.T.copy()))
-    named = _frame(columns, truth, chooser, "pyg")
+    named = _frame(columns, truth, chooser)
     if not truth.columns.keys() - {"edge_weight"} or chooser.random() < 0.5:
         data.num_nodes = truth.num_nodes
     for name, column in named.items():
@@ -212,7 +196,7 @@ def _pyg_adj_t(truth: Truth, rng: np.random.Generator, chooser: random.Random) -
     )
     layout = chooser.choice(("to_sparse_coo", "to_sparse_csr", "to_sparse_csc"))
     data = Data(adj_t=getattr(adjacency.coalesce(), layout)(), num_nodes=truth.num_nodes)
-    for name, column in _frame(columns, truth, chooser, "pyg").items():
+    for name, column in _frame(columns, truth, chooser).items():
         data[name] = column
     return data
 
@@ -228,12 +212,12 @@ def _once(truth: Truth) -> None:
 def _dgl(truth: Truth, rng: np.random.Generator, chooser: random.Random) -> Any:
     import torch
 
-    from distgnn.interop.dgl.import_dgl import import_dgl
+    from distgnn.system.other_libraries import import_dgl
 
     columns = _formed(truth, rng, chooser)
     ends = tuple(torch.from_numpy(truth.edges[:, end].copy()) for end in (0, 1))
     graph = import_dgl().graph(ends, num_nodes=truth.num_nodes)
-    graph.ndata.update(_frame(columns, truth, chooser, "dgl"))
+    graph.ndata.update(_frame(columns, truth, chooser))
     if "edge_weight" in columns:
         graph.edata[chooser.choice(WEIGHTS)] = torch.from_numpy(columns["edge_weight"])
     if chooser.random() < 0.2:
@@ -261,16 +245,13 @@ def _networkx(truth: Truth, rng: np.random.Generator, chooser: random.Random) ->
                 graph.nodes[node][name] = value.tolist() if value.ndim else value.item()
     weights = columns.get("edge_weight")
     for row, (u, v) in enumerate(truth.edges.tolist()):
-        graph.add_edge(
-            names[u], names[v], **({} if weights is None else {"weight": weights[row].reshape(-1)[0].item()})
-        )
+        weight = {} if weights is None else {"weight": weights[row].reshape(-1)[0].item()}
+        graph.add_edge(names[u], names[v], **weight)
     if weights is not None:
         truth.fields["weighted"] = True
     for key in [key for key in truth.columns if key != "edge_weight" and key not in truth.fields]:
         del truth.columns[key]
-    if (
-        truth.spoilt == "overlap" and "test" in truth.columns
-    ):  # the test mask is that of training, by itself a valid one
+    if truth.spoilt == "overlap" and "test" in truth.columns:  # that of training, by itself a valid one
         truth.columns["test"] = np.flatnonzero(columns["test"].reshape(-1))
     if not truth.seen_in <= truth.columns.keys():
         truth.spoilt = ""
@@ -316,7 +297,7 @@ def _arrays(truth: Truth, rng: np.random.Generator, chooser: random.Random) -> A
         truth.fields["num_nodes"] = truth.num_nodes
     edges = truth.edges.astype(chooser.choice(ID_TYPES))
     if chooser.random() < 0.15:
-        edges = np.array([edges.astype(object), np.concatenate([edges, edges[:, :1]], axis=1)][:1][0])
+        edges = edges.astype(object)
         edges[0, 0] = chooser.choice((None, float("nan"), "a", 1.5, -3, 10**18))
         truth.spoilt = "ids"
     form = chooser.choice(("rows", "pair", "index", "list"))
@@ -358,7 +339,7 @@ def _batch(truth: Truth, rng: np.random.Generator, chooser: random.Random) -> An
     import torch
     from torch_geometric.data import Batch, Data
 
-    from distgnn.interop.dgl.import_dgl import import_dgl
+    from distgnn.system.other_libraries import import_dgl
 
     sizes = rng.integers(1, 5, int(rng.integers(2, 5)))
     firsts = np.cumsum(sizes) - sizes
@@ -393,7 +374,7 @@ def _both_ways(truth: Truth, rng: np.random.Generator, chooser: random.Random) -
     import torch
     from torch_geometric.data import Data
 
-    from distgnn.interop.dgl.import_dgl import import_dgl
+    from distgnn.system.other_libraries import import_dgl
 
     pairs = np.unique(np.sort(truth.edges[truth.edges[:, 0] != truth.edges[:, 1]], axis=1), axis=0)
     truth.edges, truth.shuffled = pairs, True

@@ -112,7 +112,7 @@ def _partition_targets(root: Path) -> list[Target]:
 
 def _single_files(root: Path) -> list[Target]:
     """What is no folder of a format: a file of hosts, what a rank measured or does, an archive that was fetched."""
-    from distgnn.datasets.formats.ogb_download import unpack_ogb
+    from distgnn.datasets.downloads import unpack_ogb
     from distgnn.graph import tuning
     from distgnn.planning.prices import EpochPrices, read_prices
     from distgnn.system.hosts import read_hosts
@@ -186,8 +186,7 @@ def _run_targets(root: Path) -> list[Target]:
         contents = {name: files.read_file(folder, state, name) for name in files.COMMON_FILES}
         tensors = {name: unpack(folder, name, content) for name, content in contents.items() if content is not None}
         check_tensors(folder, tensors, config)
-        schedules = Schedules(LearningRate(trainer.config), EarlyStopping(0))
-        files.restore_schedules(schedules, state)
+        Schedules(LearningRate(trainer.config), EarlyStopping(0)).load_state(state["schedules"])
 
     def read_run(folder: Path) -> None:
         read_metrics(folder / "metrics.jsonl")

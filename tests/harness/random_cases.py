@@ -128,34 +128,19 @@ class Case:
         return data.split_links(0.1, 0.2, seed=self.seed) if self.task == "link" else data
 
 
-def _random(edges, data, parts, seed):
-    return random_cut(edges, parts, seed)
+def _owners(edges, parts, seed):
+    return np.random.default_rng(seed).integers(0, parts, edges.num_nodes)
 
 
-def _random_by_arc(edges, data, parts, seed):
-    return random_cut(edges, parts, seed, split_arcs=True)
+def _fewer(edges, parts, seed, **changes):
+    """A cut that leaves the last part out, but for what is changed."""
+    return replace(random_cut(edges, max(parts - 1, 1), seed), num_parts=parts, **changes)
 
 
-def _part_without_arcs(edges, data, parts, seed):
-    return replace(random_cut(edges, max(parts - 1, 1), seed), num_parts=parts, owner=_owners(edges, parts, seed))
-
-
-def _part_without_vertices(edges, data, parts, seed):
-    return replace(random_cut(edges, parts, seed), owner=_owners(edges, max(parts - 1, 1), seed))
-
-
-def _empty_part(edges, data, parts, seed):
-    return replace(random_cut(edges, max(parts - 1, 1), seed), num_parts=parts)
-
-
-def _no_target_halos(edges, data, parts, seed):
+def _arcs_at(edges, parts, seed, one, other):
+    """Arcs lie with the owners of one of their ends, also the arcs back of undirected graphs."""
     owner = _owners(edges, parts, seed)
-    return VertexCut(parts, owner[edges.dst], owner, owner[edges.src] if edges.two_way else None)
-
-
-def _no_source_halos(edges, data, parts, seed):
-    owner = _owners(edges, parts, seed)
-    return VertexCut(parts, owner[edges.src], owner, owner[edges.dst] if edges.two_way else None)
+    return VertexCut(parts, owner[one], owner, owner[other] if edges.two_way else None)
 
 
 def _labels_on_one_part(edges, data, parts, seed):
@@ -164,22 +149,20 @@ def _labels_on_one_part(edges, data, parts, seed):
     return cut
 
 
-def _owners(edges, parts, seed):
-    return np.random.default_rng(seed).integers(0, parts, edges.num_nodes)
-
-
 def _by_method(name):
     return lambda edges, data, parts, seed: cut_edges(edges, parts, name, seed=seed)
 
 
 CUTS = {
-    "random": _random,
-    "random, arc by arc": _random_by_arc,
-    "part without arcs": _part_without_arcs,
-    "part without vertices": _part_without_vertices,
-    "empty part": _empty_part,
-    "no target halos": _no_target_halos,
-    "no source halos": _no_source_halos,
+    "random": lambda edges, data, parts, seed: random_cut(edges, parts, seed),
+    "random, arc by arc": lambda edges, data, parts, seed: random_cut(edges, parts, seed, split_arcs=True),
+    "part without arcs": lambda edges, data, *more: _fewer(edges, *more, owner=_owners(edges, *more)),
+    "part without vertices": lambda edges, data, parts, seed: replace(
+        random_cut(edges, parts, seed), owner=_owners(edges, max(parts - 1, 1), seed)
+    ),
+    "empty part": lambda edges, data, *more: _fewer(edges, *more),
+    "no target halos": lambda edges, data, *more: _arcs_at(edges, *more, edges.dst, edges.src),
+    "no source halos": lambda edges, data, *more: _arcs_at(edges, *more, edges.src, edges.dst),
     "labels on one part": _labels_on_one_part,
     **{name: _by_method(name) for name in ("metis", "libra", "cmr")},
 }

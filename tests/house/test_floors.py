@@ -28,15 +28,7 @@ class Floor:
 
 FLOORS = (
     Floor(
-        (
-            "errors",
-            "config",
-            "system",
-            "interop.dgl.import_dgl",
-            "interop.pyg.import_pyg",
-            "interop.table",
-            "interop.tried",
-        ),
+        ("errors", "config", "system"),
         foreign=("tomli",),
         inside=("mpi4py", "cloudpickle"),
     ),
@@ -45,25 +37,14 @@ FLOORS = (
     Floor(("partition",), ours=(0, 1, 2), foreign=("numpy", "scipy", "numba"), inside=("pymetis", "mtkahypar")),
     Floor(("comm",), ours=(0, 1, 3), foreign=("mpi4py", "numpy")),
     Floor(
-        (
-            *("graph", "ops", "rows", "interop.dgl.api", "interop.dgl.dispatch", "interop.dgl.messages"),
-            *("interop.dgl.row_interface", "interop.pyg"),
-        ),
+        ("graph", "ops", "rows", "interop"),
         ours=(0, 1, 3, 4),
         foreign=("torch", "numpy"),
         inside=("dgl", "torch_geometric"),
     ),
-    Floor(("nn", "interop.pyg.norms"), ours=(0, 5), foreign=("torch", "numpy")),
+    Floor(("nn",), ours=(0, 5), foreign=("torch", "numpy")),
     Floor(
-        (
-            "train",
-            "interop.dgl.export",
-            "interop.dgl.norms",
-            "interop.feat_norm",
-            "interop.plain_stack",
-            "interop.pyg.export",
-            "interop.run_model",
-        ),
+        ("train",),
         ours=(0, 3, 4, 5),
         foreign=("torch", "numpy", "scipy", "safetensors", "tomli", "tomli_w"),
         inside=("numba", "mpi4py", "dgl", "torch_geometric"),
@@ -80,12 +61,7 @@ FLOORS = (
     Floor(("__main__",), ours=(11,)),  # nobody else imports the program
 )
 APART = 8  # from here on packages of a floor do not import each other
-NO_FLOOR = (
-    "distgnn",
-    "distgnn.interop",
-    "distgnn.interop.dgl",
-    "distgnn.interop.pyg",
-)  # packages that hold files of several floors, and no code
+NO_FLOOR = ("distgnn",)  # packages that hold files of several floors, and no code
 
 EXCEPTIONS = {
     ("distgnn.datasets.text.scan", "numba"): "reads tables at memory speed; a parser is no kernel of graphs",

@@ -50,12 +50,20 @@ def run(name: str, graph, data, package=None, folder: str = "") -> dict:
     return peer.arrays(CASES[name].run(peer))
 
 
+@pytest.fixture(scope="module")
+def kept() -> dict[int, Path]:
+    return {}
+
+
 @pytest.fixture
-def parts(comm, shared_tmp_path):
-    if comm.rank == 0:
-        write_parts(shared_tmp_path, comm.size)
-    comm.barrier()
-    return shared_tmp_path
+def parts(comm, kept, tmp_path_factory) -> Path:
+    """All worlds in as many parts as there are ranks: cut once."""
+    if comm.size not in kept:
+        kept[comm.size] = comm.bcast(tmp_path_factory.mktemp("worlds"))
+        if comm.rank == 0:
+            write_parts(kept[comm.size], comm.size)
+        comm.barrier()
+    return kept[comm.size]
 
 
 def load(name: str, parts: Path, comm):

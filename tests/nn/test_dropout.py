@@ -7,7 +7,7 @@ from cut_graphs import dist_graph, gather_rows, random_graph, whole_graph
 
 from distgnn import nn as dnn
 from distgnn.comm import sum_over_ranks
-from distgnn.interop.dgl.import_dgl import import_dgl
+from distgnn.system.other_libraries import import_dgl
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def mask(graph, module, width: int = 33) -> np.ndarray:
     return gather_rows(graph, module(rows, graph))
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_the_mask_does_not_depend_on_ranks(comm):
     data = random_graph()
     np.testing.assert_array_equal(
@@ -79,7 +79,7 @@ def test_evaluation_and_zero_leave_rows_alone(comm):
         dnn.Dropout(0.5)(graph.feats)
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_distribute_makes_a_torch_model_independent_of_ranks(comm):
     data = random_graph()
 
@@ -110,7 +110,7 @@ def arc_mask(graph, data, module, heads: int = 3) -> np.ndarray:
     return sum_over_ranks(graph.comm, everything)
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_masks_of_arcs_do_not_depend_on_ranks(comm):
     data = random_graph()
     masks = [
@@ -122,7 +122,7 @@ def test_masks_of_arcs_do_not_depend_on_ranks(comm):
     assert (drawn[:, 0] != drawn[:, 1]).any()  # heads draw for themselves
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_dgls_attention_dropout_belongs_to_arcs(comm, dgl):
     from dgl.nn import GATConv
 

@@ -29,7 +29,7 @@ def train(graph, config: ModelConfig, epochs: int = 8):
     return trainer.fit().losses, gather_rows(graph, trainer.predict())
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("kind", ["classes", "multilabel", "copies"])
 def test_training_does_not_depend_on_ranks(comm, kind):
     data = random_graph(13, multilabel=kind == "multilabel")
@@ -41,7 +41,7 @@ def test_training_does_not_depend_on_ranks(comm, kind):
     np.testing.assert_allclose(logits, expected[1], rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_a_vertex_whose_loss_counts_does_not_see_its_label(comm):
     data = random_graph(14, num_nodes=400)
     graph = dist_graph(data, comm)

@@ -64,7 +64,7 @@ def whole(rows) -> torch.Tensor:
     return (rows.whole() if isinstance(rows, RowTensor) else rows).detach()
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("kind", ["made", "distribute", "aligned"])
 def test_steps_are_those_of_one_process(comm, kind):
     graph = face_of(comm)
@@ -94,7 +94,7 @@ def test_each_rank_has_its_rows_only(comm):
         assert isinstance(rows, RowTensor) and len(rows.to_local()) == graph.plain.num_owned < N
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_what_was_saved_goes_on_on_other_ranks(comm):
     from mpi4py import MPI
 
@@ -118,7 +118,7 @@ def test_what_was_saved_goes_on_on_other_ranks(comm):
         np.testing.assert_allclose([step(again, other.y, resumed, False) for _ in range(2)], goes_on, rtol=1e-9)
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_copies_of_a_model_and_of_its_state(comm):
     graph = face_of(comm)
     model = our_model(graph, "made")
@@ -131,7 +131,7 @@ def test_copies_of_a_model_and_of_its_state(comm):
     assert torch.equal(model["table"].weight, other["table"].weight)
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_clipping_by_our_optimizer(comm):
     graph = face_of(comm)
     found = []
@@ -147,7 +147,7 @@ def test_clipping_by_our_optimizer(comm):
     torch.testing.assert_close(found[1], found[0], rtol=1e-6, atol=1e-6)  # torch adds 1e-6 to the norm
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_a_plain_parameter_of_all_vertices(comm):
     """Every rank has the whole table; its gradient is whole, too, through an aggregation."""
     from mpi4py import MPI
@@ -177,7 +177,7 @@ def test_initial_values(comm):
         assert all(np.allclose(one, list(values.values())) for one in comm.allgather(list(values.values())))
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_what_is_refused(comm):
     graph = face_of(comm)
     with pytest.raises(InputError, match="not one with plain_tensors=True"):
@@ -193,7 +193,7 @@ def test_what_is_refused(comm):
         optimizer.step()
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_tables_of_other_things_stay(comm):
     """Fewer rows, a padding row, sparse gradients, or a weight that two modules have."""
     graph = face_of(comm)

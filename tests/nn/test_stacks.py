@@ -37,9 +37,9 @@ def test_training_does_not_depend_on_ranks(comm, config):
     typed = config.name in (*EDGE_MODELS, "rgcn")
     data = random_graph(3, weighted=config.name in ("gcn", "gat"), typed=typed)
     config.weighted = data.edge_weight is not None
-    many, logits = train(dist_graph(data, comm), config, epochs=8)
-    one, expected = train(whole_graph(data), config, epochs=8)
-    np.testing.assert_allclose(many.losses, one.losses, rtol=1e-8)  # 8 Adam steps of float64 sums in another order
+    many, logits = train(dist_graph(data, comm), config, epochs=4)
+    one, expected = train(whole_graph(data), config, epochs=4)
+    np.testing.assert_allclose(many.losses, one.losses, rtol=1e-8)  # 4 Adam steps of float64 sums in another order
     np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-7)
 
 
@@ -70,7 +70,7 @@ def test_settings_that_no_model_can_have_are_refused(settings, message):
         build_model(ModelConfig(**settings), 5, 3)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("wires", [{"wire": "int8"}, {"wire_backward": "bfloat16"}], ids=str)
 def test_rematerialisation_refuses_narrow_wires(comm, wires):
     """The layer is run again: a second exchange would be rounded with other draws."""

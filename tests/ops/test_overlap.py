@@ -27,7 +27,7 @@ def test_pieces_make_the_product(num_rows, dtype):
     torch.testing.assert_close(out, rows @ weight.to(dtype))
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("options", [{}, {"algorithm": "cd-2", "wire": "int8"}], ids=["exact", "late"])
 def test_an_aggregation_does_it_once(comm, options):
     graph = dist_graph(random_graph(3), comm, dtype="float32", **options)

@@ -11,7 +11,7 @@ from distgnn.errors import InputError
 TOLERANCE = {"rtol": 1e-12, "atol": 1e-12}  # float64 sums in another order
 
 
-@pytest.mark.mpi(1, 4)
+@pytest.mark.mpi(4)
 @pytest.mark.parametrize("update", ["owners", "copies"])
 def test_rows_and_gradients_equal_those_of_the_whole_graph(comm, update):
     data = random_graph(3)

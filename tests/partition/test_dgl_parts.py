@@ -8,9 +8,9 @@ import pytest
 
 from distgnn.datasets import GraphData
 from distgnn.errors import DistGNNError, GraphFormatError, InputError
-from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.partition import PartitionBook, cut_edges, load_part, write_partition
 from distgnn.partition.dgl_parts import read_dgl_cut, write_dgl_cut
+from distgnn.system.other_libraries import import_dgl
 
 
 @pytest.fixture(scope="module")

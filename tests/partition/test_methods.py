@@ -1,5 +1,7 @@
 """Cutting methods: every edge once, every vertex owned, same seed same cut, balances, and fidelity to DGL's Libra."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -16,8 +18,10 @@ from .graphs import NAMES, awkward, edge_list
 IN_PROCESS = [name for name in METHODS if name not in ("metis", "kahypar")]
 
 
-@pytest.mark.parametrize("num_parts", [1, 2, 5, 64, 65])
-@pytest.mark.parametrize("name", NAMES)
+MANY = list(itertools.product(("random", "hub joined to everything"), (64, 65)))  # the bits of a word, and one more
+
+
+@pytest.mark.parametrize(("name", "num_parts"), [*itertools.product(NAMES, [1, 2, 5]), *MANY])
 @pytest.mark.parametrize("method", IN_PROCESS)
 def test_no_graph_is_too_odd(method, name, num_parts):
     edges = edge_list(*awkward(name))
@@ -122,7 +126,7 @@ def mean_copies(edges, parts, num_parts):
 def dgl_libra(edges, num_parts, folder):
     """Part of each row by DGL 1.1.3's `libra_vertex_cut`."""
     pytest.importorskip("torch")
-    from distgnn.interop.dgl.import_dgl import import_dgl
+    from distgnn.system.other_libraries import import_dgl
 
     import_dgl()
     import torch

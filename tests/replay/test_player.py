@@ -2,9 +2,8 @@
 
 import pytest
 
-from distgnn.replay.critical_path import critical_path
 from distgnn.replay.network import Network
-from distgnn.replay.outcome import replay
+from distgnn.replay.outcome import critical_path, replay
 from distgnn.replay.player import Player
 from distgnn.replay.recording import Recording, typical
 

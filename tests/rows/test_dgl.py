@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from distgnn.errors import InputError
 from distgnn.graph.face.row_graph import with_rows
-from distgnn.interop.dgl.import_dgl import import_dgl
+from distgnn.system.other_libraries import import_dgl
 
 dgl = import_dgl()
 CASES = cases()
@@ -132,7 +132,7 @@ def losses_of(make, graph, loss, columns):
     return torch.tensor(found), gradients, torch.from_numpy(out.detach().numpy())
 
 
-@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.mpi(1, 3)
 def test_a_script_runs_unchanged(comm):
     """All in one job of ranks: starting one takes longer than a script."""
     data = random_graph(12, directed=UNDIRECTED)

@@ -3,7 +3,7 @@
 import pytest
 
 from distgnn.errors import InputError
-from distgnn.system.names import path_name
+from distgnn.system.regular_file import path_name
 
 
 @pytest.mark.parametrize("name", ["cora", "ogbn-arxiv", "communities:nodes=3", "a b", "größe", "x" * 200])

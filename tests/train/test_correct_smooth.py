@@ -8,9 +8,9 @@ from cut_graphs import dense_adjacency, dist_graph, gather_rows, random_cut, ran
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.datasets.generators.communities import make_communities
 from distgnn.errors import InputError
-from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.nn import build_model
 from distgnn.partition import VertexCut
+from distgnn.system.other_libraries import import_dgl
 from distgnn.train import Trainer, correct_and_smooth
 from distgnn.train.checkpoint.weights import best_is_smoothed
 from distgnn.train.correct_smooth import CorrectSmoothConfig, propagated, value_of
@@ -63,7 +63,7 @@ def on_ranks(graph, logits: np.ndarray, config: CorrectSmoothConfig) -> np.ndarr
     return gather_rows(graph, correct_and_smooth(graph, torch.from_numpy(logits[graph.owned_ids]), config))
 
 
-@pytest.mark.mpi(1, 4)
+@pytest.mark.mpi(4)
 @pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize("directed", [False, True])
 def test_equals_the_dense_reference(comm, name, directed):
@@ -83,7 +83,7 @@ def test_a_rank_without_vertices(comm):
     np.testing.assert_allclose(got, reference(data, logits, CONFIGS["autoscale"]), rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.mpi(1, 4)
+@pytest.mark.mpi(1)  # ranks are compared with the formula above
 @pytest.mark.parametrize("graph_name", ["communities", pytest.param("cora", marks=pytest.mark.real)])
 @pytest.mark.parametrize("name", ["autoscale", "fixed scale"])
 def test_equals_pygs(comm, graph_named, graph_name, name):
@@ -103,7 +103,7 @@ def test_equals_pygs(comm, graph_named, graph_name, name):
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)  # PyG's degrees are float32
 
 
-@pytest.mark.mpi(1, 4)
+@pytest.mark.mpi(1)
 def test_smoothing_equals_dgls_label_propagation(comm):
     """DGL 1.1.3 has this half only, for rows that are labels."""
     data = random_graph(33, directed=True)

@@ -113,7 +113,7 @@ def test_cora_learns_as_well_with_delayed_rows(comm, data_root):
     assert abs(found["cd-5"] - found["cd-0"]) < 0.03  # of 500 vertices, one seed: 2 standard deviations are 3.5 points
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_update_on_copies_is_as_exact(comm):
     owners, logits = losses_and_weights(dist_graph(random_graph(1), comm))
     copies, same_logits = losses_and_weights(dist_graph(random_graph(1), comm, update="copies"))
@@ -149,9 +149,9 @@ def test_a_narrow_wire_trains_nearly_the_same_with_fewer_bytes(comm, update):
     options = {"dtype": "float32", "update": update}
     exact, _ = losses_and_weights(dist_graph(random_graph(1), comm, **options))
     for wire, tolerance in {"bfloat16": 0.01, "int8": 0.03}.items():  # relative, after 8 epochs
-        runs = [losses_and_weights(dist_graph(random_graph(1), comm, **options, wire=wire))[0] for _ in range(2)]
-        assert runs[0].losses == runs[1].losses
-        assert runs[0].losses != exact.losses
+        repeats = range(2 if wire == "int8" else 1)  # rounding at random repeats, too
+        runs = [losses_and_weights(dist_graph(random_graph(1), comm, **options, wire=wire))[0] for _ in repeats]
+        assert runs[0].losses == runs[-1].losses != exact.losses
         np.testing.assert_allclose(runs[0].losses, exact.losses, rtol=tolerance)
         assert runs[0].summary["sent_bytes_per_epoch"] < 0.6 * exact.summary["sent_bytes_per_epoch"]
     mixed, _ = losses_and_weights(dist_graph(random_graph(1), comm, **options, wire="float32", wire_backward="int8"))

@@ -41,7 +41,7 @@ def test_bfloat16_under_other_algorithms(comm, algorithm):
     np.testing.assert_allclose(half, losses(dist_graph(data, comm, dtype="float32", **options), "sage"), rtol=1e-2)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("name", ["sage", "gat", "gin"])
 def test_rematerialisation_changes_no_bit(comm, name):
     data = random_graph(5)
@@ -67,7 +67,7 @@ def test_rematerialisation_needs_exact_exchanges(comm):
         losses(graph, "gat", remat=True)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("name", ["sage", "gcn", "gat"])
 def test_sparse_input_trains_as_dense(comm, name):
     data = random_graph(6, num_feats=50)

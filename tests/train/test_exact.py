@@ -79,7 +79,7 @@ def test_a_rank_without_vertices_or_arcs(comm):
     same_run(comm, data, cut, "float64", epochs=5)
 
 
-@pytest.mark.mpi(2, 4)
+@pytest.mark.mpi(4)
 def test_no_rank_has_a_halo(comm):
     rings = [np.stack([np.arange(9), np.roll(np.arange(9), 1)], axis=1) + 9 * ring for ring in range(5)]
     random = np.random.default_rng(3)

@@ -19,7 +19,7 @@ def logits_of(data, dtype=torch.float64) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(0).standard_normal((data.num_nodes, 4))).to(dtype)
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_shares_of_several_labels_add_up_to_torchs_mean(comm):
     data = random_graph(1, multilabel=True)
     graph, logits = dist_graph(data, comm), logits_of(data)
@@ -29,7 +29,7 @@ def test_shares_of_several_labels_add_up_to_torchs_mean(comm):
     assert found == pytest.approx(float(expected), rel=1e-12)
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("dtype", CLOSE, ids=str)
 def test_shares_of_cross_entropy_and_gradients_are_torchs(comm, dtype, smoothing):

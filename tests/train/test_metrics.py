@@ -19,7 +19,7 @@ def plain_rocauc(scores: np.ndarray, truth: np.ndarray) -> float:
     return float(np.mean(areas))
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("metric", ["accuracy", "f1", "rocauc"])
 def test_multilabel(comm, metric):
     data = random_graph(2, num_nodes=200, multilabel=True)
@@ -41,7 +41,7 @@ def test_multilabel(comm, metric):
     assert "test_accuracy" not in found
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_classes_and_unlabelled_vertices(comm):
     data = random_graph(2, num_nodes=200)
     logits = np.random.default_rng(0).standard_normal((200, 4))

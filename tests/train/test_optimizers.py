@@ -1,13 +1,12 @@
 """Torch's optimisers and schedulers, own losses and metrics and clipping in the trainer; they survive a checkpoint."""
 
-import os
-import signal
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from cut_graphs import dist_graph, random_graph, whole_graph
+from resumed import numbers, stop_after
 from torch.nn import functional as F
 
 from distgnn.config import ModelConfig, TrainConfig
@@ -16,8 +15,6 @@ from distgnn.graph.own_loop import DistributedOptimizer
 from distgnn.nn import build_model
 from distgnn.train import Trainer
 
-TIMES = {"seconds", "aggregate_seconds", "aggregate_seconds_mean", "wait_seconds", "wait_seconds_mean", "sent_bytes"}
-TIMES |= {"wait_seconds_min", "all_reduce_seconds", "exchange_waits", "evaluation_seconds"}
 SCHEDULERS = torch.optim.lr_scheduler
 
 
@@ -31,16 +28,8 @@ def make(graph, optimizer=None, scheduler=None, on_epoch=None, loss=None, metric
     return Trainer(model, graph, settings, on_epoch=on_epoch, say=lambda text: None, **own)
 
 
-def numbers(records):
-    return [{name: value for name, value in record.items() if name not in TIMES} for record in records]
-
-
 def bits(trainer):
     return [tensor.numpy().tobytes() for tensor in trainer.model.state_dict().values()]
-
-
-def stop_after(epoch):
-    return lambda record: record["epoch"] == epoch and os.kill(os.getpid(), signal.SIGUSR1)
 
 
 RUNS = {
@@ -63,7 +52,7 @@ RUNS = {
 }
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("own", RUNS.values(), ids=RUNS.keys())
 def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, own):
     graph = dist_graph(random_graph(1), comm, dtype="float32")
@@ -82,7 +71,7 @@ def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, own):
     comm.Barrier()
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("own", list(RUNS.values())[:3], ids=list(RUNS)[:3])
 def test_ranks_compute_what_one_process_computes(comm, own):
     data = random_graph(1)
@@ -102,7 +91,7 @@ def test_a_plateau_is_one_of_the_loss():
     assert trainer.optimizer.lr == alone.param_groups[0]["lr"] > 0.05 / 2**7  # that of a loss which stays
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_a_class_takes_the_settings_and_torchs_adam_is_ours(comm):
     data = random_graph(1)
     ours = make(dist_graph(data, comm), weight_decay=0.01).fit()
@@ -139,7 +128,7 @@ def mean(graph, logits):
     return graph.global_mean(F.cross_entropy(logits[rows], graph.labels[rows], reduction="none"))
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("loss", [share, mean])
 def test_an_own_loss_is_a_share_or_a_global_mean(comm, loss):
     """A global mean is on every rank already: it is not added over ranks."""
@@ -148,7 +137,7 @@ def test_an_own_loss_is_a_share_or_a_global_mean(comm, loss):
     np.testing.assert_allclose(make(graph, loss=loss).fit().losses, expected, rtol=1e-9)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_an_own_metric_picks_the_best_epoch(comm, shared_tmp_path):
     graph, values = dist_graph(random_graph(1), comm), iter([0.1, 0.7, 0.3, 0.2])
     metrics = {"mine": lambda graph, logits: next(values) + comm.rank, "size": lambda graph, logits: 3}

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from cut_graphs import dist_graph, random_graph, whole_graph
+from resumed import stop_after
 
 from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig
 from distgnn.errors import InputError, RunStopped
@@ -52,15 +53,11 @@ def test_every_step_of_a_run_draws_its_own_masks():
     assert steps == list(range(1 + 2 * 3 + 2))
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("last", [1, 3])
 def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, last):
     """Stopped within a stage of batches, and at its end."""
     data, options = random_graph(1), BATCHES | {"stages": "cluster:4,full:2"}
-
-    def stop(record: dict) -> None:
-        if record["epoch"] == last:
-            os.kill(os.getpid(), signal.SIGUSR1)
 
     def graph():
         return dist_graph(data, comm, clusters=True)
@@ -68,14 +65,14 @@ def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, last):
     expected = make(graph(), run_dir=str(shared_tmp_path / "whole"), **options)
     losses = expected.fit().losses
     with pytest.raises(RunStopped):
-        make(graph(), run_dir=str(shared_tmp_path / "run"), on_epoch=stop, **options).fit()
+        make(graph(), run_dir=str(shared_tmp_path / "run"), on_epoch=stop_after(last), **options).fit()
     resumed = make(graph(), run_dir=str(shared_tmp_path / "run"), resume=True, **options)
     assert resumed.fit().losses == losses
     for mine, wanted in zip(resumed.optimizer.state().values(), expected.optimizer.state().values(), strict=True):
         assert torch.equal(mine, wanted)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("options", [{}, {"history": False}, {"optimizer": "sgd", "stages": "cluster:2,full:1"}])
 def test_a_run_stopped_within_a_pass_is_resumed_to_the_same_bits(comm, shared_tmp_path, options):
     """One rank gets the signal in the second step of the second pass; all stop after it."""
@@ -98,7 +95,7 @@ def test_a_run_stopped_within_a_pass_is_resumed_to_the_same_bits(comm, shared_tm
     stopped.optimizer.step = step
     with pytest.raises(RunStopped):
         stopped.fit()
-    assert (stopped.begun.steps, len(stopped.records)) == (2, 1)
+    assert (len(stopped.begun.shares), len(stopped.records)) == (2, 1)
     resumed = trainer("run", resume=True)
     assert resumed.fit().losses == losses
     assert all(map(torch.equal, resumed.optimizer.state().values(), expected.optimizer.state().values()))

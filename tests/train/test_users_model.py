@@ -44,7 +44,7 @@ def records(graph, model=Own, inductive=False, **options):
     return [{name: record[name] for name in names} for record in found]
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize(
     "options",
     [{}, {"loss": focal, "metrics": {"right": right}}, {"inductive": True}, {"optimizer": torch.optim.SGD}],
@@ -80,14 +80,14 @@ class Some(Own):
         return super().forward(graph, feats)[graph.train_mask]
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_a_model_that_gives_some_rows_is_refused(comm):
     graph = with_rows(dist_graph(random_graph(3), comm))
     with pytest.raises(InputError, match=r"Some gave a tensor \[29, 4\] for 60 vertices"):
         dg.Trainer(Some(), graph, dg.TrainConfig(epochs=1)).fit()
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_norms_are_of_the_rows_that_they_get(comm):
     graph = with_rows(dist_graph(random_graph(3), comm))
     rows, plain = graph.feats[graph.train_mask], graph.plain

@@ -17,7 +17,7 @@ from distgnn.errors import InputError
 from distgnn.graph.face.data_access import DataAccess
 from distgnn.graph.frame import Frame
 from distgnn.graph.global_values import gather_rows
-from distgnn.interop.dgl.row_interface import DGLRows
+from distgnn.interop.dgl.api import DGLRows
 from distgnn.ops.sums import all_sum
 from distgnn.rows import RowTensor, Space, WholeTensor, local_of, rows_of
 from distgnn.rows.align import in_space, part_of

@@ -1,5 +1,6 @@
 """DGLInterface: what DGL's modules ask of a graph, on one rank's owned vertices and local arcs."""
 
+import copy
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -227,3 +228,31 @@ class OneType:
 
     def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
         raise InputError(f"the vertices and edges of the whole graph are not on one rank: {OF_STRUCTURE}")
+
+
+class DGLRows:
+    """What `RowGraph` adds to `DGLInterface`. Readouts and counts are those of the whole graph."""
+
+    plain: Any
+    num_nodes: Any
+    num_edges: Any
+
+    @property
+    def _graph(self) -> Any:
+        """What DGL's own operators take for the graph's index."""
+        known = self.__dict__.get("_index_of_rows")
+        if known is None or known.graph is not self:
+            known = self.__dict__["_index_of_rows"] = dispatch.index_of(self)
+        return known
+
+    def batch_num_nodes(self, ntype: str | None = None) -> torch.Tensor:
+        """Vertices per graph of a batch: one graph."""
+        return torch.tensor([int(self.num_nodes)])
+
+    def batch_num_edges(self, etype: Any = None) -> torch.Tensor:
+        """Arcs per graph of a batch: one graph."""
+        return torch.tensor([int(self.num_edges)])
+
+    def local_var(self) -> Any:
+        """The same graph; columns set on it are not seen on this one, as in DGL."""
+        return copy.copy(self)

@@ -34,17 +34,15 @@ def index_of(graph: Any) -> Any:
 def _gspmm(index: Any, op: str, reduce: str, lhs: Any, rhs: Any) -> torch.Tensor:
     if not index.reversed:
         found = messages.gspmm(index.graph, op, reduce, lhs, rhs)
-        return found if reduce == "sum" else _without_arcs(index.graph, found, reduce)
+        if reduce == "sum":
+            return found
+        # Extremes as `dgl.ops` has them where there is no in-arc: infinite (`update_all` has 0 there).
+        alone = (index.graph.in_degrees() == 0).view(-1, *[1] * (found.dim() - 1))
+        return found.masked_fill(alone, -torch.inf if reduce == "max" else torch.inf)
     if reduce != "sum":
         raise InputError(f"{reduce} over a reversed graph cannot run distributed: only sums can")
     arc_rows = messages.gsddmm(index.graph, op, lhs, rhs, "v", "e")
     return messages.reduce_arcs(index.graph, arc_rows, reduce, "source")
-
-
-def _without_arcs(graph: Any, rows: torch.Tensor, reduce: str) -> torch.Tensor:
-    """Extremes as `dgl.ops` has them where there is no in-arc: infinite (`update_all` has 0 there)."""
-    alone = (graph.in_degrees() == 0).view(-1, *[1] * (rows.dim() - 1))
-    return rows.masked_fill(alone, -torch.inf if reduce == "max" else torch.inf)
 
 
 def _gsddmm(index: Any, op: str, lhs: Any, rhs: Any, lhs_target: str, rhs_target: str) -> torch.Tensor:
@@ -63,23 +61,14 @@ def _softmax(index: Any, logits: torch.Tensor, eids: Any = "__ALL__", norm_by: s
 OVER_ROWS: dict[str, Callable[..., Any]] = {"sum": torch.sum, "mean": torch.mean, "max": torch.amax, "min": torch.amin}
 
 
-def _segment_reduce(lengths: torch.Tensor, rows: RowTensor, reducer: str = "sum") -> torch.Tensor:
-    """A readout of the one graph."""
-    _check_one_segment(lengths)
-    found: torch.Tensor = OVER_ROWS[reducer](rows, 0, keepdim=True)
-    return found
-
-
-def _segment_softmax(lengths: torch.Tensor, rows: RowTensor) -> torch.Tensor:
-    _check_one_segment(lengths)
-    return rows.softmax(0)
-
-
-def _check_one_segment(lengths: torch.Tensor) -> None:
+def _segment(lengths: torch.Tensor, rows: RowTensor, reducer: str = "sum") -> torch.Tensor:
+    """A readout of the one graph, or its softmax."""
     if len(lengths) != 1:
         raise InputError(
             f"rows of all ranks in {len(lengths)} segments cannot run distributed: use dg.ops.readout, or one graph"
         )
+    found: torch.Tensor = rows.softmax(0) if reducer == "softmax" else OVER_ROWS[reducer](rows, 0, keepdim=True)
+    return found
 
 
 def _gather_mm(
@@ -100,8 +89,8 @@ OF_INDEX: dict[tuple[str, str], Callable[..., Any]] = {
     ("dgl.ops.edge_softmax", "edge_softmax_internal"): _softmax,
 }
 OF_ROWS: dict[tuple[str, str], Callable[..., Any]] = {
-    ("dgl.ops.segment", "segment_reduce"): _segment_reduce,
-    ("dgl.ops.segment", "segment_softmax"): _segment_softmax,
+    ("dgl.ops.segment", "segment_reduce"): _segment,
+    ("dgl.ops.segment", "segment_softmax"): functools.partial(_segment, reducer="softmax"),
     ("dgl.ops.segment", "segment_mm"): _segment_mm,
     ("dgl.nn.pytorch.linear", "segment_mm"): _segment_mm,
 }
@@ -124,28 +113,23 @@ def tell_dgl() -> None:
 @functools.cache
 def _dispatch_in_dgl() -> None:
     for place, ours in OF_INDEX.items():
-        _put_before(place, ours, _is_index)
+        _put_before(place, ours, lambda arguments: isinstance(arguments[0], _index_class()))
     for place, ours in OF_ROWS.items():
         _put_before(place, ours, _has_rows)
     for place in GATHER_MM:
         theirs = getattr(importlib.import_module(place[0]), place[1])
         _put_before(place, functools.partial(_gather_mm, theirs), _has_rows)
-    for name, theirs in _functions_of_graphs():
-        for module in [one for key, one in sys.modules.items() if key == "dgl" or key.startswith("dgl.")]:
-            if vars(module).get(name) is theirs:
-                _put_before((module.__name__, name), _refused(name), _has_graph)
-
-
-def _functions_of_graphs() -> list[tuple[str, Callable[..., Any]]]:
-    """Functions of `dgl` and `dgl.sampling` that need the structure of a real graph."""
-    found = {}
+    found = {}  # functions of `dgl` and `dgl.sampling` that need the structure of a real graph
     for module in ("dgl", "dgl.sampling"):
         for name, one in vars(importlib.import_module(module)).items():
             made_for = getattr(one, "__module__", "")
             allowed = name in EXACT or name.split("_")[0] in READOUTS or made_for.startswith(("dgl.ops", "dgl.backend"))
             if inspect.isfunction(one) and made_for.startswith("dgl.") and not name.startswith("_") and not allowed:
                 found[name] = one
-    return list(found.items())
+    for name, theirs in found.items():
+        for place_of in [one for key, one in sys.modules.items() if key == "dgl" or key.startswith("dgl.")]:
+            if vars(place_of).get(name) is theirs:
+                _put_before((place_of.__name__, name), _refused(name), _has_graph)
 
 
 def _refused(name: str) -> Callable[..., Any]:
@@ -161,10 +145,6 @@ def _has_graph(arguments: tuple[Any, ...]) -> bool:
     graphs = arguments[0] if arguments else None
     graphs = graphs if isinstance(graphs, list | tuple) else [graphs]
     return any(isinstance(getattr(one, "transport", None), Transport) for one in graphs)
-
-
-def _is_index(arguments: tuple[Any, ...]) -> bool:
-    return isinstance(arguments[0], _index_class())
 
 
 def _has_rows(arguments: tuple[Any, ...]) -> bool:
@@ -223,17 +203,13 @@ def _index_class() -> type[Any]:
         def reverse(self) -> "Index":
             return Index(self.graph, not self.reversed)
 
-    for name in vars(HeteroGraphIndex).keys() - vars(Index).keys():
-        if not name.startswith("__"):
-            setattr(Index, name, _refusal(name))
-    return Index
-
-
-def _refusal(name: str) -> property:
-    def refuse(self: Any) -> NoReturn:
+    def refuse(name: str, self: Any) -> NoReturn:
         raise InputError(
             f"DGL asks for {name!r} of a graph that is spread over ranks: use update_all, apply_edges, edge_softmax "
             "and degrees, or the layers of distgnn.nn"
         )
 
-    return property(refuse)
+    for name in vars(HeteroGraphIndex).keys() - vars(Index).keys():
+        if not name.startswith("__"):
+            setattr(Index, name, property(functools.partial(refuse, name)))
+    return Index

@@ -11,11 +11,8 @@ import torch
 
 from distgnn.errors import InputError
 from distgnn.graph.frame import Frame
-from distgnn.interop.dgl.import_dgl import import_dgl, register_packaging
 from distgnn.ops import GraphView
 from distgnn.ops.edges import messages
-
-__all__ = ["apply_edges", "apply_nodes", "import_dgl", "register_packaging", "update_all"]
 
 
 class MessageGraph(GraphView, Protocol):
@@ -66,7 +63,24 @@ def update_all(
             f"update_all(…, {reducer}) cannot run distributed, because the arcs of a vertex lie on several ranks: "
             f"reduce with the built-in functions dgl.function.{names}, or use the layers of distgnn.nn"
         )
-    graph.dstdata[reduce_func.out_field] = _reduced(graph, message_func, reduce_func, reducer)
+    name, wanted = _name_of(message_func), reduce_func.msg_field
+    builtin = _is_builtin(message_func)
+    if builtin and message_func.out_field != wanted:
+        raise InputError(
+            f"the message function writes {message_func.out_field!r}, the reduce function reads {wanted!r}: give both "
+            "one name"
+        )
+    if builtin and name == "copy_u":
+        out = messages.gspmm(graph, "copy_lhs", reducer, graph.srcdata[message_func.in_field], None)
+    elif builtin and name.startswith("u_") and name.endswith("_e"):
+        rows, arc_rows = graph.srcdata[message_func.lhs_field], graph.edata[message_func.rhs_field]
+        out = messages.gspmm(graph, message_func.binary_op, reducer, rows, arc_rows)
+    else:
+        made = _messages(graph, message_func)
+        if wanted not in made:
+            raise InputError(f"the message function gives {sorted(made)}, the reduce function {wanted!r}")
+        out = messages.reduce_arcs(graph, made[wanted], reducer)
+    graph.dstdata[reduce_func.out_field] = out
     if apply_node_func is not None:
         apply_nodes(graph, apply_node_func)
 
@@ -86,41 +100,16 @@ def apply_nodes(graph: MessageGraph, func: Callable[..., Any]) -> None:
     graph.ndata.update(func(Batch(graph.num_nodes(), graph.ndata)))
 
 
-def _reduced(graph: MessageGraph, message_func: Any, reduce_func: Any, reducer: str) -> torch.Tensor:
-    name = _name_of(message_func)
-    if _is_builtin(message_func):
-        if message_func.out_field != reduce_func.msg_field:
-            raise InputError(
-                f"the message function writes {message_func.out_field!r}, "
-                f"the reduce function reads {reduce_func.msg_field!r}: give both one name"
-            )
-        if name == "copy_u":
-            return messages.gspmm(graph, "copy_lhs", reducer, graph.srcdata[message_func.in_field], None)
-        if name.startswith("u_") and name.endswith("_e"):
-            rows, arc_rows = graph.srcdata[message_func.lhs_field], graph.edata[message_func.rhs_field]
-            return messages.gspmm(graph, message_func.binary_op, reducer, rows, arc_rows)
-    made = _messages(graph, message_func)
-    if reduce_func.msg_field not in made:
-        raise InputError(f"the message function gives {sorted(made)}, the reduce function {reduce_func.msg_field!r}")
-    return messages.reduce_arcs(graph, made[reduce_func.msg_field], reducer)
-
-
 def _messages(graph: MessageGraph, func: Any) -> dict[str, torch.Tensor]:
     """What a message function puts on the arcs, by name."""
-    if not _is_builtin(func):
-        return _of_edges(graph, func)
-    name = func.name
-    frames = {"u": graph.srcdata, "v": graph.dstdata, "e": graph.edata}
-    if name.startswith("copy_"):
-        end = name[-1]
-        return {func.out_field: messages.on_arcs(graph, frames[end][func.in_field], end)}
-    left, op, right = name.split("_")
-    rows = frames[left][func.lhs_field], frames[right][func.rhs_field]
-    return {func.out_field: messages.gsddmm(graph, op, *rows, left, right)}
-
-
-def _of_edges(graph: MessageGraph, func: Callable[..., Any]) -> dict[str, torch.Tensor]:
-    """What a function of edges gives, checked."""
+    if _is_builtin(func):
+        frames = {"u": graph.srcdata, "v": graph.dstdata, "e": graph.edata}
+        if func.name.startswith("copy_"):
+            end = func.name[-1]
+            return {func.out_field: messages.on_arcs(graph, frames[end][func.in_field], end)}
+        left, op, right = func.name.split("_")
+        rows = frames[left][func.lhs_field], frames[right][func.rhs_field]
+        return {func.out_field: messages.gsddmm(graph, op, *rows, left, right)}
     if not callable(func):
         raise InputError(f"{func!r} is no message function: use dgl.function, or a function of edges")
     ends = {"src": Ends(graph, "source"), "dst": Ends(graph, "target")}

@@ -41,7 +41,7 @@ def register(graph: Any) -> None:
 
 def arc_index(graph: Any, rows: bool) -> "ArcIndex":
     """The `edge_index` of all arcs of a graph, kept; rows: its rows are those of all ranks (`distgnn.rows`)."""
-    from distgnn.interop.pyg import reductions  # noqa: F401 - fills the table of functions
+    from distgnn.interop.pyg import functions  # noqa: F401 - fills the table of functions
     from distgnn.interop.pyg.arc_set import ArcSet
     from distgnn.interop.pyg.dispatch import register
     from distgnn.interop.pyg.tensors import ArcIndex

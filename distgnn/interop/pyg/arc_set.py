@@ -123,10 +123,7 @@ class ArcSet:
         return every if self.positions is None else every[self.positions]
 
     def extreme_id(self, which: str) -> torch.Tensor:
-        """The largest or smallest id of a vertex with an arc; without rows of all ranks, those that a part has.
-
-        Collective: yes, where rows are those of all ranks.
-        """
+        """The largest or smallest id of a vertex with an arc, of all ranks (collective), or those that a part has."""
         if not self.rows:
             return torch.tensor(self.num_vertices - 1 if which == "max" else 0)
         graph: Any = self.graph
@@ -159,16 +156,14 @@ class ArcSet:
     def degree(self, role: str) -> torch.Tensor:
         """Arcs of the set at each vertex, int64 [O]."""
         if role not in self._degrees:
+            graph: Any = self.graph
             with constants():
-                self._degrees[role] = self._count(role)
+                if self.positions is not None:
+                    counted = self.sum(torch.ones(self.num_arcs, dtype=torch.float64), role).long()
+                else:
+                    counted = (graph.in_degrees() if role == "target" else graph.out_degrees()) + self.loops
+            self._degrees[role] = counted
         return self._degrees[role]
-
-    def _count(self, role: str) -> torch.Tensor:
-        if self.positions is not None:
-            return self.sum(torch.ones(self.num_arcs, dtype=torch.float64), role).long()
-        graph: Any = self.graph
-        counted = graph.in_degrees() if role == "target" else graph.out_degrees()
-        return counted + 1 if self.loops else counted
 
     def sum(self, arc_rows: torch.Tensor, role: str = "target") -> torch.Tensor:
         """Sum of arc rows at each vertex."""

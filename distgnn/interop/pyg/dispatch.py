@@ -5,7 +5,7 @@
     softmax, scatter, degree,     answered in one exchange; without it they run as PyG wrote them, on the tensors of
     gcn_norm, remove_self_loops   `tensors.py`: the same numbers, more passes
     global_…_pool                 refuse the rows of one rank
-    assortativity, subgraph, …    exact over all ranks or refused: `whole_graph.py`
+    assortativity, subgraph, …    exact over all ranks or refused: `refused.py`
 
 A dispatcher is put in front of these names once, when a process with PyG loads a DistGraph or hands one to PyG. Every
 call without a DistGraph goes on to PyG.
@@ -21,7 +21,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from distgnn.errors import InputError
-from distgnn.interop.pyg import functions, fused, norm, reductions, refused, whole_graph
+from distgnn.interop.pyg import functions, fused, norm, refused
 from distgnn.interop.pyg.tensors import ArcEnds, ArcIndex, ArcNorm, ArcTensor, local_in
 from distgnn.rows.row_tensor import RowTensor, rows_of
 
@@ -34,7 +34,7 @@ FUNCTIONS: dict[str, str] = {  # name -> the module of PyG that has it
     "gcn_norm": "torch_geometric.nn.conv.gcn_conv",
     **dict.fromkeys(POOLS, "torch_geometric.nn.pool.glob"),
     **dict.fromkeys(refused.UTILS, "torch_geometric.utils"),
-    **whole_graph.WHOLE,
+    **refused.WHOLE,
 }
 _spread: "weakref.WeakSet[Any]" = weakref.WeakSet()  # graphs that are spread over ranks
 
@@ -82,18 +82,14 @@ def _calls(call: Callable[..., Any]) -> Callable[..., Any]:
     def of_graph(self: Any, *args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling() and any(map(_is_ours, (*args, *kwargs.values()))):
             return torch.compiler.disable(of_graph)(self, *args, **kwargs)
-        args = tuple(_edge_index(one) for one in args)
-        kwargs = {name: _edge_index(one) for name, one in kwargs.items()}
+        is_graph = {id(one) for one in (*args, *kwargs.values()) if not isinstance(one, torch.Tensor) and _is_ours(one)}
+        args = tuple(one.edge_index if id(one) in is_graph else one for one in args)
+        kwargs = {name: one.edge_index if id(one) in is_graph else one for name, one in kwargs.items()}
         if _spread:
             _check_part((*args, *kwargs.values()))
         return call(self, *args, **kwargs)
 
     return of_graph
-
-
-def _edge_index(argument: Any) -> Any:
-    """The edge_index of a DistGraph; anything else is itself."""
-    return argument if isinstance(argument, torch.Tensor) or not _is_ours(argument) else argument.edge_index
 
 
 def _is_ours(argument: Any) -> bool:
@@ -118,12 +114,9 @@ def _check_part(arguments: tuple[Any, ...]) -> None:
 
 def is_part(rows: torch.Tensor) -> bool:
     """Has this as many rows as this rank owns vertices of a graph that is spread over ranks?"""
-    return isinstance(rows, RowTensor) or (
-        rows.dim() > 0
-        and any(
-            len(rows) == graph.num_owned != graph.num_global_nodes for graph in _spread if "face" not in vars(graph)
-        )
-    )
+    graphs = [graph for graph in _spread if "face" not in vars(graph)] if rows.dim() else []
+    is_share = any(len(rows) == graph.num_owned != graph.num_global_nodes for graph in graphs)
+    return isinstance(rows, RowTensor) or is_share
 
 
 # --- functions of PyG: each has the arguments of its namesake ----------------------------------------------------
@@ -143,10 +136,10 @@ def _softmax(
 def _scatter(src: Any, index: Any, dim: int = 0, dim_size: int | None = None, reduce: str = "sum") -> Any:
     if not isinstance(index, ArcEnds):
         return _refuses_a_part(src, index)
-    if index.dim() != 1 or reduce not in reductions.REDUCES:
+    if index.dim() != 1 or reduce not in functions.REDUCES:
         return NotImplemented
     functions.check_size(index.arcs, dim_size)
-    out = reductions.reduce_at(index, _local(src, index), dim % src.dim(), reductions.REDUCES[reduce])
+    out = functions.reduce_at(index, _local(src, index), dim % src.dim(), functions.REDUCES[reduce])
     return _of_vertices(out, index.arcs, dim)
 
 
@@ -217,6 +210,5 @@ OURS: dict[str, Callable[..., Any]] = {
     "degree": _degree,
     "remove_self_loops": _remove_self_loops,
     "gcn_norm": _gcn_norm,
-    **{name: refused.refuses(name) for name in refused.UTILS},
-    **whole_graph.OURS,
+    **refused.OURS,
 }

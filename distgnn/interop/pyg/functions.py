@@ -1,7 +1,5 @@
 """Torch's functions on the tensors of `tensors.py`: each handler has the arguments of the function it is named after.
 
-Those that reduce rows of arcs are in `reductions.py`.
-
 A handler returns NotImplemented for what it does not know: then real rows take the place of unwritten ones, and ends
 are refused.
 """
@@ -13,10 +11,13 @@ import torch
 
 from distgnn.errors import InputError
 from distgnn.interop.pyg.arc_set import ArcSet
+from distgnn.interop.pyg.norm import GcnNorm
 from distgnn.interop.pyg.tensors import HANDLERS, ArcEnds, ArcIndex, ArcNorm, ArcRows, ArcTensor, Handler
+from distgnn.ops.sums import min_over_ranks
 
 FLOATS = (torch.float32, torch.float64)
 SAME = ("to", "long", "cpu", "contiguous", "clone", "detach", "requires_grad_", "type_as", "int64")
+REDUCES = {"sum": "sum", "add": "sum", "mean": "mean", "amax": "max", "amin": "min", "max": "max", "min": "min"}
 MADE_NEW = ("new_ones", "new_zeros", "new_full", "new_empty", "new_tensor")
 MADE_LIKE = ("ones_like", "zeros_like", "empty_like", "full_like", "rand_like", "randn_like")
 
@@ -64,19 +65,14 @@ def getitem(tensor: Any, index: Any) -> Any:
         if isinstance(index, list | torch.Tensor) and torch.as_tensor(index).tolist() == [1, 0]:
             return ArcIndex.of(tensor.arcs, (tensor.roles[1], tensor.roles[0]))
         if isinstance(index, tuple) and len(index) == 2:
-            return _of_two(tensor, *index)
+            every, (row, places) = slice(None), index
+            if isinstance(row, slice) and row == every and _selects(places):
+                return ArcIndex.of(tensor.arcs.select(places), tensor.roles)
+            if isinstance(row, int):
+                ends = tensor.row(row)
+                return ends if isinstance(places, slice) and places == every else getitem(ends, places)
     if isinstance(tensor, ArcEnds) and tensor.dim() == 1 and _selects(index):
         return ArcEnds.of(tensor.arcs.select(index), tensor.role)
-    return NotImplemented
-
-
-def _of_two(tensor: ArcIndex, row: Any, places: Any) -> Any:
-    every = slice(None)
-    if isinstance(row, slice) and row == every and isinstance(places, torch.Tensor) and _selects(places):
-        return ArcIndex.of(tensor.arcs.select(places), tensor.roles)
-    if isinstance(row, int):
-        ends = tensor.row(row)
-        return ends if isinstance(places, slice) and places == every else getitem(ends, places)
     return NotImplemented
 
 
@@ -127,19 +123,19 @@ def cat(tensors: Any, dim: int = 0) -> Any:
     return ArcIndex.of(index.arcs.with_loops(), index.roles)
 
 
-@handles("max", "amax")
-def largest(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+def _extreme(which: str) -> Handler:
     """For `int(index.max()) + 1`, PyG's number of vertices."""
-    if not isinstance(tensor, ArcIndex | ArcEnds) or args or kwargs:
-        return NotImplemented
-    return tensor.arcs.extreme_id("max")
+
+    def extreme(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(tensor, ArcIndex | ArcEnds) or args or kwargs:
+            return NotImplemented
+        return tensor.arcs.extreme_id(which)
+
+    return extreme
 
 
-@handles("min", "amin")
-def smallest(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-    if not isinstance(tensor, ArcIndex | ArcEnds) or args or kwargs:
-        return NotImplemented
-    return tensor.arcs.extreme_id("min")
+for _name in ("max", "min"):
+    handles(_name, f"a{_name}")(_extreme(_name))
 
 
 # --- comparisons, shapes -----------------------------------------------------------------------------------------
@@ -187,23 +183,11 @@ def unsqueeze(tensor: Any, dim: int) -> Any:
     return ArcEnds.of(tensor.arcs, tensor.role, tuple(shape), tensor.arc_dim + (dim <= tensor.arc_dim))
 
 
-@handles("expand")
+@handles("expand", "broadcast_to", "expand_as")
 def expand(tensor: Any, *size: Any) -> Any:
+    """To a shape, given number by number or as one, or to that of another tensor."""
     shape = size[0] if len(size) == 1 and isinstance(size[0], tuple | list | torch.Size) else size
-    return _expanded(tensor, tuple(shape))
-
-
-@handles("expand_as")
-def expand_as(tensor: Any, other: Any) -> Any:
-    return _expanded(tensor, tuple(other.size()))
-
-
-@handles("broadcast_to")
-def broadcast_to(tensor: Any, size: Any) -> Any:
-    return _expanded(tensor, tuple(size))
-
-
-def _expanded(tensor: Any, shape: tuple[Any, ...]) -> Any:
+    shape = tuple(size[0].size()) if len(size) == 1 and isinstance(size[0], torch.Tensor) else tuple(shape)
     if not isinstance(tensor, ArcEnds):
         return NotImplemented
     arc_dim = tensor.arc_dim + len(shape) - tensor.dim()
@@ -299,4 +283,110 @@ def _aligned(rows: ArcRows, weight: torch.Tensor) -> torch.Tensor | None:
             return weight if isinstance(weight, ArcNorm) else weight.reshape(num_arcs)
         if rows.arc_dim == 0 and behind == 2 and after == (rows.size(1), 1):
             return weight.reshape(num_arcs, rows.size(1))
+    return None
+
+
+# --- reductions of rows of arcs at one end -------------------------------------------------------------------------
+
+
+def reduce_at(ends: ArcEnds, arc_rows: Any, dim: int, reduce: str) -> torch.Tensor:
+    """Reduce arc rows at one end: dimension `dim` becomes that of vertices. Collective: yes, and backward."""
+    arcs = ends.arcs
+    if isinstance(arc_rows, ArcRows) and arc_rows.written is None:
+        if arc_rows.arcs is arcs and arc_rows.arc_dim == dim and (arc_rows.role, ends.role) == ("source", "target"):
+            found = _reduce_unwritten(arc_rows, reduce)
+            if found is not None:
+                return found
+    if isinstance(arc_rows, ArcTensor):
+        arc_rows = arc_rows.plain(reduce)
+    rows = arc_rows.movedim(dim, 0)
+    if reduce in ("max", "min"):
+        out = arcs.extreme(rows, reduce, ends.role)
+    else:
+        out = arcs.mean(rows, ends.role) if reduce == "mean" else arcs.sum(rows, ends.role)
+    return out.movedim(0, dim)
+
+
+def _reduce_unwritten(arc_rows: ArcRows, reduce: str) -> torch.Tensor | None:
+    arcs, weight = arc_rows.arcs, arc_rows.weight
+    rows = arc_rows.rows.movedim(arc_rows.arc_dim, 0)
+    columns = rows.reshape(len(rows), rows.shape[1:].numel())
+    if reduce in ("max", "min"):
+        out = arcs.extreme_sources(columns, reduce) if weight is None else None
+    elif isinstance(weight, GcnNorm):
+        out = weight.sum_sources(columns)
+        out = arcs.divided(out, "target") if reduce == "mean" else out
+    elif weight is not None and weight.dim() == 2:
+        out = arcs.sum_heads(rows, weight)
+        out = arcs.divided(out, "target") if reduce == "mean" else out
+    else:
+        out = arcs.sum_sources(columns, weight, mean=reduce == "mean")
+    return None if out is None else out.view(rows.shape).movedim(0, arc_rows.arc_dim)
+
+
+def _reduced(out: torch.Tensor, dim: int, index: Any, arc_rows: Any, reduce: str) -> Any:
+    """What torch's scatter functions would add to `out`, or NotImplemented."""
+    if not isinstance(index, ArcEnds) or isinstance(out, ArcTensor):
+        return NotImplemented
+    dim = dim % out.dim()
+    if index.dim() > 1 and index.arc_dim != dim:
+        return NotImplemented
+    check_size(index.arcs, out.size(dim))
+    return reduce_at(index, arc_rows, dim, reduce)
+
+
+@handles("scatter_add_", "index_add_")
+def scatter_add_(out: Any, dim: int, index: Any, src: Any, *, alpha: float = 1) -> Any:
+    total = _reduced(out, dim, index, src, "sum")
+    return total if total is NotImplemented else out.add_(total, alpha=alpha)
+
+
+@handles("scatter_add", "index_add")
+def scatter_add(out: Any, dim: int, index: Any, src: Any, *, alpha: float = 1) -> Any:
+    total = _reduced(out, dim, index, src, "sum")
+    return total if total is NotImplemented else out.add(total, alpha=alpha)
+
+
+@handles("scatter_reduce")
+def scatter_reduce(out: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
+    """Where a vertex has no arc `out` stays."""
+    if reduce not in REDUCES or (include_self and REDUCES[reduce] != "sum"):
+        return NotImplemented
+    found = _reduced(out, dim, index, src, REDUCES[reduce])
+    if found is NotImplemented:
+        return found
+    dim = dim % out.dim()
+    has_arc = (index.arcs.degree(index.role) > 0).view(-1, *[1] * (out.dim() - dim - 1))
+    return torch.where(has_arc, found + out if include_self else found, out)
+
+
+@handles("scatter_reduce_")
+def scatter_reduce_(out: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
+    found = scatter_reduce(out, dim, index, src, reduce, include_self=include_self)
+    return found if found is NotImplemented else out.copy_(found)
+
+
+@handles("bincount")
+def bincount(index: Any, weights: Any = None, minlength: int = 0) -> Any:
+    if not isinstance(index, ArcEnds):
+        return NotImplemented
+    return index.arcs.degree(index.role) if weights is None else reduce_at(index, weights, 0, "sum")
+
+
+@handles("__setitem__")
+def setitem(out: Any, index: Any, rows: Any) -> Any:
+    """`out[ends] = rows`: of several arcs of a vertex the last one counts, as in torch on one process."""
+    if not isinstance(index, ArcEnds) or index.dim() != 1 or isinstance(out, ArcTensor):
+        return NotImplemented
+    check_size(index.arcs, len(out))
+    rows = rows.plain("__setitem__") if isinstance(rows, ArcTensor) else rows
+    rows = rows if isinstance(rows, torch.Tensor) else torch.as_tensor(rows, dtype=out.dtype)
+    rows = rows.expand(index.arcs.num_arcs, *out.shape[1:])
+    set_by = "target"  # at self-loops both ends are one vertex
+    if index.role != set_by:
+        loops_only = torch.equal(index.arcs.ids("source"), index.arcs.ids("target"))
+        if not min_over_ranks(index.arcs.graph.transport.comm, int(loops_only)):
+            return NotImplemented
+    has_arc, last = index.arcs.last(rows, set_by)
+    out.copy_(torch.where(has_arc.view(-1, *[1] * (out.dim() - 1)), last, out))
     return None

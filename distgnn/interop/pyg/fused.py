@@ -59,36 +59,27 @@ def _with_lambda_of_all(theirs: Callable[..., Any]) -> Callable[..., Any]:
 def _dispatcher(layer: type[Any], ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(theirs)
     def forward(self: Any, x: Any, edge_index: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(edge_index, ArcIndex) and _is_plain(self, layer) and _fits(x, edge_index):
-            found = _of_rows(ours, self, x, edge_index, *args, **kwargs)
-            if found is not NotImplemented:
-                return found
-        return theirs(self, x, edge_index, *args, **kwargs)
+        found: Any = NotImplemented
+        if isinstance(edge_index, ArcIndex) and _fits(self, layer, x, edge_index):
+            arcs: Any = edge_index.arcs
+            local = (x, args, kwargs)
+            if arcs.rows:  # this rank's, of those of all ranks
+                local = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs), local)
+            found = ours(self, local[0], edge_index, *local[1], **local[2])
+            if arcs.rows and found is not NotImplemented:
+                found = rows_of(found, arcs.graph.vertex_space)
+        return theirs(self, x, edge_index, *args, **kwargs) if found is NotImplemented else found
 
     return forward
 
 
-def _of_rows(ours: Callable[..., Any], self: Any, x: Any, edge_index: ArcIndex, *args: Any, **kwargs: Any) -> Any:
-    """The layer on this rank's rows, where they are those of all ranks."""
-    arcs = edge_index.arcs
-    if not arcs.rows:
-        return ours(self, x, edge_index, *args, **kwargs)
-    local = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs), (x, args, kwargs))
-    found = ours(self, local[0], edge_index, *local[1], **local[2])
-    graph: Any = arcs.graph
-    return found if found is NotImplemented else rows_of(found, graph.vertex_space)
-
-
-def _is_plain(conv: Any, layer: type[Any]) -> bool:
-    """Does the layer pass messages as its class does, with nobody watching?"""
-    kind = type(conv)
-    changed = any(getattr(kind, name, None) is not getattr(layer, name, None) for name in OVERRIDES)
+def _fits(conv: Any, layer: type[Any], x: Any, edge_index: ArcIndex) -> bool:
+    """Does the layer pass messages as its class does, with nobody watching, over all arcs of rows [O, D]?"""
+    changed = any(getattr(type(conv), name, None) is not getattr(layer, name, None) for name in OVERRIDES)
     hooks = any(getattr(conv, f"_{name}_forward{when}_hooks", None) for name in HOOKS for when in ("_pre", ""))
     usual = conv.flow == "source_to_target" and not conv.explain and conv.decomposed_layers == 1
-    return not changed and not hooks and usual and not any(map(is_lazy, conv.parameters()))
-
-
-def _fits(x: Any, edge_index: ArcIndex) -> bool:
+    if changed or hooks or not usual or any(map(is_lazy, conv.parameters())):
+        return False
     whole = edge_index.arcs.is_whole and edge_index.roles == ("source", "target")
     return whole and isinstance(x, torch.Tensor) and x.dim() == 2 and x.dtype in FLOATS
 

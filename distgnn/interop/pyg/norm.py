@@ -37,10 +37,7 @@ class GcnNorm:
     loops: ops.SelfLoops | None
 
     def sum_sources(self, rows: torch.Tensor) -> torch.Tensor:
-        """The normalised sum over in-arcs of rows [O, D], kept as a whole for rows that never change.
-
-        Collective: yes, and again in the backward pass.
-        """
+        """The normalised sum over in-arcs of rows [O, D], kept for rows that never change. Collective, backward too."""
         return ops.spmm(self.arcs.graph, rows, None, self.scale, self.scale, self.loops)
 
     def weights(self) -> torch.Tensor:
@@ -68,19 +65,19 @@ def _gcn_norm(arcs: ArcSet, self_loops: bool, role: str, dtype: torch.dtype) -> 
     return GcnNorm(arcs, scale, factors, own)
 
 
-def _without_self_loops(arcs: ArcSet) -> ArcSet:
-    graph: Any = arcs.graph
-    others = arcs.ids("source") != arcs.ids("target")
-    none_anywhere = min_over_ranks(graph.transport.comm, int(others.all()))
-    return arcs if none_anywhere else arcs.select(others)
-
-
 # --- of all arcs of a graph, kept. Collective: the first time --------------------------------------------------
 
 
 def without_self_loops_of_all(arcs: ArcSet) -> ArcSet:
     """The arcs between two vertices: the same set where no rank has others."""
-    return _kept(arcs, "without", lambda: _without_self_loops(arcs))
+
+    def make() -> ArcSet:
+        graph: Any = arcs.graph
+        others = arcs.ids("source") != arcs.ids("target")
+        none_anywhere = min_over_ranks(graph.transport.comm, int(others.all()))
+        return arcs if none_anywhere else arcs.select(others)
+
+    return _kept(arcs, "without", make)
 
 
 def self_loops_of_all(arcs: ArcSet) -> torch.Tensor:
@@ -89,10 +86,7 @@ def self_loops_of_all(arcs: ArcSet) -> torch.Tensor:
 
 
 def norm_of_all(arcs: ArcSet, self_loops: bool, role: str, dtype: torch.dtype) -> GcnNorm:
-    """The factors of GCN.
-
-    Args: role: degrees count the arcs at their "target" (PyG's default flow) or "source".
-    """
+    """The factors of GCN; role: degrees count the arcs at their "target" (PyG's default flow) or "source"."""
     return _kept(arcs, (self_loops, role, dtype), lambda: _gcn_norm(arcs, self_loops, role, dtype))
 
 
@@ -110,20 +104,14 @@ def relations_of_all(
     if min_over_ranks(graph.transport.comm, int(same)):
         return known[2]
     with constants():
-        made = _relation_arcs(arcs, relations, num_relations, mean, dtype)
+        weight = None
+        if mean:
+            ones = torch.nn.functional.one_hot(relations.long(), num_relations).double()
+            counts = arcs.spread(arcs.sum(ones), "target").gather(1, relations.long()[:, None])
+            weight = counts.reciprocal().to(dtype)
+        made = ops.RelationArcs(arcs.graph, relations.long(), num_relations, weight)
     graph.kept_arcs[key] = weakref.ref(relations), version_of(relations), made
     return made
-
-
-def _relation_arcs(
-    arcs: ArcSet, relations: torch.Tensor, num_relations: int, mean: bool, dtype: torch.dtype
-) -> ops.RelationArcs:
-    weight = None
-    if mean:
-        ones = torch.nn.functional.one_hot(relations.long(), num_relations).double()
-        counts = arcs.spread(arcs.sum(ones), "target").gather(1, relations.long()[:, None])
-        weight = counts.reciprocal().to(dtype)
-    return ops.RelationArcs(arcs.graph, relations.long(), num_relations, weight)
 
 
 def _kept(arcs: ArcSet, key: Any, make: Callable[[], Any]) -> Any:

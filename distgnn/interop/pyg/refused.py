@@ -1,4 +1,7 @@
-"""What of PyG asks for the arcs of the whole graph on one rank, and what to write instead.
+"""What of PyG asks for the arcs of the whole graph on one rank: exact over all ranks, or refused with what to write.
+
+As PyG wrote them, utilities about all arcs would take one rank's arcs for the graph: wrong numbers, or ranks that wait
+for each other. Those that are not here run on the tensors of `tensors.py`, where what a rank cannot know is refused.
 
 A transform that changes columns runs on a cut graph (`graph/face/data_access.py`); one that changes arcs is refused,
 and so is every transform of PyG that is not known to be one of columns.
@@ -7,11 +10,14 @@ and so is every transform of PyG that is not known to be one of columns.
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
+import numpy as np
 import torch
 
+from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError
+from distgnn.interop.pyg.tensors import ArcIndex, local_in
 
 OF_COLUMNS = (  # transforms that give what they give on one process
     *("NormalizeFeatures", "RandomNodeSplit", "Constant", "IndexToMask", "MaskToIndex", "RemoveTrainingClasses"),
@@ -45,12 +51,23 @@ UTILS = {
 }
 
 
+PLACE = "torch_geometric.utils."
+BEFORE = "compute it on the whole graph before partitioning, in one process"
+DRAWS = "it would draw for each rank by itself: drop rows or messages with distgnn.nn.Dropout instead"
+MODULES = {
+    "homophily": "_homophily",
+    "contains_self_loops": "loop",
+    **dict.fromkeys(("dropout_adj", "dropout_edge"), "dropout"),
+}
+WHOLE: dict[str, str] = {name: PLACE + module for name, module in MODULES.items()}  # name -> the module that has it
+
+
 def _is_cut(value: Any) -> bool:
     """The edge_index or the face of a graph that is cut, or one end of its arcs?"""
     return hasattr(value, "arcs" if isinstance(value, torch.Tensor) else "forward_arcs")
 
 
-def refuses(name: str) -> Callable[..., Any]:
+def _refuses(name: str) -> Callable[..., Any]:
     """A function in front of PyG's `name` that takes no graph that is cut."""
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
@@ -73,17 +90,61 @@ def put_in_front() -> None:
     @functools.wraps(call)
     def checked(self: Any, data: Any) -> Any:
         if not isinstance(data, torch.Tensor) and _is_cut(data):
-            _check(self)
+            name = type(self).__name__
+            if type(self).__module__.startswith("torch_geometric.") and name not in OF_COLUMNS:
+                raise InputError(f"T.{name} cannot run on a graph that is cut: {TRANSFORMS.get(name, BEFORE_THE_CUT)}")
         return call(self, data)
 
     kind.__call__ = checked
 
 
-def _check(transform: Any) -> None:
-    kind = type(transform)
-    if kind.__module__.startswith("torch_geometric.") and kind.__name__ not in OF_COLUMNS:
-        _refuse_transform(kind.__name__)
+def _sums(index: ArcIndex, *numbers: float) -> Any:
+    graph: Any = index.arcs.graph
+    return sum_over_ranks(graph.transport.comm, np.array(numbers, dtype=np.float64))
 
 
-def _refuse_transform(name: str) -> NoReturn:
-    raise InputError(f"T.{name} cannot run on a graph that is cut: {TRANSFORMS.get(name, BEFORE_THE_CUT)}")
+def _num_ranks(index: ArcIndex) -> int:
+    graph: Any = index.arcs.graph
+    return int(graph.transport.comm.size)
+
+
+def _dropout(name: str) -> Callable[..., Any]:
+    """A random choice of arcs. On rows of all ranks PyG's own function is right: its mask is of all arcs."""
+
+    def dropout(edge_index: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(edge_index, ArcIndex) or edge_index.arcs.rows or _num_ranks(edge_index) == 1:
+            return NotImplemented
+        if not kwargs.get("training", True) or kwargs.get("p", args[0] if args else None) == 0:
+            return NotImplemented
+        raise InputError(f"{PLACE}{name} cannot run on the edge_index of a DistGraph on several ranks: {DRAWS}")
+
+    return dropout
+
+
+def _contains_self_loops(edge_index: Any) -> Any:
+    if not isinstance(edge_index, ArcIndex):
+        return NotImplemented
+    arcs = edge_index.arcs
+    return bool(_sums(edge_index, (arcs.ids("source") == arcs.ids("target")).sum().item())[0])
+
+
+def _homophily(edge_index: Any, y: Any, batch: Any = None, method: str = "edge") -> Any:
+    if not isinstance(edge_index, ArcIndex) or (_num_ranks(edge_index) == 1 and not edge_index.arcs.rows):
+        return NotImplemented
+    if batch is not None or method not in ("edge", "node"):
+        asked = f"homophily(method={method!r}{', batch' * (batch is not None)})"
+        raise InputError(f"{PLACE}{asked} cannot run on the edge_index of a DistGraph: {BEFORE}")
+    arcs = edge_index.arcs
+    rows = (local_in(y, arcs) if arcs.rows else y).view(-1).double()
+    alike = (arcs.spread(rows, "source") == arcs.spread(rows, "target")).double()
+    values = alike if method == "edge" else arcs.mean(alike, edge_index.roles[1])
+    total, count = _sums(edge_index, values.sum().item(), len(values))
+    return float(total / count)
+
+
+OURS: dict[str, Callable[..., Any]] = {
+    **{name: _refuses(name) for name in UTILS},
+    "homophily": _homophily,
+    "contains_self_loops": _contains_self_loops,
+    **{name: _dropout(name) for name in MODULES if name.startswith("dropout")},
+}

@@ -32,7 +32,7 @@ from distgnn.rows.row_by_row import again
 from distgnn.rows.row_tensor import RowTensor, local_of, rows_of
 
 Handler = Callable[..., Any]
-HANDLERS: dict[str, Handler] = {}  # name of torch's function -> ours; filled by functions.py, reductions.py
+HANDLERS: dict[str, Handler] = {}  # name of torch's function -> ours; filled by functions.py
 METADATA = frozenset(
     (
         *("size", "shape", "dim", "ndim", "ndimension", "dtype", "device", "layout", "requires_grad", "is_leaf"),
@@ -75,12 +75,18 @@ class ArcTensor(torch.Tensor):
                 return func(*args, **kwargs)
         if name in HANDLERS:
             given: Any = (args, kwargs)
-            arcs: Any = next((one.arcs for one in _tensors(given) if isinstance(one, ArcTensor)), None)
+            arcs: Any = next((one.arcs for one in tree_leaves(given) if isinstance(one, ArcTensor)), None)
             rows = arcs is not None and arcs.rows
             if rows:
                 given = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs, name), given)
                 _check_written(name, args)
-            if _takes(name, *given):
+            try:
+                _signature(name).bind(*given[0], **given[1])
+            except TypeError:
+                takes = False
+            else:
+                takes = True
+            if takes:
                 result = HANDLERS[name](*given[0], **given[1])
                 if result is not NotImplemented:
                     return _as_rows(result, name, arcs, args) if rows else result
@@ -243,10 +249,6 @@ VERTICES = frozenset(
 )  # functions that give a row of each vertex
 
 
-def _tensors(given: Any) -> list[Any]:
-    return [one for one in tree_leaves(given) if isinstance(one, torch.Tensor)]
-
-
 def local_in(one: Any, arcs: ArcSet, name: str = "") -> Any:
     """This rank's part of an argument; an ordinary tensor of all vertices or arcs gives its part."""
     if isinstance(one, ArcTensor):
@@ -291,15 +293,6 @@ def _as_rows(result: Any, name: str, arcs: ArcSet, args: tuple[Any, ...]) -> Any
     if name in ("index_select", "gather", "scatter_add", "index_add", "scatter_reduce") and isinstance(args[1], int):
         dim = args[1] % result.dim()
     return rows_of(result, space, dim)
-
-
-def _takes(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Does the handler know these arguments?"""
-    try:
-        _signature(name).bind(*args, **kwargs)
-    except TypeError:
-        return False
-    return True
 
 
 @functools.cache

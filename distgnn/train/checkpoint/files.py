@@ -127,10 +127,7 @@ def remove(path: Path) -> None:
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """checkpoint.json, checked.
-
-    Raises: RunError naming the file and what is wrong with it.
-    """
+    """checkpoint.json, checked. Raises: RunError naming the file and what is wrong with it."""
     file = path / STATE
     try:
         if file.stat().st_size > MOST_STATE_BYTES:
@@ -139,14 +136,15 @@ def read_state(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"{file} is damaged: {error}") from error
     version = state.get("format_version") if isinstance(state, dict) else None
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+    if type(version) is not int or version < 1:
         raise RunError(f"{file} is damaged: it has no format_version")
     if version > FORMAT_VERSION:
         raise RunError(f"{file} is from a later distgnn: format {version}, this one reads up to {FORMAT_VERSION}")
     if state.get("sha256") != _digest(state):
         raise RunError(f"{file} is damaged: its checksum is wrong")
     files = state.get("files")
-    good = is_count(state.get("epochs_done")) and is_count(state.get("ranks")) and isinstance(files, dict)
+    counts = [state.get(name) for name in ("epochs_done", "ranks")]
+    good = all(type(count) is int and count >= 0 for count in counts) and isinstance(files, dict)
     if not good or not all(isinstance(state.get(name), dict) for name in ("settings", "graph", "schedules")):
         raise RunError(f"{file} is damaged: a field is missing or wrong")
     if state["epochs_done"] != epochs_of(path):
@@ -157,10 +155,7 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 def read_file(path: Path, state: dict[str, Any], name: str) -> bytes | None:
-    """The bytes of one file of a checkpoint; None where it has none of this name.
-
-    Raises: RunError where size or checksum are not what was written.
-    """
+    """The bytes of one file of a checkpoint; None where it has none. Raises: RunError where they are not as written."""
     entry = state["files"].get(name)
     if entry is None:
         return None
@@ -176,19 +171,6 @@ def read_file(path: Path, state: dict[str, Any], name: str) -> bytes | None:
     if hashlib.sha256(content).hexdigest() != entry.get("sha256"):
         raise RunError(f"{file} is damaged: its checksum is wrong")
     return content
-
-
-def restore_schedules(schedules: Any, state: dict[str, Any]) -> None:
-    """Hand the schedules of a checkpoint's state to `schedules`. Raises: RunError where they are damaged."""
-    try:
-        schedules.load_state(state["schedules"])
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise RunError(f"the checkpoint's schedules are damaged: {error}") from error
-
-
-def is_count(value: Any) -> bool:
-    """A whole number, not negative?"""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _digest(state: dict[str, Any]) -> str:

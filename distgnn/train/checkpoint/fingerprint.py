@@ -33,7 +33,9 @@ def fingerprint(graph: Any) -> dict[str, object]:
     Collective: yes. One pass over this rank's arcs and features; the same for dense and for sparse features.
     """
     local, arcs, comm = graph.local, graph.arcs_counted, graph.comm
-    mine = [_arcs(arcs), _weights(arcs), _feats(graph), _splits(local), _edge_splits(local)]
+    masks = [mask for mask in (local.train_mask, local.valid_mask, local.test_mask) if mask is not None]
+    splits = _column(local.global_ids, np.stack(masks, axis=1) if len(masks) == 3 else None)
+    mine = [_arcs(arcs), _weights(arcs), _feats(graph), splits, _edge_splits(local)]
     for name in COLUMNS:
         part, ids = (arcs, arcs.arc_ids) if name in OF_ARCS else (local, local.global_ids)
         mine.append(_column(ids, getattr(part, name)))
@@ -102,13 +104,6 @@ def _sparse(ids: np.ndarray, rows: Any, values: np.ndarray) -> int:
     entries = _bits(values) * _factors(rows.shape[1])[rows.indices]
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries, dtype=np.uint64)])
     return _total(_mix(sums[rows.indptr[1:]] - sums[rows.indptr[:-1]] + _unsigned(ids) * MIX[0]))
-
-
-def _splits(local: LocalGraph) -> int:
-    if local.train_mask is None or local.valid_mask is None or local.test_mask is None:
-        return 0
-    masks = np.stack([local.train_mask, local.valid_mask, local.test_mask], axis=1)
-    return _column(local.global_ids, masks)
 
 
 def _edge_splits(local: LocalGraph) -> int:

@@ -4,7 +4,7 @@ import functools
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from types import CellType, CodeType
+from types import CodeType
 from typing import Any
 
 from distgnn.config import TrainConfig
@@ -28,13 +28,12 @@ OF_RANKS = ("feat_norm", "columns")
 def run_settings(config: TrainConfig, metric: str, describe: dict[str, Any], graph: Any) -> dict[str, object]:
     """Settings that a resumed run must have, flat: {"train.lr": 0.01, "model.hidden_feats": 256, …}."""
     train = {name: value for name, value in config.as_dict().items() if name not in FREE_TRAIN}
-    unused = {"clip_grad": not config.clip_grad, "task": config.task == "node"}
-    unused |= {"optimizer": config.optimizer == "adam", "correct_and_smooth": not config.correct_and_smooth}
-    unused |= {"label_smoothing": not config.label_smoothing}
+    unused = {"task": config.task == "node", "optimizer": config.optimizer == "adam"}
+    unused |= {name: not getattr(config, name) for name in ("clip_grad", "correct_and_smooth", "label_smoothing")}
     unused |= dict.fromkeys(("kfac_every", "kfac_damping"), config.optimizer != "kfac")
     unused |= dict.fromkeys(("negatives", "num_negatives"), config.task != "link")
     unused |= dict.fromkeys(("batch", "history", "strata"), not config.num_batches)
-    train = {name: value for name, value in train.items() if not unused.get(name)}  # checkpoints of before have none
+    train = {name: value for name, value in train.items() if not unused.get(name)}
     if config.lr_schedule in OVER_ALL_EPOCHS:
         train["epochs"] = config.epochs
     sections = {"train": train | {"metric": metric}}
@@ -62,17 +61,15 @@ def name_of(function: Callable[..., Any] | None) -> str | None:
     code = getattr(function, "__code__", None)
     if code is None or not name.endswith("<lambda>"):
         return name
-    taken = [_held(cell) for cell in getattr(function, "__closure__", None) or ()]
+    taken = []
+    for cell in getattr(function, "__closure__", None) or ():
+        try:
+            taken.append(_shown(cell.cell_contents))
+        except ValueError:  # not assigned yet
+            taken.append("empty")
     taken += map(_shown, getattr(function, "__defaults__", None) or ())
     text = repr((_instructions(code), taken))
     return f"{name} {hashlib.sha256(text.encode()).hexdigest()[:8]}"
-
-
-def _held(cell: CellType) -> str:
-    try:
-        return _shown(cell.cell_contents)
-    except ValueError:  # not assigned yet
-        return "empty"
 
 
 def _shown(value: Any) -> str:
@@ -100,10 +97,7 @@ def check_identity(path: Path, state: dict[str, Any], settings: dict[str, Any], 
     for name in sorted((saved.keys() | settings.keys()) - FREE_MODEL):
         there, here = saved.get(name), settings.get(name)
         if there != here:
+            words = ["not set" if value is None else value for value in (there, here)]
             raise InputError(
-                f"{path} is of other settings: {name.rpartition('.')[2]} is {_said(there)} there, {_said(here)} here"
+                f"{path} is of other settings: {name.rpartition('.')[2]} is {words[0]} there, {words[1]} here"
             )
-
-
-def _said(value: Any) -> str:
-    return "not set" if value is None else str(value)

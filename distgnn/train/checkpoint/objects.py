@@ -24,10 +24,7 @@ _MAKE_LIST: dict[str, Any] = {name: kind for kind, name in _LISTS.items()}
 
 
 def flatten(value: Any, path: str, tensors: dict[str, torch.Tensor]) -> Any:
-    """`value` as JSON can hold it; tensors are put into `tensors` under their path.
-
-    Raises: InputError naming the first part that cannot be stored.
-    """
+    """`value` as JSON, tensors into `tensors` under their path. Raises: InputError naming what cannot be stored."""
     kind = type(value)
     if isinstance(value, np.generic):
         return flatten(value.item(), path, tensors)

@@ -6,6 +6,8 @@ schedule and torch's random state belong to a rank. All ranks must see the run f
 
 import hashlib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,31 +16,28 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load
 
-from distgnn.comm import agree, raise_together
+from distgnn.comm import raise_together
 from distgnn.errors import DistGNNError, RunError
 from distgnn.system.output import plain
 from distgnn.train.checkpoint import files as files
 from distgnn.train.checkpoint.identity import check_identity
 from distgnn.train.checkpoint.objects import flatten, unflatten
 from distgnn.train.checkpoint.weights import pack
-from distgnn.train.steps.begun_pass import BegunPass
-from distgnn.train.steps.own_optimizer import OwnOptimizer
-from distgnn.train.steps.passes import HELD
+from distgnn.train.steps.own_optimizers import OwnOptimizer
+from distgnn.train.steps.passes import HELD, BegunPass
 
 DELAYED = "rank-{rank}"
 
 
 def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
-    """Write the state after `epochs_done` epochs as a new checkpoint of the run folder `run`.
-
-    Collective: yes.
+    """Write the state after `epochs_done` epochs as a new checkpoint of the run folder `run`. Collective: yes.
 
     Raises: RunError on every rank where something cannot be written; older checkpoints are kept.
     """
     comm, graph = trainer.graph.comm, trainer.graph
     if not graph.algorithm.exact:  # late rows are copied on their way to the file
         graph.buffers.give_back()
-    delayed, identity, cut = held_rows(trainer), trainer.fingerprint, cut_digests(graph)
+    delayed, identity, cut = held_rows(trainer), trainer.fingerprint, _cut_digests(graph)
     begun = trainer.begun.state(comm)
     random = comm.gather(torch.get_rng_state().numpy(), root=0)  # 5 kB of each rank: only rank 0 writes them
     partial = None
@@ -57,7 +56,17 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
         with raise_together(comm), _writing(run):
             if comm.rank == 0:
                 everything = {name: entry for one in gathered for name, entry in one.items()}
-                objects, contents = _common_contents(trainer, np.stack(random))
+                model, random = trainer.model.state_dict(), torch.from_numpy(np.stack(random))
+                contents = {"model": pack(model), "random": pack({"torch": random})}
+                if isinstance(trainer.optimizer, OwnOptimizer):
+                    contents[trainer.optimizer.name] = pack(trainer.optimizer.state())
+                if trainer.best_state:
+                    contents["best"] = pack(trainer.best_state)
+                objects: dict[str, Any] = trainer.objects()
+                if objects:
+                    tensors: dict[str, torch.Tensor] = {}
+                    objects = {"objects": flatten(objects, "state", tensors)}
+                    contents["objects"] = pack(tensors)
                 for name, content in contents.items():
                     everything[name] = files.write_file(partial, name, content)
                 state = {"ranks": comm.size, "cut": cut, "settings": trainer.settings, "graph": identity}
@@ -71,28 +80,11 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
         raise
 
 
-def _common_contents(trainer: Any, random: np.ndarray) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """What goes into checkpoint.json of optimisers and callbacks, and the files of all ranks."""
-    contents = {"model": pack(trainer.model.state_dict()), "random": pack({"torch": torch.from_numpy(random)})}
-    if isinstance(trainer.optimizer, OwnOptimizer):
-        contents[trainer.optimizer.name] = pack(trainer.optimizer.state())
-    if trainer.best_state:
-        contents["best"] = pack(trainer.best_state)
-    objects = trainer.objects()
-    if not objects:
-        return {}, contents
-    tensors: dict[str, torch.Tensor] = {}
-    stored = {"objects": flatten(objects, "state", tensors)}
-    return stored, contents | {"objects": pack(tensors)}
-
-
 def load_checkpoint(run: Path, trainer: Any) -> int:
     """Put the newest checkpoint that all ranks find whole into `trainer`; returns its epochs, 0 where there is none.
 
-    Collective: yes.
-
-    Raises: RunError on every rank where checkpoints are there but damaged; InputError where the newest is of another
-        model, graph or settings, with the first difference.
+    Collective: yes. Raises: RunError on every rank where checkpoints are there but damaged; InputError where the newest
+        is of another model, graph or settings, with the first difference.
     """
     comm = trainer.graph.comm
     if comm.rank == 0:
@@ -119,30 +111,22 @@ def _read_together(path: Path, trainer: Any) -> tuple[dict[str, Any], dict[str, 
     """State and tensors, the same on every rank but for those that belong to a rank."""
     comm = trainer.graph.comm
     state, common = None, {}
-    error = None
-    try:
+    with raise_together(comm):
         if comm.rank == 0:
             state = files.read_state(path)
             common = {name: files.read_file(path, state, name) for name in files.COMMON_FILES}
-    except RunError as caught:
-        error = caught
-    agree(comm, error)
     state = comm.bcast(state, root=0)
-    now, cut = trainer.fingerprint, cut_digests(trainer.graph)
+    now, cut = trainer.fingerprint, _cut_digests(trainer.graph)
     with raise_together(comm):
         check_identity(path, state, trainer.settings, now)
     common = {name: comm.bcast(common.get(name), root=0) for name in files.COMMON_FILES}
-    tensors, error = {}, None
-    try:
+    with raise_together(comm):
         tensors = {name: unpack(path, name, content) for name, content in common.items() if content is not None}
         check_tensors(path, tensors, trainer)
         if state.get("cut") == cut:
             name = DELAYED.format(rank=comm.rank)
             content = files.read_file(path, state, name)
             tensors["delayed"] = unpack(path, name, content) if content is not None else {}
-    except RunError as caught:
-        error = caught
-    agree(comm, error)
     return state, tensors
 
 
@@ -163,15 +147,14 @@ def check_tensors(path: Path, tensors: dict[str, dict[str, Any]], trainer: Any) 
     if "best" in tensors:
         expected["best"] = expected["model"]
     for name, wanted in expected.items():
-        found = tensors.get(name, {})
-        for key in sorted(wanted.keys() | found.keys()):
-            kinds = [_kind(state.get(key)) for state in (found, wanted)]
-            if kinds[0] != kinds[1]:
-                raise RunError(f"{path / name}.safetensors does not fit the model: {key} is {kinds[0]}, not {kinds[1]}")
-
-
-def _kind(tensor: torch.Tensor | None) -> str:
-    return "missing" if tensor is None else f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+        kinds = [
+            {key: f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}" for key, tensor in one.items()}
+            for one in (tensors.get(name, {}), wanted)
+        ]
+        for key in sorted(kinds[0].keys() | kinds[1].keys()):
+            there, here = (kind.get(key, "missing") for kind in kinds)
+            if there != here:
+                raise RunError(f"{path / name}.safetensors does not fit the model: {key} is {there}, not {here}")
 
 
 def _restore(trainer: Any, state: dict[str, Any], tensors: dict[str, Any]) -> None:
@@ -180,11 +163,19 @@ def _restore(trainer: Any, state: dict[str, Any], tensors: dict[str, Any]) -> No
         trainer.model.load_state_dict(tensors["model"])
         if isinstance(trainer.optimizer, OwnOptimizer):
             trainer.optimizer.load_state(tensors[trainer.optimizer.name])
-        _restore_objects(trainer, state.get("objects"), tensors.get("objects", {}))
+        if trainer.objects():  # the settings said that they are of the same kinds
+            try:
+                trainer.load_objects(unflatten(state.get("objects"), tensors.get("objects", {})))
+            except (KeyError, TypeError, ValueError, AttributeError, RecursionError, RuntimeError) as error:
+                reason = " ".join(str(error).split())[:120]
+                raise RunError(f"the checkpoint's optimiser or callback state does not fit: {reason}") from error
         trainer.best_state = dict(tensors.get("best", {}))
         trainer.best_record, trainer.last_record = state.get("best"), state.get("last")
-        files.restore_schedules(trainer.schedules, state)
-        trainer.begun = _begun(state.get("begun", {}), comm)
+        trainer.schedules.load_state(state["schedules"])
+        try:
+            trainer.begun = BegunPass.of(state.get("begun", {}), comm)
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunError(f"the checkpoint's steps of a pass are damaged: {error}") from error
         random = tensors.get("random", {}).get("torch")
         if state["ranks"] == comm.size and random is not None and len(random) == comm.size:
             torch.set_rng_state(random[comm.rank].clone())
@@ -203,25 +194,7 @@ def _restore(trainer: Any, state: dict[str, Any], tensors: dict[str, Any]) -> No
     trainer.say(f"resuming a run of {state['ranks']} ranks on another cut, {comm.size} ranks{again}")
 
 
-def _begun(state: Any, comm: Any) -> BegunPass:
-    try:
-        return BegunPass.of(state, comm)
-    except (KeyError, TypeError, ValueError) as error:
-        raise RunError(f"the checkpoint's steps of a pass are damaged: {error}") from error
-
-
-def _restore_objects(trainer: Any, stored: Any, tensors: dict[str, torch.Tensor]) -> None:
-    """States of a torch optimiser, its scheduler and of callbacks; the settings said that they are the same kinds."""
-    if not trainer.objects():
-        return
-    try:
-        trainer.load_objects(unflatten(stored, tensors))
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, RuntimeError) as error:
-        reason = " ".join(str(error).split())[:120]
-        raise RunError(f"the checkpoint's optimiser or callback state does not fit: {reason}") from error
-
-
-def cut_digests(graph: Any) -> list[str]:
+def _cut_digests(graph: Any) -> list[str]:
     """One digest per rank of who has which rows: held rows fit the same cut only. Collective: yes."""
     mine = hashlib.sha256(np.ascontiguousarray(graph.local.global_ids).tobytes())
     mine.update(np.ascontiguousarray(graph.local.halo_counts).tobytes())
@@ -235,17 +208,12 @@ def held_rows(trainer: Any) -> dict[str, np.ndarray]:
     return trainer.graph.schedule_state() | trainer.passes.state_dict()
 
 
-class _writing:
+@contextmanager
+def _writing(run: Path) -> Iterator[None]:
     """A full or read-only disk is one line."""
-
-    def __init__(self, run: Path):
-        self.run = run
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, OSError):
-            newest = next(iter(files.find_checkpoints(self.run)), None)
-            kept = f"{newest.name} is kept" if newest else "no checkpoint was written before"
-            raise RunError(f"cannot write a checkpoint to {self.run}: {error.strerror or error}; {kept}") from error
+    try:
+        yield
+    except OSError as error:
+        newest = next(iter(files.find_checkpoints(run)), None)
+        kept = f"{newest.name} is kept" if newest else "no checkpoint was written before"
+        raise RunError(f"cannot write a checkpoint to {run}: {error.strerror or error}; {kept}") from error

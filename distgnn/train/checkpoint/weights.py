@@ -9,10 +9,8 @@ from distgnn.train.run.run_folder import best_weights
 
 
 def pack(state: dict[str, torch.Tensor], smoothed: bool = False) -> bytes:
-    """A state dict as the bytes of a safetensors file; tied weights are written one by one.
-
-    Args: smoothed: note that the scores of these weights are to be corrected and smoothed.
-    """
+    """A state dict as the bytes of a safetensors file, tied weights one by one; `smoothed`: note that scores are to be
+    corrected and smoothed."""
     about = {"smoothed": "true"} if smoothed else None
     return save({name: tensor.detach().clone().contiguous() for name, tensor in state.items()}, about)
 
@@ -28,10 +26,7 @@ def best_is_smoothed(path: str) -> bool:
 
 
 def read_best(path: str) -> dict[str, torch.Tensor]:
-    """The best weights of a run folder by name.
-
-    Raises: RunError when there are none, or the file is damaged.
-    """
+    """The best weights of a run folder by name. Raises: RunError when there are none, or the file is damaged."""
     file = best_weights(path)
     if not file.is_file():
         raise RunError(f"{path} has no weights ({file} is missing): the run did not reach its first evaluation")
@@ -48,12 +43,9 @@ def load_best(path: str, model: torch.nn.Module) -> None:
         RunError: when there are none, or they belong to another model (names the first difference).
     """
     state, file = read_best(path), best_weights(path)
-    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    found = {name: tuple(tensor.shape) for name, tensor in state.items()}
+    expected, found = ({name: tuple(one.shape) for name, one in s.items()} for s in (model.state_dict(), state))
     for name in sorted(expected.keys() | found.keys()):
-        if expected.get(name) != found.get(name):
-            raise RunError(
-                f"{file} does not fit the model: {name} is {found.get(name, 'missing')}, "
-                f"the model has {expected.get(name, 'no such parameter')}"
-            )
+        there, here = found.get(name, "missing"), expected.get(name, "no such parameter")
+        if there != here:
+            raise RunError(f"{file} does not fit the model: {name} is {there}, the model has {here}")
     model.load_state_dict(state)

@@ -20,22 +20,62 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
+from distgnn.comm import agree
 from distgnn.config import TrainConfig
+from distgnn.errors import RunError
 from distgnn.ops.dense.products import product
-from distgnn.train.kfac.damping import Damping
-from distgnn.train.kfac.inverses import damped_inverses
 from distgnn.train.kfac.recorder import INPUT, OUTPUT, Key, Moment, Recorder, Use
-from distgnn.train.steps.adam import Adam
-from distgnn.train.steps.own_optimizer import OwnOptimizer
+from distgnn.train.steps.own_optimizers import Adam, OwnOptimizer
 
 STEP_PER_RATE = 3.0  # eta over the learning rate, which is Adam's
 TRUST = 0.01  # kappa
 MOMENTUM = 0.9
 MEMORY = 0.9  # of factors
 TINY = 1e-30
+# Of damping: a loss is higher where it is above the smallest of the last ones by this share of it, and by this share of
+# the first one (near its end a loss moves by masks alone)
+RISE, NOISE, LOSSES = 0.1, 0.01, 5
+GROWTH, DECAY = 2.0, 0.95
+MOST = 1e4  # times the lambda of the settings
+
+
+class Damping:
+    """How much curvature is trusted: lambda of the next step, raised by one after which the loss is higher, lowered
+    slowly otherwise.
+
+    Args: start: lambda of the settings, never gone below.
+    """
+
+    def __init__(self, start: float):
+        self.start: float = start
+        self.value: float = start
+        self._first, self._losses = math.inf, [math.inf] * LOSSES
+
+    def follow(self, loss: float) -> bool:
+        """After a step that began with this loss (of the whole graph): was lambda raised?"""
+        lowest = min(self._losses)
+        if math.isinf(self._first):
+            self._first = loss
+        rose = loss > lowest + RISE * lowest + NOISE * self._first
+        self._losses = [*self._losses[1:], loss]
+        if rose:
+            self.value = min(self.value * GROWTH, self.start * MOST)
+            self._losses = [math.inf] * (LOSSES - 1) + [loss]  # one rise counts once
+        else:
+            self.value = max(self.value * DECAY, self.start)
+        return rose
+
+    def numbers(self) -> list[float]:
+        """What a checkpoint keeps."""
+        return [self.value, self._first, *self._losses]
+
+    def load(self, numbers: list[float]) -> None:
+        """Go on from what `numbers` gave."""
+        self.value, self._first, *self._losses = numbers
 
 
 @dataclass
@@ -68,13 +108,6 @@ class KFAC(OwnOptimizer):
         with its inverses per step; while recording x'x and g'g, which are half of a layer's products.
     """
 
-    every: int
-    damping: Damping
-    steps: int
-    records: int
-    next_record: int
-    adam: Adam
-
     name = "kfac"
 
     def __init__(
@@ -86,13 +119,14 @@ class KFAC(OwnOptimizer):
         damping: float = 0.003,
     ):
         super().__init__(parameters, lr, weight_decay)
-        self.every, self.damping = every, Damping(damping)
+        self.every: int = every
+        self.damping: Damping = Damping(damping)
         self.weights: list[_Weight] = []
         self.factors: dict[Key, torch.Tensor] = {}
-        self.adam = Adam([], lr, weight_decay)
+        self.adam: Adam = Adam([], lr, weight_decay)
         self.steps = self.records = self.next_record = 0
         self._stale = self._recording = False
-        self._recorder: Recorder | None = None
+        self._recorder: Any = None  # a Recorder, from `watch` on
         self._say: Callable[[str], None] = print
         self._names: list[str] = []
         self._terms = 1.0
@@ -101,24 +135,24 @@ class KFAC(OwnOptimizer):
     def of(cls, parameters: list[nn.Parameter], config: TrainConfig) -> "KFAC":
         return cls(parameters, config.lr, config.weight_decay, config.kfac_every, config.kfac_damping)
 
-    # --- the trainer's calls -------------------------------------------------------------------------------------
-
     def watch(self, model: nn.Module, graph: Any, say: Callable[[str], None]) -> None:
         names = {id(parameter): name for name, parameter in model.named_parameters()}
         self._names = [names[id(parameter)] for parameter in self.parameters]
         self._recorder, self._say = Recorder(model, self.parameters, graph), say
-        self._terms = float(terms_of_loss(graph))
+        # Rows that the loss is a mean over: labelled training vertices, or training edges; else all vertices
+        edges = graph.info.get("edge_splits", {}).get("train_edges", [0])[0]
+        self._terms = float(edges or graph.info.get("train", 0) or graph.num_global_nodes)
 
     def begin(self) -> None:
         self._recording = self.steps >= self.next_record
         if self._recording:
-            self.recorder.begin()
+            self._recorder.begin()
 
     @torch.no_grad()
     def step(self) -> None:
         """Move every parameter. Collective: in steps that record, or that follow a rise of the loss."""
         if self._recording:
-            self._take(self.recorder.finish())
+            self._take(self._recorder.finish())
         if self._recording or self._stale:
             self._invert()
         self._move()
@@ -132,15 +166,6 @@ class KFAC(OwnOptimizer):
         if loss is not None:
             self._stale = self.damping.follow(loss) and bool(self.weights)
 
-    @property
-    def recorder(self) -> Recorder:
-        """What records the factors."""
-        if self._recorder is None:
-            raise RuntimeError("kfac records nothing: call `watch` before the first step")
-        return self._recorder
-
-    # --- factors and inverses ------------------------------------------------------------------------------------
-
     def _take(self, moments: dict[Key, Moment]) -> None:
         """The running means, with what this step recorded."""
         first = self.records == 0
@@ -153,31 +178,24 @@ class KFAC(OwnOptimizer):
             elif key in self.factors:
                 self.factors[key].mul_(kept).add_(moment.total, alpha=(1 - kept) * scale)
         if first:
-            self._settle(self.recorder.uses)
-            self._tell()
+            uses = self._recorder.uses
+            self._settle(uses)
+            unseen = [self._names[i] for i, p in enumerate(self.parameters) if p.dim() > 1 and i not in uses]
+            if unseen:
+                shown = ", ".join(unseen[:4]) + (f" and {len(unseen) - 4} more" if len(unseen) > 4 else "")
+                self._say(f"kfac: Adam moves {shown}: their products are not seen")
         self.records += 1
         self.next_record = self.steps + min(self.records, self.every)
 
     def _settle(self, uses: dict[int, Use]) -> None:
         """Divide the parameters between K-FAC and Adam."""
-        self.weights = [
-            _Weight(number, parameter, uses[number], torch.zeros_like(parameter), self._copies(uses[number]))
-            for number, parameter in enumerate(self.parameters)
-            if number in uses
-        ]
+        self.weights = []
+        for number, use in sorted(uses.items()):
+            inverses = [torch.zeros_like(self.factors[key]) for key in (use.input, use.output)]
+            parameter = self.parameters[number]
+            self.weights.append(_Weight(number, parameter, use, torch.zeros_like(parameter), inverses))
         rest = [parameter for number, parameter in enumerate(self.parameters) if number not in uses]
         self.adam = Adam(rest, self.lr, self.weight_decay)
-
-    def _copies(self, use: Use) -> list[torch.Tensor]:
-        return [torch.zeros_like(self.factors[key]) for key in (use.input, use.output)]
-
-    def _tell(self) -> None:
-        """Say which weights have no factors."""
-        seen = {weight.number for weight in self.weights}
-        unseen = [self._names[i] for i, p in enumerate(self.parameters) if p.dim() > 1 and i not in seen]
-        if unseen:
-            shown = ", ".join(unseen[:4]) + (f" and {len(unseen) - 4} more" if len(unseen) > 4 else "")
-            self._say(f"kfac: Adam moves {shown}: their products are not seen")
 
     def _invert(self) -> None:
         root = math.sqrt(self.damping.value)
@@ -187,18 +205,16 @@ class KFAC(OwnOptimizer):
             ratio = math.sqrt(max(_mean_eigenvalue(of_input), TINY) / max(_mean_eigenvalue(of_output), TINY))
             factors += [of_input, of_output]
             shifts += [ratio * root, root / ratio]
-        found = damped_inverses(self.recorder.comm, factors, shifts)
+        found = damped_inverses(self._recorder.comm, factors, shifts)
         for place, weight in enumerate(self.weights):
             weight.inverses = found[2 * place : 2 * place + 2]
-
-    # --- the step ------------------------------------------------------------------------------------------------
 
     def _move(self) -> None:
         eta = STEP_PER_RATE * self.lr
         directions, gain = [], 0.0
         for weight in self.weights:
             gradient = self._gradient(weight.parameter)
-            directions.append(weight.direction(self.recorder.graph, gradient))
+            directions.append(weight.direction(self._recorder.graph, gradient))
             gain += float((directions[-1] * gradient).sum(dtype=torch.float64))
         trust = min(1.0, math.sqrt(TRUST / (eta * eta * gain))) if gain > 0 else 1.0
         for weight, direction in zip(self.weights, directions, strict=True):
@@ -210,8 +226,6 @@ class KFAC(OwnOptimizer):
         if parameter.grad is None:
             raise RuntimeError("a gradient is missing after the sum over ranks")
         return parameter.grad.add(parameter, alpha=self.weight_decay) if self.weight_decay else parameter.grad.clone()
-
-    # --- checkpoints ---------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, torch.Tensor]:
         """Velocities, factors, inverses and what is counted, and Adam's."""
@@ -231,11 +245,11 @@ class KFAC(OwnOptimizer):
         uses = {}
         for number, parameter in enumerate(self.parameters):
             stored = found.get(f"use.{number}")
-            if parameter.dim() == 2 and stored is not None and _is_use(stored):
+            if parameter.dim() == 2 and stored is not None and (stored.shape, stored.dtype) == ((3,), torch.int64):
                 of_input, of_output, turned = (int(one) for one in stored)
                 uses[number] = Use((of_input, INPUT), (of_output, OUTPUT), bool(turned))
         self.factors = {}
-        for number, use in list(uses.items()):
+        for number, use in uses.items():
             widths = self.parameters[number].shape[:: -1 if use.turned else 1]
             for key, width in zip((use.input, use.output), widths, strict=True):
                 diagonal = found.get(f"factor.{key[0]}.{key[1]}", torch.empty(0, 0)).dim() == 1
@@ -253,14 +267,47 @@ class KFAC(OwnOptimizer):
         self.damping.load(damping)
 
 
-def terms_of_loss(graph: Any) -> int:
-    """Rows that the loss is a mean over: labelled training vertices, or training edges; else all vertices."""
-    edges = graph.info.get("edge_splits", {}).get("train_edges", [0])[0]
-    return edges or graph.info.get("train", 0) or graph.num_global_nodes
+def damped_inverses(comm: Any, factors: list[torch.Tensor], shifts: list[float]) -> list[torch.Tensor]:
+    """(A + shift I)^-1 of each factor A [I, I], or its diagonal [I], in the factor's dtype; made in float64.
+
+    Each is made by one rank and sent to the others: all have the same bits, whatever their processors, and a rank
+    inverts 1 / P of the matrices. Collective: yes.
+
+    Raises: RunError on every rank where a factor has no inverse: it is not finite.
+
+    Source: Pauloski et al., Convolutional neural network training with distributed K-FAC, SC'20.
+    """
+    makers = spread([len(factor) if factor.dim() == 2 else 0 for factor in factors], comm.size)
+    found = [torch.empty_like(factor) for factor in factors]
+    error = None
+    for factor, shift, maker, out in zip(factors, shifts, makers, found, strict=True):
+        if factor.dim() == 1:
+            out.copy_(1 / (factor.double() + shift))
+        elif maker == comm.rank and error is None:
+            damped = factor.to(torch.float64, copy=True)
+            damped.diagonal().add_(shift)
+            root, failed = torch.linalg.cholesky_ex(damped)
+            if failed or not bool(torch.isfinite(root).all()):
+                error = RunError(
+                    "kfac: the second moments of a layer's rows have no inverse, since rows or gradients are too "
+                    "large. Lower --lr, scale the features, or choose another --optimizer"
+                )
+            else:
+                out.copy_(torch.cholesky_inverse(root))
+    agree(comm, error)
+    for out, factor, maker in zip(found, factors, makers, strict=True):
+        if comm.size > 1 and factor.dim() == 2:
+            comm.Bcast(out.numpy(), root=maker)
+    return found
 
 
-def _is_use(stored: torch.Tensor) -> bool:
-    return stored.shape == (3,) and stored.dtype == torch.int64
+def spread(widths: list[int], num_ranks: int) -> list[int]:
+    """Which rank inverts which matrix: the widest first, each to the rank with the least to do."""
+    work, makers = np.zeros(num_ranks), [0] * len(widths)
+    for place in sorted(range(len(widths)), key=lambda place: -widths[place]):
+        makers[place] = int(work.argmin())
+        work[makers[place]] += float(widths[place]) ** 3
+    return makers
 
 
 def _mean_eigenvalue(factor: torch.Tensor) -> float:

@@ -48,20 +48,14 @@ class Use:
 
 
 class Recorder:
-    """What one backward pass shows of the factors of all weights (matrices).
+    """What one backward pass shows of the factors of all weights (matrices). Collective: the constructor, `finish`.
 
-    Collective: the constructor, `finish`.
-
-    Args: model; parameters: of the model, in the optimiser's order; graph: that it trains on.
-
-    Attributes: uses: of each weight that was seen, by its number.
+    Args: parameters: of the model, in the optimiser's order. Attributes: uses: of each weight that was seen.
     """
 
-    graph: Any
-    parameters: list[nn.Parameter]
-
     def __init__(self, model: nn.Module, parameters: list[nn.Parameter], graph: Any):
-        self.graph, self.parameters = graph, parameters
+        self.graph: Any = graph
+        self._parameters = parameters
         self.comm: Any = graph.comm.Dup() if graph.comm.size > 1 else graph.comm
         self.uses: dict[int, Use] = {}
         self._recording = False
@@ -76,12 +70,13 @@ class Recorder:
             if parameter.dim() == 2:
                 parameter.register_post_accumulate_grad_hook(self._gradient_is_there(number))
         for module in model.modules():
-            if isinstance(module, nn.Linear) or _is_linear_of_pyg(module):
+            kind = f"{type(module).__module__}.{type(module).__name__}"
+            if isinstance(module, nn.Linear) or kind == "torch_geometric.nn.dense.linear.Linear":
                 module.register_forward_hook(self._linear)
 
     def begin(self) -> None:
         """Record the forward and backward pass that follow."""
-        self._places = {p.data_ptr(): number for number, p in enumerate(self.parameters) if p.dim() == 2}
+        self._places = {p.data_ptr(): number for number, p in enumerate(self._parameters) if p.dim() == 2}
         self._sums, self._complete, self._recording = {}, set(), True
         self.graph.factor_recorder = self
 
@@ -103,25 +98,32 @@ class Recorder:
                 if (side, id(rows)) not in shared:
                     shared[side, id(rows)] = keys[side]
                     self._add_up(keys[side], rows, constant and side == INPUT)
-            stored = self.parameters[number]
+            stored = self._parameters[number]
             turned = weight.shape != stored.shape or weight.stride() != stored.stride()
             self.uses[number] = Use(keys[INPUT], keys[OUTPUT], turned)
 
     def finish(self) -> dict[Key, Moment]:
         """The moments of all ranks, after the backward pass. Collective: yes."""
         self.graph.factor_recorder, self._recording = None, False
-        if not self._messages:
-            self._agree()
+        if not self._messages:  # the first pass: which factors there are, on any rank, and the order of messages
+            mine = {key: (self._shapes[key], len(flat)) for key, flat in self._sums.items()}
+            for theirs in self.comm.allgather((mine, self.uses)) if self.comm.size > 1 else [(mine, self.uses)]:
+                self._shapes |= {key: shape for key, (shape, _) in theirs[0].items()}
+                self.uses |= theirs[1]
+                mine |= theirs[0]
+            self._messages = sorted(((key, size) for key, (_, size) in mine.items()), reverse=True)
         with self.graph.transport.counters.timing("all_reduce_seconds"):
             while self.comm.size > 1 and len(self._requests) < len(self._messages):
                 self._start_next()
             wait_for_all(self._requests)
         self._requests = []
-        moments = {key: self._unpacked(key) for key, _ in self._messages}
+        moments = {}
+        for key, _ in self._messages:
+            (width, whole), flat = self._shapes[key], torch.from_numpy(self._sums[key])
+            total = unpacked(flat[:-1], width) if whole else flat[:-1].clone()
+            moments[key] = Moment(total, float(flat[-1]))
         self._sums = {}
         return moments
-
-    # --- rows ----------------------------------------------------------------------------------------------------
 
     def _linear(self, module: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
         """Hook of a linear layer's forward pass: its rows are added when the gradient of its output is there."""
@@ -151,22 +153,6 @@ class Recorder:
                 self._constant[key] = (rows, rows._version, moment.copy())
         self._sums[key] = self._sums[key] + moment if key in self._sums else moment
 
-    def _unpacked(self, key: Key) -> Moment:
-        width, whole = self._shapes[key]
-        flat = torch.from_numpy(self._sums[key])
-        return Moment(unpacked(flat[:-1], width) if whole else flat[:-1].clone(), float(flat[-1]))
-
-    # --- messages ------------------------------------------------------------------------------------------------
-
-    def _agree(self) -> None:
-        """After the first pass: which factors there are, on any rank, and the order of their messages."""
-        mine = {key: (self._shapes[key], len(flat)) for key, flat in self._sums.items()}
-        for theirs in self.comm.allgather((mine, self.uses)) if self.comm.size > 1 else [(mine, self.uses)]:
-            self._shapes |= {key: shape for key, (shape, _) in theirs[0].items()}
-            self.uses |= theirs[1]
-            mine |= theirs[0]
-        self._messages = sorted(((key, size) for key, (_, size) in mine.items()), reverse=True)
-
     def _gradient_is_there(self, number: int) -> Callable[[nn.Parameter], None]:
         def hook(_parameter: nn.Parameter) -> None:
             if not self._recording or self.comm.size == 1:
@@ -184,11 +170,6 @@ class Recorder:
         if key not in self._sums:  # this rank has no such rows in this step
             self._sums[key] = np.zeros(size, torch.zeros(0, dtype=self.graph.weight_dtype).numpy().dtype)
         self._requests.append(start_sum_over_ranks(self.comm, self._sums[key]))
-
-
-def _is_linear_of_pyg(module: nn.Module) -> bool:
-    kind = type(module)
-    return kind.__module__ == "torch_geometric.nn.dense.linear" and kind.__name__ == "Linear"
 
 
 def second_moment(graph: Any, rows: Any) -> torch.Tensor:

@@ -85,9 +85,8 @@ ROWS_PER_PAIR, BLOCK_PAIRS = 12, 1 << 15  # the block is that of distgnn/nn/pair
 def estimate_bytes(manifest: dict[str, Any], part_id: int, settings: dict[str, Any]) -> int:
     """Peak memory of a rank that has part `part_id`, or its share of it, with the libraries that ranks share.
 
-    Args:
-        manifest: of the partition; settings: sections [model] and [run] of config.toml, [train] for tasks on pairs,
-            cluster batches and rows in files.
+    Args: settings: sections [model] and [run] of config.toml, [train] for tasks on pairs, cluster batches and rows in
+        files.
     """
     return sum(estimate_blocks(manifest, part_id, settings).values())
 
@@ -217,24 +216,23 @@ def together_bytes(needed: list[int]) -> int:
 
 
 def check_memory(comm: Any, manifest: dict[str, Any], settings: dict[str, Any], limit: int | None) -> None:
-    """Refuse, before anything is loaded, a run whose ranks would not fit into memory.
+    """Raise RunError on every rank, before anything is loaded, for a run whose ranks would not fit into memory: with
+    the numbers and what would fit.
 
-    Collective: yes.
-
-    Args:
-        limit: bytes per rank; None takes what is free on each machine, shared by its ranks.
-
-    Raises: RunError on every rank, with the numbers and what would fit.
+    Collective: yes. Args: limit: bytes per rank; None: what is free on each machine, shared by its ranks.
     """
     from mpi4py import MPI
 
     from distgnn.comm import raise_together
 
+    needed, together, free = needs(comm, manifest, settings, limit)
+    found = []
+    for words, other in _smaller(settings).items():
+        less = needs(comm, manifest, settings | other, limit)[1]
+        if less <= free:
+            found.append(f"{words} ({_gb(less)})")
+    fits = f"take {' or '.join(found)}, or " if found else ""
     here = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    needed = estimate_bytes(manifest, comm.rank // settings["run"].get("columns", 1), settings)
-    together = needed if limit is not None else together_bytes(here.allgather(needed))
-    free = limit if limit is not None else min(here.allgather(available_bytes()))
-    fits = _smaller(here, manifest, comm.rank // settings["run"].get("columns", 1), settings, limit, free)
     num_here, few = here.size, manifest["num_parts"]
     here.Free()
     most, addresses = address_limit(), ADDRESS_BYTES + needed - PRIVATE_BYTES - SHARED_BYTES
@@ -254,8 +252,22 @@ def check_memory(comm: Any, manifest: dict[str, Any], settings: dict[str, Any], 
             )
 
 
-def _smaller(here: Any, manifest: dict, part_id: int, settings: dict, limit: int | None, free: int) -> str:
-    """Which options would make the run fit, and what it would need then. Collective: over the machine."""
+def needs(comm: Any, manifest: dict[str, Any], settings: dict[str, Any], limit: int | None) -> tuple[int, int, int]:
+    """Bytes that this rank needs, those that count against what is there (of all ranks of its machine, or with a limit
+    of this one), and what is there. Collective: yes."""
+    from mpi4py import MPI
+
+    needed = estimate_bytes(manifest, comm.rank // settings["run"].get("columns", 1), settings)
+    if limit is not None:
+        return needed, needed, limit
+    here = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    together, free = together_bytes(here.allgather(needed)), min(here.allgather(available_bytes()))
+    here.Free()
+    return needed, together, free
+
+
+def _smaller(settings: dict) -> dict[str, dict]:
+    """Options that need less memory, and the sections that they change."""
     model, run = settings["model"], settings["run"]
     options: dict[str, dict] = {}
     if run["dtype"] == "float32" and run.get("wire") in (None, "float32"):
@@ -266,13 +278,7 @@ def _smaller(here: Any, manifest: dict, part_id: int, settings: dict, limit: int
     train = settings.get("train", {})
     if not train.get("offload"):
         options["--offload DIR"] = {"train": train | {"offload": "DIR"}}
-    found = []
-    for words, other in options.items():
-        needed = estimate_bytes(manifest, part_id, settings | other)
-        together = needed if limit is not None else together_bytes(here.allgather(needed))
-        if together <= free:
-            found.append(f"{words} ({_gb(together)})")
-    return f"take {' or '.join(found)}, or " if found else ""
+    return options
 
 
 def _gb(count: int) -> str:

@@ -16,17 +16,13 @@ INSISTENT = (signal.SIGTERM, signal.SIGINT)  # a second one of these ends the pr
 class Interrupts:
     """Remembers the first signal of `SIGNALS` while entered; `received` is its number, 0 for none.
 
-    Args:
-        wanted: False installs nothing: signals do what they did before.
-
+    Args: wanted: False installs nothing: signals do what they did before.
     Notes: outside the main thread nothing is installed: Python delivers signals there only.
     """
 
-    received: int
-
     def __init__(self, wanted: bool = True):
         self.wanted = wanted
-        self.received = 0
+        self.received: int = 0
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> "Interrupts":

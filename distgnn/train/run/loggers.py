@@ -5,13 +5,14 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
 from distgnn.config.task import SPLITS
 from distgnn.system.output import plain
+from distgnn.system.units import human_metric, human_seconds
 from distgnn.train.run.callbacks import Callback, Callbacks
-from distgnn.train.run.epoch_text import EpochText
 
 LINE_SECONDS = 10.0  # without a terminal a line at least so often, and ten over all epochs
 BAR_SECONDS = 0.1
@@ -20,10 +21,7 @@ COLUMNS = ("epoch", "loss", "seconds", "wait_seconds", "sent_bytes")
 
 
 def make_loggers(trainer: Any) -> Callbacks:
-    """The loggers that the settings name. They write on rank 0: other ranks have none.
-
-    Notes: `on_epoch` takes the place of the console.
-    """
+    """The loggers that the settings name, on rank 0, where they write; `on_epoch` takes the place of the console."""
     if trainer.graph.rank > 0:
         return Callbacks()
     folder = Path(trainer.config.run_dir or "")
@@ -34,6 +32,29 @@ def make_loggers(trainer: Any) -> Callbacks:
     }
     names = dict.fromkeys(trainer.config.loggers)
     return Callbacks(makers[name]() for name in names if name != "console" or trainer.on_epoch is None)
+
+
+class EpochText:
+    """What the console says of each epoch, from `distgnn train` and from a script alike; a validation value that is
+    older than the epoch says from which it is.
+
+    Args: best_by: name in the records of what picks the best epoch; metric: what `valid_metric` is.
+    """
+
+    def __init__(self, best_by: str = "valid_metric", metric: str = "accuracy"):
+        self._best_by, self._metric, self._value, self._evaluated = best_by, metric, "", 0
+
+    def of(self, record: dict[str, Any]) -> str:
+        """Words about this record; it is to be given every one. Epochs count from 1."""
+        value, done = record.get(self._best_by), record["epoch"] + 1
+        if value is not None:
+            own = self._best_by != "valid_metric"
+            self._value = f"{self._best_by} {value:.4f}" if own else f"valid {human_metric(self._metric, value)}"
+            self._evaluated = done
+        text = f"loss {record['loss']:.4f}  {human_seconds(record['seconds'])}/epoch"
+        if not self._value:
+            return text
+        return f"{text}  {self._value}" + (f" (epoch {self._evaluated})" if self._evaluated < done else "")
 
 
 class ConsoleLogger(Callback):
@@ -56,15 +77,9 @@ class ConsoleLogger(Callback):
             due = done == total or since >= BAR_SECONDS
         else:
             due = done == total or done % max(1, total // 10) == 0 or since >= LINE_SECONDS
-        if due:
-            self._told = now
-            self._tell(done, total, text, now)
-
-    def on_train_end(self, trainer: Any, record: dict[str, Any]) -> None:
-        if self._bar:
-            self._write("\n")
-
-    def _tell(self, done: int, total: int, text: str, now: float) -> None:
+        if not due:
+            return
+        self._told = now
         left = (now - self._began) / max(done - self._done_before, 1) * (total - done)
         if left >= 1:
             text += f"  {left:.0f} s left" if left < 100 else f"  {left / 60:.0f} min left"
@@ -74,12 +89,14 @@ class ConsoleLogger(Callback):
         else:
             self._write(f"epoch {done}/{total}  {plain(text)}\n")
 
+    def on_train_end(self, trainer: Any, record: dict[str, Any]) -> None:
+        if self._bar:
+            self._write("\n")
+
     def _write(self, text: str) -> None:
-        try:
+        with suppress(OSError):  # a closed standard error does not end a run
             sys.stderr.write(text)
             sys.stderr.flush()
-        except OSError:  # a closed standard error does not end a run
-            pass
 
 
 class CsvLogger(Callback):

@@ -3,6 +3,7 @@
 import os
 import platform
 from importlib import metadata
+from typing import Any
 
 import torch
 from mpi4py import MPI
@@ -23,3 +24,10 @@ def versions() -> dict[str, str]:
     packages = {name: metadata.version(name) for name in ("torch", "numba", "numpy", "mpi4py")}
     library = MPI.Get_library_version().split("\n")[0].strip().strip("\x00")
     return {"distgnn": distgnn.__version__, "python": platform.python_version(), "mpi": library} | packages
+
+
+def check_program(comm: Any) -> None:
+    """Raise RunError on every rank for other versions of the program, its libraries or MPI's on one. Collective."""
+    from distgnn.comm import check_same
+
+    check_same(comm, versions(), "install the same versions on every machine")

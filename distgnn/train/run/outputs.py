@@ -17,17 +17,12 @@ from distgnn.train.run.trace import merge
 class Outputs:
     """The outputs of a trainer. What cannot be written is an error of all ranks.
 
-    Collective: all methods and the constructor.
-
-    Args:
-        settings: sections of config.toml beside [train].
+    Collective: all methods and the constructor. Args: settings: sections of config.toml beside [train].
     """
-
-    callbacks: Callbacks
 
     def __init__(self, trainer: Any, callbacks: Callbacks, settings: dict[str, Any]):
         self._trainer, self._comm, config = trainer, trainer.graph.comm, trainer.config
-        self.callbacks, self._loggers = callbacks, Callbacks()
+        self._callbacks, self._loggers = callbacks, Callbacks()
         self.folder: RunFolder | None = None
         if config.run_dir is None:
             files = [name for name in config.loggers if name != "console"] + ["a trace"] * config.trace
@@ -54,7 +49,7 @@ class Outputs:
             self.write(lambda folder: replace_file(feat_norm_file(folder.path), pack_feat_norm(norm)))
         self._loggers = make_loggers(self._trainer)
         self._log("on_train_start", record)
-        self.callbacks.call("on_train_start", self._trainer, record)
+        self._callbacks.call("on_train_start", self._trainer, record)
 
     def add_epoch(self, record: dict[str, Any]) -> None:
         """After an epoch and its evaluation."""
@@ -64,7 +59,7 @@ class Outputs:
             self._loggers.call("on_train_epoch_end", self._trainer, record)
         if self._trainer.on_epoch and self._trainer.graph.rank == 0:
             self._trainer.on_epoch(record)
-        self.callbacks.call("on_train_epoch_end", self._trainer, record)
+        self._callbacks.call("on_train_epoch_end", self._trainer, record)
 
     def finish(self, summary: dict[str, Any]) -> None:
         """Write what comes last: the trace and the summary."""
@@ -77,7 +72,7 @@ class Outputs:
         self._log("on_train_end", summary)
         self._loggers.close()
         self.write(lambda folder: folder.finish(summary))
-        self.callbacks.call("on_train_end", self._trainer, summary)
+        self._callbacks.call("on_train_end", self._trainer, summary)
 
     def close(self) -> None:
         """After an error: nothing more will be written. Not collective."""

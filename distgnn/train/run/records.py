@@ -47,12 +47,12 @@ class TrainResult:
 
 
 def over_ranks(comm: Any, epoch: int, mine: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    """One record from each rank's numbers (sums, maxima and means), and the signal that a rank received (or 0).
-
-    Collective: yes.
-    """
+    """One record from each rank's numbers (sums, maxima and means), and a received signal (or 0). Collective: yes."""
     ranks = comm.allgather(mine)
     every = {name: [rank[name] for rank in ranks] for name in mine}
+    # Seconds waited for each exchange of the step; 0 where a rank did not wait
+    names = dict.fromkeys(name for waits in every["waits"] for name in waits)
+    waited = {name: [waits.get(name, 0.0) for waits in every["waits"]] for name in names}
     record = {
         "epoch": epoch,
         "loss": math.fsum(every["loss"]),
@@ -65,16 +65,9 @@ def over_ranks(comm: Any, epoch: int, mine: dict[str, Any]) -> tuple[dict[str, A
         "all_reduce_seconds": max(every["all_reduce_seconds"]),
         "sent_bytes": sum(every["sent_bytes"]),
         "bytes_between_nodes": sum(every["bytes_between_nodes"]),
-        "exchange_waits": _waits_over_ranks(every["waits"]),
+        "exchange_waits": {name: [min(t), statistics.fmean(t), max(t)] for name, t in waited.items()},
     }
     return record, max(every["signal"])
-
-
-def _waits_over_ranks(waits: list[dict[str, float]]) -> dict[str, list[float]]:
-    """Seconds waited for each exchange of the step, [min, mean, max] over ranks; 0 where a rank did not wait."""
-    names = dict.fromkeys(name for rank in waits for name in rank)
-    every = {name: [rank.get(name, 0.0) for rank in waits] for name in names}
-    return {name: [min(times), statistics.fmean(times), max(times)] for name, times in every.items()}
 
 
 def summarize(
@@ -87,12 +80,11 @@ def summarize(
 ) -> dict[str, Any]:
     """What summary.json says of a run. Collective: yes.
 
-    Args:
-        best: the record of the best evaluation.
-        sent_to: bytes that this rank sent to each rank, int64 [ranks], for each epoch of this process.
+    Args: best: the record of the best evaluation; sent_to: bytes that this rank sent to each rank, int64 [ranks], for
+        each epoch of this process.
     """
     timed = records[1:] or records
-    between = [record.get("bytes_between_nodes", 0) for record in timed]  # runs of earlier versions have none
+    sent = sent_to[1:] or sent_to or [np.zeros(comm.size)]  # the first epoch also sends what is kept from then on
     verified: dict[str, Any] = next((record for record in reversed(records) if "gradient_error" in record), {})
     return {
         "metric": metric,
@@ -103,8 +95,8 @@ def summarize(
         "epoch_seconds_median": statistics.median(record["seconds"] for record in timed),
         "wait_share": sum(r["wait_seconds_mean"] for r in timed) / sum(r["seconds"] for r in timed),
         "sent_bytes_per_epoch": int(statistics.median(record["sent_bytes"] for record in timed)),
-        "bytes_between_nodes_per_epoch": int(statistics.median(between)),
-        "pair_bytes_per_epoch": comm.allgather(_median_epoch(sent_to, comm.size)),
+        "bytes_between_nodes_per_epoch": int(statistics.median(record["bytes_between_nodes"] for record in timed)),
+        "pair_bytes_per_epoch": comm.allgather([int(value) for value in np.median(sent, axis=0)]),
         "peak_rss_bytes": comm.allgather(peak_rss_bytes()),
         "final_loss": records[-1]["loss"],
         **{name: verified[name] for name in ("logits_error", "gradient_error") if name in verified},
@@ -113,9 +105,3 @@ def summarize(
         "seed": seed,
         "versions": versions(),
     }
-
-
-def _median_epoch(sent_to: Sequence[np.ndarray], num_ranks: int) -> list[int]:
-    """Of each column, the median over epochs, without the first: it also sends what is kept from then on."""
-    timed = sent_to[1:] or sent_to or [np.zeros(num_ranks)]
-    return [int(value) for value in np.median(timed, axis=0)]

@@ -39,13 +39,9 @@ PREDICTIONS = "predictions.npy"
 class RunFolder:
     """The run folder of a run that is being written.
 
-    Args:
-        overwrite: replace an existing run folder.
-        resume: go on in an existing one; call `keep_epochs` then.
+    Args: overwrite: replace an existing run folder; resume: go on in an existing one; call `keep_epochs` then.
 
-    Raises:
-        InputError: when the folder exists and neither is wanted, is not a run folder and so is not replaced, or another
-            run writes there now.
+    Raises: InputError when the folder exists and neither is wanted, is no run folder, or another run writes there now.
     """
 
     def __init__(self, path: str, config: dict[str, Any], overwrite: bool = False, resume: bool = False):
@@ -54,26 +50,22 @@ class RunFolder:
         check_free(self.path, overwrite, resume)
         in_place = self.path.is_dir() and (resume or not exists(self.path))
         try:
-            self._lock: int | None = self._take(overwrite, resume) if in_place else self._create(overwrite)
+            self._lock: int | None
+            if in_place:  # to go on in, or an empty folder, which may be a mount point: it cannot be replaced
+                self._lock = _locked(self.path)
+                check_free(self.path, overwrite, resume)  # another run may have come and gone
+                if not (self.path / "config.toml").exists():
+                    replace_file(self.path / "config.toml", _toml(self._config))
+            else:
+                self._lock = self._create(overwrite)
             (self.path / "checkpoint").mkdir(exist_ok=True)
             self._metrics = open(self.path / "metrics.jsonl", "a", encoding="utf-8")
         except OSError as error:
             raise InputError(f"cannot write the run folder {self.path}: {error.strerror}") from error
 
-    def _take(self, overwrite: bool, resume: bool) -> int:
-        """Lock a run folder to go on in, or an empty folder (which may be a mount point: it cannot be replaced)."""
-        lock = _locked(self.path)
-        check_free(self.path, overwrite, resume)  # another run may have come and gone
-        if not (self.path / "config.toml").exists():
-            replace_file(self.path / "config.toml", _toml(self._config))
-        return lock
-
     def _create(self, overwrite: bool) -> int:
-        """Put a new run folder in place; returns its lock.
-
-        The new folder is locked before it gets its name, and the old one until it is gone: at no time can a second run
-        lock a folder under this name.
-        """
+        """Put a new run folder in place; returns its lock. The new one is locked before it gets its name, the old one
+        until it is gone: at no time can a second run lock a folder under this name."""
         with contextlib.ExitStack() as held:
             existed = self.path.exists()
             for folder in (self.path, *(lock.parent for lock in self.path.glob(f"*/{LOCK}"))) if existed else ():
@@ -109,13 +101,9 @@ class RunFolder:
         self._metrics.write(json.dumps(record) + "\n")
         self._metrics.flush()
 
-    def keep_best(self, weights: bytes) -> None:
-        """Replace the best weights (a safetensors file)."""
-        replace_file(best_weights(self.path), weights)
-
     def finish(self, summary: dict[str, Any]) -> None:
-        """Write summary.json and close."""
-        write_summary(self.path, summary)
+        """Write summary.json, whole, and close."""
+        replace_file(self.path / "summary.json", json.dumps(summary, indent=1).encode())
         self.close()
 
     def close(self) -> None:
@@ -181,14 +169,13 @@ def _locked(folder: Path) -> int:
 
 
 def _toml(config: dict[str, Any]) -> bytes:
-    # Undecodable bytes in paths become question marks.
-    return tomli_w.dumps(_without_none(config)).encode("utf-8", "replace")
+    """TOML has no None: what has no value is not written. Undecodable bytes in paths become question marks."""
 
+    def with_values(section: dict[str, Any]) -> dict[str, Any]:
+        held = {name: value for name, value in section.items() if value is not None}
+        return {name: with_values(value) if isinstance(value, dict) else value for name, value in held.items()}
 
-def _without_none(config: dict[str, Any]) -> dict[str, Any]:
-    """TOML has no None: what has no value is not written."""
-    held = {name: value for name, value in config.items() if value is not None}
-    return {name: _without_none(value) if isinstance(value, dict) else value for name, value in held.items()}
+    return tomli_w.dumps(with_values(config)).encode("utf-8", "replace")
 
 
 def read_metrics(file: Path) -> list[dict[str, Any]]:
@@ -207,11 +194,6 @@ def read_metrics(file: Path) -> list[dict[str, Any]]:
     return [records[epoch] for epoch in sorted(records)]
 
 
-def start_many(path: Path, config: dict[str, Any], overwrite: bool, resume: bool = False) -> RunFolder:
-    """The folder around several runs: its own config.toml; each run gets a run folder inside. Close it at the end."""
-    return RunFolder(str(path), config, overwrite, resume)
-
-
 @contextlib.contextmanager
 def writing(path: str | Path | None) -> Iterator[None]:
     """A full or read-only disk is one line."""
@@ -219,11 +201,6 @@ def writing(path: str | Path | None) -> Iterator[None]:
         yield
     except OSError as error:
         raise RunError(f"cannot write to the run folder {path}: {error.strerror or error}") from error
-
-
-def write_summary(folder: Path, summary: dict[str, Any]) -> None:
-    """Write summary.json, whole."""
-    replace_file(folder / "summary.json", json.dumps(summary, indent=1).encode())
 
 
 def best_weights(folder: str | Path) -> Path:
@@ -234,9 +211,8 @@ def best_weights(folder: str | Path) -> Path:
 def model_config(path: str, config: dict[str, Any]) -> ModelConfig:
     """The [model] section of a run's config.toml.
 
-    Raises:
-        RunError: for a run whose model is not one that the program can make (it was trained from a script), or
-            settings that this version does not know.
+    Raises: RunError for a model that the program cannot make (trained from a script), and for settings that this
+        version does not know.
     """
     if "model" not in config:
         raise RunError(f"{path} was trained from a script: load its weights there (distgnn.train.load_best)")
@@ -250,11 +226,7 @@ def model_config(path: str, config: dict[str, Any]) -> ModelConfig:
 
 
 def run_dtype(path: str, config: dict[str, Any]) -> str:
-    """The dtype of a run, float32 where its config.toml says none.
-
-    Raises:
-        RunError: for a dtype that there is not.
-    """
+    """The dtype of a run, float32 where its config.toml says none. Raises: RunError for one that there is not."""
     dtype = config.get("run", {}).get("dtype", "float32")
     if dtype not in DTYPES:
         raise RunError(f"{path}/config.toml is damaged: [run] dtype is {str(dtype)[:40]!r}")
@@ -267,11 +239,7 @@ def run_task(settings: dict[str, Any]) -> str:
 
 
 def read_config(path: str) -> dict[str, Any]:
-    """config.toml of a run folder.
-
-    Raises:
-        RunError: when there is none or it cannot be read.
-    """
+    """config.toml of a run folder. Raises: RunError when there is none or it cannot be read."""
     file = Path(path) / "config.toml"
     if not file.is_file():
         raise RunError(f"{path} is not a run folder: it has no config.toml")

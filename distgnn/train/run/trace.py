@@ -21,9 +21,7 @@ from distgnn.system.atomic import replace_file
 class Trace:
     """Collects timed blocks of one rank and writes them.
 
-    Args:
-        counters: of the rank's transport; it tells the trace of every timed block from now on.
-        rank: the process number in the timeline.
+    Args: counters: of the rank's transport, of which every timed block comes here from now on; rank: process number.
     """
 
     def __init__(self, counters: Any, rank: int):
@@ -64,21 +62,19 @@ class Trace:
         return events
 
     def _event(self, name: str, category: str, started: float, ended: float) -> dict[str, Any]:
-        start = 1e6 * (started + self._to_wall_clock)
-        event = {
-            "name": name,
-            "cat": category,
-            "ph": "X",
-            "ts": round(start, 1),
-            "dur": round(1e6 * (ended - started), 1),
-        }
-        return event | {"pid": self.rank, "tid": 0}
+        return trace_event(name, category, self.rank, started + self._to_wall_clock, ended - started)
 
     def write(self, folder: Path) -> None:
         """Write FOLDER/rank-N.json."""
         folder.mkdir(parents=True, exist_ok=True)
         name = {"name": "process_name", "ph": "M", "pid": self.rank, "tid": 0, "args": {"name": f"rank {self.rank}"}}
         (folder / f"rank-{self.rank}.json").write_text(json.dumps({"traceEvents": [name, *self.events()]}))
+
+
+def trace_event(name: str, category: str, rank: int, start: float, seconds: float) -> dict[str, Any]:
+    """An event of a rank in Chrome's form, from seconds."""
+    times = {"ts": round(1e6 * start, 1), "dur": round(1e6 * seconds, 1)}
+    return {"name": name, "cat": category, "ph": "X", **times, "pid": rank, "tid": 0}
 
 
 def merge(folder: Path) -> None:

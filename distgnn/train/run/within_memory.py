@@ -10,10 +10,9 @@ from typing import Any
 
 from distgnn.config import Settings
 from distgnn.errors import InputError, RunError
-from distgnn.system.free_memory import available_bytes
 from distgnn.system.sizes import parse_bytes
 from distgnn.system.units import human_bytes
-from distgnn.train.run.estimate import estimate_bytes, together_bytes
+from distgnn.train.run.estimate import estimate_bytes, needs
 
 AUTO = "auto"
 
@@ -43,9 +42,10 @@ def choose(comm: Any, manifest: dict[str, Any], settings: Settings, limit: Memor
         return settings, ""
     line = ""
     for words, one in _ways(settings):
-        most, free, fits = _needs(comm, manifest, one, limit.bytes)
-        line = f"memory auto: {words} (about {human_bytes(most)} a rank; {human_bytes(free)} are there)"
-        if fits:
+        needed, together, free = needs(comm, manifest, _sections(one), limit.bytes)
+        most, least = max(comm.allgather(needed)), min(comm.allgather(free))
+        line = f"memory auto: {words} (about {human_bytes(most)} a rank; {human_bytes(least)} are there)"
+        if all(comm.allgather(together <= free)):
             return one, line
     return one, line
 
@@ -61,26 +61,10 @@ def _ways(settings: Settings) -> Iterator[tuple[str, Settings]]:
             yield "--remat", again
         except InputError:
             pass
-    folder = folder or _beside(settings.train.run_dir)
+    if not folder:  # one that is there, on the disk that the run folder will be on
+        path = Path(settings.train.run_dir or "runs").absolute()
+        folder = str(next(one for one in (path, *path.parents) if one.is_dir()))
     yield f"--offload {folder}", replace(settings, train=replace(settings.train, offload=folder))
-
-
-def _beside(run_dir: str | None) -> str:
-    """A folder that is there, on the disk that the run folder will be on."""
-    path = Path(run_dir or "runs").absolute()
-    return str(next(one for one in (path, *path.parents) if one.is_dir()))
-
-
-def _needs(comm: Any, manifest: dict[str, Any], settings: Settings, limit: int | None) -> tuple[int, int, bool]:
-    """The most that a rank needs, what is there, and whether all ranks fit. Collective: yes."""
-    from mpi4py import MPI
-
-    here = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    needed = estimate_bytes(manifest, comm.rank // settings.exchange.columns, _sections(settings))
-    together = needed if limit is not None else together_bytes(here.allgather(needed))
-    free = limit if limit is not None else min(here.allgather(available_bytes()))
-    here.Free()
-    return max(comm.allgather(needed)), min(comm.allgather(free)), all(comm.allgather(together <= free))
 
 
 def _sections(settings: Settings) -> dict[str, dict[str, Any]]:
@@ -88,9 +72,7 @@ def _sections(settings: Settings) -> dict[str, dict[str, Any]]:
 
 
 def check_disk(comm: Any, manifest: dict[str, Any], settings: Settings, by_name: bool) -> str:
-    """The line on the disk that `--offload` needs; empty without.
-
-    Collective: yes.
+    """The line on the disk that `--offload` needs; empty without. Collective: yes.
 
     Args: by_name: is the model one of ours, whose rows are known?
     Raises: InputError, RunError on every rank: no such folder, or too little room on some machine.

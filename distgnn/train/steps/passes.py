@@ -1,10 +1,14 @@
-"""Passes: what the steps of each epoch are on, over the stages of a run: the whole graph, or its cluster batches.
+"""Passes: what the steps of each epoch are on, over the stages of a run: the whole graph, or its cluster batches; and
+the steps of a pass that are done.
 
 An epoch is a pass: every vertex counts once, in one step on the whole graph or in the steps of its batches. Optimiser,
 schedules and weights go on from stage to stage.
 """
 
+import math
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,20 +37,14 @@ class Passes:
     Raises: InputError for a graph, a model or settings that do not go with cluster batches.
     """
 
-    config: TrainConfig
-    whole: Any
-    graph: Any
-
     def __init__(self, config: TrainConfig, model: nn.Module, whole: Any, graph: Any):
-        self.config, self.whole, self.graph = config, whole, graph
+        self._config, self._whole, self._graph = config, whole, graph
         self.stages: list[Stage] = config.stage_list(config.epochs)
         self._batches: Batches | None = None
         has_batches = any(stage.num_batches for stage in self.stages)
         self._changes = has_batches or whole is not graph
         if has_batches:
-            check_batches(model, graph)
-            if sees_rows(model, graph):
-                raise InputError(ROWS.format(type(model).__name__))
+            _check_batches(model, graph)
 
     def stage(self, epoch: int) -> Stage:
         """The stage that an epoch is in; after the last epoch the last one."""
@@ -56,46 +54,39 @@ class Passes:
             epoch -= stage.epochs
         return self.stages[-1]
 
-    def first_step(self, epoch: int) -> int:
-        """How many steps the epochs before `epoch` have: the number of its first step, of which masks are drawn."""
-        steps = 0
-        for stage in self.stages[:-1]:
-            steps += min(epoch, stage.epochs) * max(stage.num_batches, 1)
-            epoch = max(epoch - stage.epochs, 0)
-        return steps + epoch * max(self.stages[-1].num_batches, 1)
-
     def num_steps(self, epoch: int) -> int:
         """Steps of an epoch."""
         return max(self.stage(epoch).num_batches, 1)
 
     def graphs(self, epoch: int, done: int = 0) -> Iterator[tuple[str, Any]]:
         """What each step of an epoch is on, after the `done` first ones, and its name in a phase; `graph.step` is set.
-
-        Collective: yes.
-        """
-        stage, first = self.stage(epoch), self.first_step(epoch)
+        Collective: yes."""
+        stage, first, left = self.stage(epoch), 0, epoch
+        for before in self.stages[:-1]:  # masks are drawn by the number of the step over all epochs
+            first += min(left, before.epochs) * max(before.num_batches, 1)
+            left = max(left - before.epochs, 0)
+        first += left * max(self.stages[-1].num_batches, 1)
         if not stage.num_batches:
             self._batches = None
-            self.graph.step = first
-            yield f"epoch {epoch}", self.graph
+            self._graph.step = first
+            yield f"epoch {epoch}", self._graph
             return
         for number, batch in enumerate(self._batches_of(stage).of_pass(epoch, done), done):
-            self.graph.step = first + number
+            self._graph.step = first + number
             yield f"epoch {epoch}, batch {number + 1} of {stage.num_batches}", batch
 
     def _batches_of(self, stage: Stage) -> Batches:
         if self._batches is None:
-            self._batches = Batches(self.graph, stage.num_batches, self.config.strata, self.config.history)
+            self._batches = Batches(self._graph, stage.num_batches, self._config.strata, self._config.history)
         return self._batches
 
-    def tell(self, model: nn.Module, graph: Any) -> None:
-        """Give the graph of a step to the modules that `distgnn.nn.distribute` gave the run's graph."""
-        if not self._changes:
-            return
-        for module in model.modules():
+    def tell(self, model: nn.Module, graph: Any) -> Any:
+        """Give the graph of a step to the modules that `distgnn.nn.distribute` gave the run's graph; returns it."""
+        for module in model.modules() if self._changes else ():
             known = getattr(module, "graph", None)
-            if isinstance(known, BatchGraph) or known in (self.whole, self.graph):
+            if isinstance(known, BatchGraph) or known in (self._whole, self._graph):
                 module.graph = graph
+        return graph
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """Held rows of this rank, for a checkpoint between steps."""
@@ -110,7 +101,7 @@ class Passes:
             self._batches_of(stage).load_state_dict(mine)
 
 
-def check_batches(model: nn.Module, graph: Any) -> None:
+def _check_batches(model: nn.Module, graph: Any) -> None:
     """Raise InputError for what cluster batches do not go with."""
     if getattr(graph, "update", "owners") != "owners":
         raise InputError(OWNERS)
@@ -125,3 +116,45 @@ def check_batches(model: nn.Module, graph: Any) -> None:
         extreme = getattr(module, "aggregator_type", "") in EXTREMES
         if extreme or kinds & BY_ARC or type(module).__module__.startswith(OTHERS):
             raise InputError(SUMS.format(type(module).__name__))
+    if sees_rows(model, graph):
+        raise InputError(ROWS.format(type(model).__name__))
+
+
+@dataclass
+class BegunPass:
+    """What the record of a pass is made of so far: a run that is asked to stop within a pass goes on from there.
+
+    Args: shares: of the loss, this rank's, one for each step. norms: of the gradient. seconds: of earlier processes.
+    """
+
+    shares: list[float] = field(default_factory=list)
+    norms: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    started: float = field(default_factory=time.perf_counter)
+
+    def state(self, comm: Any) -> dict[str, Any]:
+        """What a checkpoint keeps; empty where no step is done. Collective: yes."""
+        if not self.shares:
+            return {}
+        elapsed = self.seconds + time.perf_counter() - self.started
+        return {
+            "shares": comm.allgather(self.shares),
+            "norms": self.norms,
+            "seconds": max(comm.allgather(elapsed)),
+        }
+
+    @classmethod
+    def of(cls, state: dict[str, Any], comm: Any) -> "BegunPass":
+        """From what `state` gave, on as many ranks or others.
+
+        Raises: KeyError, TypeError, ValueError where it is damaged.
+        """
+        if not state:
+            return cls()
+        shares = [[float(share) for share in rank] for rank in state["shares"]]
+        if len(shares) == comm.size:
+            mine = shares[comm.rank]
+        else:
+            totals = [math.fsum(step) for step in zip(*shares, strict=True)]
+            mine = totals if comm.rank == 0 else [0.0] * len(totals)
+        return cls(mine, [float(norm) for norm in state["norms"]], float(state["seconds"]))

@@ -43,12 +43,20 @@ def link_metrics(comm: Any, positive: np.ndarray, negative: np.ndarray, beside: 
     (count,) = sum_over_ranks(comm, np.array([len(negative)]))
     if len(positives) == 0 or count == 0:
         return {}
-    squares, numbers = sum_over_ranks(comm, _squares(np.concatenate([positive, negative])))
+    scores = np.concatenate([positive, negative])
+    finite = scores[np.isfinite(scores)]
+    squares, numbers = sum_over_ranks(comm, np.array([float(np.dot(finite, finite)), float(len(finite))]))
     size = float(np.sqrt(squares / max(numbers, 1.0)))
-    above = _twice_above(comm, positives, np.sort(negative), tie_width(positives, size)) / 2
+    # For each positive the negatives of all ranks above it, those equal to it counting half
+    ordered, width = np.sort(negative), tie_width(positives, size)
+    below = np.searchsorted(ordered, positives - width, "left")
+    not_above = np.searchsorted(ordered, positives + width, "right")
+    above = sum_over_ranks(comm, 2 * len(ordered) - below - not_above) / 2
     found = {"rocauc": float(1 - np.mean(above) / count)}
     if beside:
-        ranks = _from_all(comm, _ranks_beside(positive, negative, tie_width(positive, size)))
+        width, table = tie_width(positive, size), negative.reshape(len(positive), -1 if len(positive) else 0)
+        higher, not_below = (table > (positive + width)[:, None]).sum(1), (table >= (positive - width)[:, None]).sum(1)
+        ranks = _from_all(comm, 1 + (higher + not_below) / 2)
         return found | {"mrr": float(np.mean(1 / ranks))} | {name: float(np.mean(ranks <= most)) for name, most in KS}
     best = np.sort(np.concatenate(comm.allgather(np.sort(negative)[-LARGEST:])))
     above_it = best + tie_width(best, size)
@@ -59,24 +67,3 @@ def link_metrics(comm: Any, positive: np.ndarray, negative: np.ndarray, beside: 
 def _from_all(comm: Any, values: np.ndarray) -> np.ndarray:
     """The values of all ranks, in the order of ranks. Collective: yes."""
     return np.concatenate(gather_arrays(comm, values, root=None) or [])
-
-
-def _squares(scores: np.ndarray) -> np.ndarray:
-    """The sum of the squares of finite scores, and how many they are."""
-    finite = scores[np.isfinite(scores)]
-    return np.array([float(np.dot(finite, finite)), float(len(finite))])
-
-
-def _twice_above(comm: Any, positives: np.ndarray, ordered: np.ndarray, width: np.ndarray) -> np.ndarray:
-    """For each positive the negatives of all ranks above it twice, and those equal to it once. Collective: yes."""
-    below = np.searchsorted(ordered, positives - width, "left")
-    not_above = np.searchsorted(ordered, positives + width, "right")
-    return sum_over_ranks(comm, 2 * len(ordered) - below - not_above)
-
-
-def _ranks_beside(positive: np.ndarray, negative: np.ndarray, width: np.ndarray) -> np.ndarray:
-    if len(positive) == 0:
-        return np.zeros(0)
-    table = negative.reshape(len(positive), -1)
-    above, not_below = (table > (positive + width)[:, None]).sum(1), (table >= (positive - width)[:, None]).sum(1)
-    return 1 + (above + not_below) / 2

@@ -40,7 +40,7 @@ def dgl(source: str, direction: str, given: str, out: str) -> None:
     from dgl_reference import Stack
 
     from distgnn.datasets import load_graph
-    from distgnn.interop.dgl.import_dgl import import_dgl
+    from distgnn.system.other_libraries import import_dgl
 
     library = import_dgl()
     __import__("dgl.nn")

@@ -120,7 +120,7 @@ class Dgl(TorchContestant):
     """
 
     def __init__(self, order: dict, kept: bool = False, dtype: torch.dtype = torch.float32):
-        from distgnn.interop.dgl.import_dgl import import_dgl
+        from distgnn.system.other_libraries import import_dgl
 
         if kept:
             from distgnn.kernels import keep_freed_memory

@@ -79,7 +79,7 @@ def machine() -> Any:
     """What the numbers belong to."""
     import torch
 
-    from distgnn.interop.dgl.import_dgl import import_dgl
+    from distgnn.system.other_libraries import import_dgl
 
     versions = {"numpy": np.__version__, "torch": torch.__version__, "dgl": import_dgl().__version__}
     return {"cpu": processor(), "cores": os.cpu_count(), "threads": kernels.get_num_threads(), **versions}

@@ -33,7 +33,7 @@ class Case:
     @functools.cache  # noqa: B019 - a case lives as long as its graphs
     def dgl_graph(self, which: str) -> Any:
         """DGL's graph with the arcs of one of the CSRs ("stored", "transposed"), all formats made."""
-        from distgnn.interop.dgl.import_dgl import import_dgl
+        from distgnn.system.other_libraries import import_dgl
 
         indptr, indices = getattr(self, which)[:2]
         targets = np.repeat(np.arange(self.num_nodes, dtype=np.int32), np.diff(indptr))

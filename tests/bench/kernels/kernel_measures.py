@@ -42,7 +42,7 @@ def one_thread(function: Any) -> Any:
 
 def measure_sum(case: Any, width: Any, repeats: Any) -> Any:
     """copy_u_sum, also transposed; float32 and bfloat16 rows."""
-    from distgnn.interop.dgl.import_dgl import import_dgl
+    from distgnn.system.other_libraries import import_dgl
 
     tensor = _tensor(case.num_nodes, width)
     feats, copy_u_sum = tensor.numpy(), import_dgl().ops.copy_u_sum
@@ -71,7 +71,7 @@ def measure_sum(case: Any, width: Any, repeats: Any) -> Any:
 
 def measure_weighted(case: Any, width: Any, repeats: Any) -> Any:
     """u_mul_e_sum with one weight per arc."""
-    from distgnn.interop.dgl.import_dgl import import_dgl
+    from distgnn.system.other_libraries import import_dgl
 
     tensor, weight = _tensor(case.num_nodes, width), _tensor(len(case.stored[1]), 1)[:, 0]
     dgl, call = import_dgl(), lambda: kernels.spmm(*case.stored[:2], tensor.numpy(), edge_weight=weight.numpy())
@@ -85,7 +85,7 @@ def measure_weighted(case: Any, width: Any, repeats: Any) -> Any:
 
 def measure_max(case: Any, width: Any, repeats: Any) -> Any:
     """copy_u_max, with winners on both sides (DGL computes them too)."""
-    from distgnn.interop.dgl.import_dgl import import_dgl
+    from distgnn.system.other_libraries import import_dgl
 
     tensor, dgl = _tensor(case.num_nodes, width), import_dgl()
     feats, bits = tensor.numpy(), _bfloat16(tensor.numpy())
@@ -103,7 +103,7 @@ def measure_softmax(case: Any, width: Any, repeats: Any) -> Any:
     """edge_softmax of 8 heads; once per graph."""
     if width != WIDTHS[0]:
         return None
-    from distgnn.interop.dgl.import_dgl import import_dgl
+    from distgnn.system.other_libraries import import_dgl
 
     tensor, dgl = _tensor(len(case.stored[1]), 8), import_dgl()
     scores = tensor.numpy()
@@ -121,7 +121,7 @@ def measure_attention(case: Any, width: Any, repeats: Any) -> Any:
         return None
     import torch
 
-    from distgnn.interop.dgl.import_dgl import import_dgl
+    from distgnn.system.other_libraries import import_dgl
 
     dgl, heads = import_dgl(), 4
     shapes = (case.num_nodes, heads, width // heads), (case.num_nodes, heads, 1), (case.num_nodes, heads, 1)

@@ -25,9 +25,9 @@ from distgnn import nn as dnn
 from distgnn.config import num_threads
 from distgnn.datasets import load_graph
 from distgnn.graph.dist_graph import DistGraph
-from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.nn.relation_norm import relation_norm
 from distgnn.partition import VertexCut, local_part
+from distgnn.system.other_libraries import import_dgl
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "epoch"))
 from contestant import peak_bytes

@@ -5,7 +5,7 @@ from layer_cases import add_layer
 from torch import nn
 from worlds import EDGE_WIDTH, RELATIONS, WIDTH
 
-from distgnn.interop.dgl.import_dgl import import_dgl
+from distgnn.system.other_libraries import import_dgl
 
 dgl = import_dgl()
 dgn = dgl.nn

@@ -211,14 +211,14 @@ def write_tried(cases: list, results: dict[str, dict[str, Any]], tree: Path) -> 
     texts = [f"    ({line!r}, {', '.join(names)!r})," for line, names in by_line.items()]
     path = tree / "distgnn" / "interop" / "tried.py"
     path.write_text("\n".join([TRIED, "KINDS = [", *rows, "]", "REFUSED = [", *texts, "]", ""]))
-    subprocess.run([sys.executable, "-m", "ruff", "format", str(path)], check=True)
 
 
 TRIED = '''"""What was run beside the plain library on 1, 2 and 3 ranks: written by `tests/bench/peers/run.py --write`.
 
 KINDS: (kind, equal on 1, 2 and 3 ranks, refused in one line on several, of these equal on one); REFUSED: (the line, the
-scripts and layers). Over 400 lines: a table, written by a program.
+scripts and layers). One row, one line: a table, written by a program.
 """
+# fmt: off
 '''
 
 if __name__ == "__main__":

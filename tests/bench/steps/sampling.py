@@ -18,8 +18,8 @@ from torch import nn
 from torch.nn import functional
 
 from distgnn.errors import InputError
-from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.partition import load_part, read_manifest
+from distgnn.system.other_libraries import import_dgl
 
 SPLITS = ("train", "valid", "test")
 

@@ -13,7 +13,7 @@ from distgnn.datasets import GraphData, as_graph_data
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.names.field_names import DGL_NAMES, OF_NODES, PYG_NAMES
 from distgnn.errors import GraphNotice, GraphWarning, InputError
-from distgnn.interop.dgl.import_dgl import import_dgl
+from distgnn.system.other_libraries import import_dgl
 
 PAIRS = np.array([[0, 1], [1, 2], [2, 0], [2, 3], [3, 4]])
 FEATS, LABELS = np.arange(10, dtype=np.float32).reshape(5, 2), np.array([0, 1, 1, 0, 2])

@@ -3,7 +3,7 @@ import pytest
 
 from distgnn.datasets.formats.dgl_file import read_dgl_tensors
 from distgnn.errors import GraphFormatError
-from distgnn.interop.dgl.import_dgl import import_dgl
+from distgnn.system.other_libraries import import_dgl
 
 
 def test_tensors_of_dgl_are_read_and_damage_is_one_line(tmp_path):

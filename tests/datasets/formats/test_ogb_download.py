@@ -3,8 +3,7 @@ import shutil
 
 import pytest
 
-from distgnn.datasets import download
-from distgnn.datasets.formats import ogb_download
+from distgnn.datasets import download, downloads
 from distgnn.errors import GraphFormatError, InputError
 
 
@@ -14,8 +13,8 @@ def served(monkeypatch, ogb_folder, tmp_path):
     folder = ogb_folder("arxiv", "time", [[0, 1]], 4, [0, 1, 2, 3], node_feat=[[1]] * 4)
     packed = shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path, "arxiv")
     shutil.rmtree(folder)
-    monkeypatch.setattr(ogb_download, "_find_url", lambda name: "http://nowhere.invalid/arxiv.zip")
-    monkeypatch.setattr(ogb_download, "fetch", lambda name, url, path, say: shutil.copy(packed, path))
+    monkeypatch.setattr(downloads, "_find_url", lambda name: "http://nowhere.invalid/arxiv.zip")
+    monkeypatch.setattr(downloads, "fetch", lambda name, url, path, say: shutil.copy(packed, path))
     return tmp_path / "root"
 
 
@@ -30,7 +29,7 @@ def test_a_download_ends_in_a_folder_that_loads(served):
 
 
 def test_a_damaged_download_leaves_nothing(served, monkeypatch):
-    monkeypatch.setattr(ogb_download, "fetch", lambda name, url, path, say: path.write_bytes(b"PK"))
+    monkeypatch.setattr(downloads, "fetch", lambda name, url, path, say: path.write_bytes(b"PK"))
     with pytest.raises(GraphFormatError, match="download is damaged"):
         download("ogbn-arxiv", served)
     assert not served.exists()
@@ -41,7 +40,7 @@ def test_no_network_leaves_nothing(served, monkeypatch):
         path.write_bytes(b"half")
         raise InputError("no network")
 
-    monkeypatch.setattr(ogb_download, "fetch", fail)
+    monkeypatch.setattr(downloads, "fetch", fail)
     with pytest.raises(InputError, match="no network"):
         download("ogbn-arxiv", served)
     assert not served.exists()
@@ -55,7 +54,7 @@ def test_without_the_extra_it_is_named(tmp_path, monkeypatch):
 
 def test_the_address_comes_from_ogb():
     pytest.importorskip("ogb.utils.url", reason="the ogb extra is not installed")
-    assert ogb_download._find_url("ogbn-products").endswith("products.zip")
+    assert downloads._find_url("ogbn-products").endswith("products.zip")
 
 
 def test_a_half_folder_is_not_touched(tmp_path):

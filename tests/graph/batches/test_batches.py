@@ -57,7 +57,7 @@ class DenseSteps:
         return found
 
 
-@pytest.mark.mpi(1, 4)
+@pytest.mark.mpi(4)
 @pytest.mark.parametrize("kind", ["undirected", "directed", "sparse, centred"])
 def test_gradients_are_those_of_the_formula(comm, kind):
     data = random_graph(3)
@@ -87,7 +87,7 @@ def test_gradients_are_those_of_the_formula(comm, kind):
                     parameter.data -= 0.1 * summed
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("model", ["sage", "gcn"])
 def test_without_history_a_batch_is_the_graph_that_it_induces(comm, model):
     data = random_graph(4, num_edges=600)

@@ -11,7 +11,7 @@ from distgnn import ops
 from distgnn.datasets import GraphData
 from distgnn.errors import InputError
 from distgnn.graph.columns import row_share
-from distgnn.interop.dgl.import_dgl import import_dgl
+from distgnn.system.other_libraries import import_dgl
 from distgnn.train.checkpoint.fingerprint import fingerprint
 
 CASES = {2: (2,), 3: (3,), 4: (2, 4)}  # ranks -> columns

@@ -43,7 +43,7 @@ def whole(value):
     return value.whole() if hasattr(value, "whole") else value
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_sizes_and_columns_by_name(comm):
     ours, theirs = both(comm)
     for name in ("num_nodes", "num_features", "num_node_features", "num_edge_features", "num_edges"):
@@ -63,7 +63,7 @@ def test_sizes_and_columns_by_name(comm):
         _ = ours.trian_mask
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_columns_that_are_set(comm):
     ours, theirs = both(comm, directed=DIRECTED)
     scores = torch.arange(ours.num_edges, dtype=torch.float64)
@@ -86,7 +86,7 @@ def test_columns_that_are_set(comm):
     assert not {"order", "note", "edge_attr"} & set(ours.keys()) and not hasattr(ours, "order")
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_sizes_and_arcs_stay(comm):
     ours, _ = both(comm)
     ours.num_nodes = 60
@@ -103,7 +103,7 @@ def test_sizes_and_arcs_stay(comm):
     assert ours.to("cpu") is ours.cpu() is ours.contiguous() is ours and ours.validate()
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda data: data.clone()], ids=["copy", "deep", "clone"])
 def test_copies_have_columns_of_their_own(comm, copied):
     ours, theirs = both(comm)
@@ -117,7 +117,7 @@ def test_copies_have_columns_of_their_own(comm, copied):
         assert torch.equal(whole(ours.y), theirs.y)
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED], ids=["directed", "undirected"])
 @pytest.mark.parametrize("edges", [300, 0, 1])
 def test_questions_about_arcs(comm, directed, edges):
@@ -133,7 +133,7 @@ def test_questions_about_arcs(comm, directed, edges):
     assert ours.is_coalesced() == theirs.coalesce().is_coalesced() * (theirs.coalesce().num_edges == theirs.num_edges)
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_arcs_with_other_features_back_are_directed(comm):
     ends = np.array([[0, 1], [1, 0], [2, 3], [3, 2]])
     for last, undirected in ((2, True), (3, False)):
@@ -142,7 +142,7 @@ def test_arcs_with_other_features_back_are_directed(comm):
         assert with_rows(graph).is_undirected() == undirected
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize(
     "transform",
     [
@@ -167,7 +167,7 @@ def test_transforms_of_columns(comm, transform):
             torch.testing.assert_close(whole(ours[name]), value, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_what_changes_arcs_is_refused_by_name(comm):
     ours, _ = both(comm)
     edge_index = ours.edge_index

@@ -52,7 +52,7 @@ def as_dense(data: GraphData, rows) -> GraphData:
     return GraphData(**vars(data) | {"feats": np.asarray(rows)})
 
 
-@pytest.mark.mpi(1, 4)
+@pytest.mark.mpi(4)
 @pytest.mark.parametrize("chain", CHAINS)
 def test_rows_are_plain_torchs_sparse_or_dense(comm, chain):
     data, feats = sparse_graph()
@@ -122,7 +122,7 @@ def test_inductive_statistics_are_of_training_vertices(comm):
         Trainer(build_model(ModelConfig(hidden_feats=4), WIDTH, 4), of_all, TrainConfig(inductive=True))
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_a_run_keeps_what_was_done_to_its_features(comm, shared_tmp_path):
     """The file gives the same rows; another feat_norm is refused; another rank count is the same graph."""
     data, run = sparse_graph()[0], shared_tmp_path / "run"

@@ -9,13 +9,12 @@ import distgnn
 from distgnn import nn
 from distgnn.config import EDGE_MODELS, MODELS, ModelConfig, TrainConfig
 from distgnn.errors import InputError, RunError
-from distgnn.interop.run_model import GraphSizes
 from distgnn.nn import model_for
 from distgnn.train import Trainer
+from distgnn.train.export.plain_stack import GraphSizes
 
 pytest.importorskip("torch_geometric")
-from distgnn.interop.pyg.export import NO_WEIGHTS, plain_model
-from distgnn.interop.pyg.parameters import load
+from distgnn.train.export.pyg import NO_WEIGHTS, load, plain_model
 
 TYPED = (*EDGE_MODELS, "rgcn")
 VARIANTS = [ModelConfig(name, weighted=name in ("sage", "gcn")) for name in MODELS if name != "edgegat"]

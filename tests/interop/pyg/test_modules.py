@@ -31,7 +31,7 @@ def on_rows(model, graph, inputs):
     return model(inputs.feats)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("name", NORMS)
 def test_a_norm_over_vertices_has_the_statistics_of_all_ranks(comm, name):
     data = random_graph(3)
@@ -117,7 +117,7 @@ class Hidden(nn.Module):
         return torch.relu(x)
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_relu_and_dropout_in_one_pass_are_those_of_torch(comm, monkeypatch):
     data = random_graph(4)
     graph = dist_graph(data, comm)

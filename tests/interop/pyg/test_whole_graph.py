@@ -15,7 +15,7 @@ def of_one_process(data) -> torch.Tensor:
     return torch.stack([arcs.ids("source"), arcs.ids("target")])
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("method", ["edge", "node"])
 def test_homophily_is_that_of_the_graph(comm, method):
     data = random_graph(3)

@@ -11,7 +11,7 @@ from distgnn.errors import InputError
 TOLERANCE = {"rtol": 1e-11, "atol": 1e-11}  # float64 sums in another order
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED])
 @pytest.mark.parametrize("split_arcs", [False, True])
 def test_all_copies_get_the_sum_and_gradients_are_exact(comm, directed, split_arcs):

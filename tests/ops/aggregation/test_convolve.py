@@ -76,7 +76,7 @@ def compare(comm, run, reference, widths, norm: bool, constant: bool, seed: int 
         np.testing.assert_allclose(grad, whole[name].grad.numpy(), err_msg=name, **CLOSE[dtype])
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("widths", [(5, 9), (8, 8), (9, 4)], ids=["widens", "equal", "narrows"])
 @pytest.mark.parametrize("norm", [False, True], ids=["bare", "norm"])
 @pytest.mark.parametrize("constant", [False, True], ids=["hidden", "constant"])
@@ -84,7 +84,7 @@ def test_convolution_against_dense_torch(comm, widths, norm, constant):
     convolution(comm, widths, norm, constant, "float64")
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("widths", [(5, 19), (19, 19), (19, 4)], ids=["widens", "equal", "narrows"])
 def test_convolution_in_float32(comm, widths):
     """Products of float32 rows are a kernel of ours, of float64 rows torch's."""
@@ -103,7 +103,7 @@ def convolution(comm, widths, norm: bool, constant: bool, dtype: str) -> None:
     compare(comm, run, reference, widths, norm, constant, dtype=dtype)
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("norm", [False, True], ids=["bare", "norm"])
 @pytest.mark.parametrize("constant", [False, True], ids=["hidden", "constant"])
 def test_attention_against_dense_torch(comm, norm, constant):
@@ -114,7 +114,7 @@ def test_attention_against_dense_torch(comm, norm, constant):
     compare(comm, run, dense_attention, (7, 6), norm, constant)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_attention_that_keeps_its_rows(comm):
     def run(graph, values, epilogue, parameters):
         heads = ops.Heads(HEADS, 0.2, epilogue, may_overwrite_grad=True)
@@ -123,9 +123,10 @@ def test_attention_that_keeps_its_rows(comm):
     compare(comm, run, dense_attention, (KEPT_COLUMNS, 6), False, False)
 
 
-@pytest.mark.mpi(1, 2)
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("columns", [3, 7, 11, 12, 13])  # the input's gradient fits where z and r were up to 12
+@pytest.mark.mpi(2)
+@pytest.mark.parametrize(  # the input's gradient fits where z and r were up to 12
+    ("columns", "dtype"), [(7, torch.float64), (3, torch.float64), (12, torch.float32), (13, torch.float64)]
+)
 def test_mean_over_heads(comm, columns, dtype):
     """The same function of the heads' own results, forward and backward."""
     graph, found = dist_graph(random_graph(), comm), []

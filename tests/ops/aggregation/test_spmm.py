@@ -11,7 +11,7 @@ from distgnn.datasets import GraphData
 TOLERANCE = {"rtol": 1e-11, "atol": 1e-11}  # float64 sums in another order
 
 
-@pytest.mark.mpi(1, 4)
+@pytest.mark.mpi(4)
 @pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED])
 @pytest.mark.parametrize("split_arcs", [False, True])
 def test_sum_and_gradient_equal_the_dense_product(comm, directed, split_arcs):
@@ -28,7 +28,7 @@ def test_sum_and_gradient_equal_the_dense_product(comm, directed, split_arcs):
     np.testing.assert_allclose(gather_rows(graph, rows.grad), matrix.T @ weight, **TOLERANCE)
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED])
 def test_scales_are_global_degrees_on_every_copy(comm, directed):
     data = random_graph(6, directed=directed)
@@ -44,7 +44,7 @@ def test_scales_are_global_degrees_on_every_copy(comm, directed):
     np.testing.assert_allclose(gather_rows(graph, rows.grad), scaled.T @ (2 * scaled @ x), **TOLERANCE)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("widths", [(4, 4), (4, 2), (2, 4)])
 def test_self_loops_are_a_diagonal_in_every_plan_of_a_convolution(comm, widths):
     data = random_graph(6, directed=True)
@@ -64,7 +64,7 @@ def test_self_loops_are_a_diagonal_in_every_plan_of_a_convolution(comm, widths):
     np.testing.assert_allclose(comm.allreduce(mine[1].grad.numpy()), whole[1].grad, **TOLERANCE)
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED])
 def test_gradients_of_rows_and_of_edge_weights(comm, directed):
     data = random_graph(7, directed=directed)
@@ -89,7 +89,7 @@ def test_gradients_of_rows_and_of_edge_weights(comm, directed):
     np.testing.assert_allclose(local.grad.numpy(), expected[graph.local.arc_ids], **TOLERANCE)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_wrong_rows_are_refused(comm):
     graph = dist_graph(random_graph(), comm)
     with pytest.raises(ValueError, match="one row per vertex"):
@@ -100,7 +100,7 @@ def test_wrong_rows_are_refused(comm):
         ops.spmm(graph, torch.zeros(graph.num_owned, 2, dtype=torch.float64), torch.zeros(3, dtype=torch.float64))
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_halo_functions_are_each_others_gradient(comm):
     graph = dist_graph(random_graph(8), comm)
     rows = torch.randn(graph.num_owned, 3, dtype=torch.float64, requires_grad=True)
@@ -116,7 +116,7 @@ def test_halo_functions_are_each_others_gradient(comm):
     np.testing.assert_array_equal(partials.grad.numpy(), np.repeat(ids[:, None], 2, axis=1))
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_all_sum_and_its_gradient(comm):
     graph = dist_graph(random_graph(), comm)
     values = torch.full((2,), float(comm.rank + 1), dtype=torch.float64, requires_grad=True)

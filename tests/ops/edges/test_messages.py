@@ -8,7 +8,7 @@ import torch
 from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, gather_rows, random_cut, random_graph
 
 from distgnn.comm import sum_over_ranks
-from distgnn.interop.dgl.import_dgl import import_dgl
+from distgnn.system.other_libraries import import_dgl
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-11}  # float64 sums in another order
 SHAPES = {  # name: trailing shapes of vertex rows and arc rows
@@ -82,7 +82,7 @@ class Case:
         return out
 
 
-@pytest.mark.mpi(1, 4)
+@pytest.mark.mpi(4)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_aggregation_of_two_operands(comm, dgl, shape):
     case = Case(comm, *SHAPES[shape], directed=DIRECTED)
@@ -90,7 +90,7 @@ def test_aggregation_of_two_operands(comm, dgl, shape):
         case.compare("ue", lambda graph, u, e, op=op, reduce=reduce: dgl.ops.gspmm(graph, op, reduce, u, e))
 
 
-@pytest.mark.mpi(1, 4)
+@pytest.mark.mpi(4)
 @pytest.mark.parametrize("split_arcs", [False, True])
 def test_aggregation_of_one_operand(comm, dgl, split_arcs):
     case = Case(comm, split_arcs=split_arcs)
@@ -99,7 +99,7 @@ def test_aggregation_of_one_operand(comm, dgl, split_arcs):
         case.compare("e", getattr(dgl.ops, f"copy_e_{reduce}"))
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("shape", ["one column", "same", "broadcast both ways"])
 def test_messages_of_two_operands(comm, dgl, shape):
     case = Case(comm, *SHAPES[shape])
@@ -110,7 +110,7 @@ def test_messages_of_two_operands(comm, dgl, shape):
         case.compare(left + right, getattr(dgl.ops, f"{left}_{op}_{right}"), on_arcs=True)
 
 
-@pytest.mark.mpi(1, 4)
+@pytest.mark.mpi(4)
 @pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED])
 def test_softmax_at_either_end(comm, dgl, directed):
     case = Case(comm, (4,), (3, 1), directed)
@@ -120,14 +120,14 @@ def test_softmax_at_either_end(comm, dgl, directed):
         )
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_softmax_of_large_logits_does_not_overflow(comm, dgl):
     case = Case(comm, (4,), (2,))
     case.rows["e"] *= 2000
     case.compare("e", dgl.ops.edge_softmax, on_arcs=True)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_message_passing_by_name(comm, dgl):
     fn = dgl.function
     case = Case(comm)

@@ -15,7 +15,7 @@ from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError, RunStopped
 from distgnn.nn import build_model
 from distgnn.train import Callback, Trainer
-from distgnn.train.run.epoch_text import EpochText
+from distgnn.train.run.loggers import EpochText
 from distgnn.train.run.run_folder import RUN_FOLDER
 
 

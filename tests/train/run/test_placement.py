@@ -15,7 +15,7 @@ from distgnn.nn import build_model, pair_predictor
 from distgnn.partition import partition_graph, read_manifest
 from distgnn.system import free_memory
 from distgnn.train import Trainer
-from distgnn.train.run import estimate, placement
+from distgnn.train.run import estimate, machine
 from distgnn.train.run.within_memory import MemoryLimit, choose
 
 MODEL = {"name": "sage", "num_layers": 3, "hidden_feats": 64}
@@ -27,7 +27,7 @@ SETTINGS = {"model": MODEL, "run": RUN}
 def test_another_version_on_one_rank_is_named_on_all(comm, monkeypatch):
     monkeypatch.setattr(distgnn, "__version__", ["0.1.0", "0.2.0"][comm.rank])
     with pytest.raises(RunError, match=r"ranks differ in distgnn: rank 0 has 0\.1\.0, rank 1 has 0\.2\.0") as caught:
-        placement.check_program(comm)
+        machine.check_program(comm)
     assert caught.value.agreed
 
 

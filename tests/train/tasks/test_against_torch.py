@@ -46,7 +46,7 @@ def plain_losses(data, weights: dict, negatives: list[np.ndarray], kept: list[np
     return losses
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_losses_of_link_prediction(comm):
     data = random_graph(9).split_links(0.1, 0.2)
     graph = dist_graph(data, comm)

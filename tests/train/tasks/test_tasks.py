@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 import torch
 from cut_graphs import dist_graph, random_graph, whole_graph
+from resumed import numbers
 from torch import nn
 
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError
 from distgnn.nn import GraphSAGE, model_for
 from distgnn.train import Trainer
-from distgnn.train.tasks.choose import task_for
+from distgnn.train.tasks.pairs import task_for
 
 EXACT = {"rtol": 1e-10, "atol": 1e-12}  # float64 sums in another order
-TIMES = ("seconds", "wait", "sent_bytes", "exchange_waits")
 
 
 def graph_for(task: str):
@@ -57,10 +57,6 @@ def trainer_for(graph, case: str, **config) -> Trainer:
     return Trainer(network, graph, settings, on_epoch=lambda record: None, say=lambda text: None)
 
 
-def numbers(records: list[dict]) -> list[dict]:
-    return [{name: value for name, value in one.items() if not any(word in name for word in TIMES)} for one in records]
-
-
 def predictions(trainer: Trainer, graph) -> np.ndarray:
     ids, rows, count = trainer.task.predict(graph, trainer.predict())
     everything = np.full((count, *rows.shape[1:]), np.nan)
@@ -69,7 +65,7 @@ def predictions(trainer: Trainer, graph) -> np.ndarray:
     return everything
 
 
-@pytest.mark.mpi(1, 4)
+@pytest.mark.mpi(4)
 @pytest.mark.parametrize("case", CASES)
 def test_ranks_change_nothing(comm, case):
     data = graph_for(case if case == "link, beside" else case.partition(",")[0])
@@ -89,7 +85,7 @@ def test_ranks_change_nothing(comm, case):
     np.testing.assert_allclose(*(predictions(*pair) for pair in zip((many, one), graphs, strict=True)), 1e-8, 1e-10)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize(("case", "late"), [("regression", {}), ("link", {}), ("link", {"algorithm": "cd-2"})])
 def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, case, late):
     def trainer(data=None, **config) -> Trainer:  # held rows of late runs belong to a graph: each has its own
@@ -115,8 +111,8 @@ def test_classes_of_edges_are_smoothed_as_torch_does():
     graph = whole_graph(graph_for("edge"))
     model = model_for(ModelConfig(hidden_feats=8, num_layers=2), graph, "edge").double().eval()
     task, rows = task_for(TrainConfig(task="edge", label_smoothing=0.2), model, graph), model(graph, graph.feats)
-    scores, labels = task.pairs.scores(graph, rows, "train"), task.pairs.labels(graph, "train")
-    expected = nn.functional.cross_entropy(scores, labels, label_smoothing=0.2)
+    pairs, scores = task._scores(graph, rows, "train")
+    expected = nn.functional.cross_entropy(scores, pairs.labels, label_smoothing=0.2)
     assert task.loss(graph, rows).item() == pytest.approx(expected.item(), rel=1e-12)
 
 
@@ -145,7 +141,7 @@ def test_a_loss_of_ones_own_gets_the_rows(comm):
     np.testing.assert_allclose(own.fit().losses, ours.fit().losses, **EXACT)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize(
     ("task", "of", "says"),
     [

@@ -97,8 +97,8 @@ def _recordings(
 
 
 def _played(found: list[Any], networks: list[Any], titles: list[str], trace: str | None) -> list[dict[str, Any]]:
+    from distgnn.replay.figure import write_trace
     from distgnn.replay.outcome import replay as play
-    from distgnn.replay.trace import write_trace
 
     outcomes = []
     for network, title in zip(networks, titles, strict=True):

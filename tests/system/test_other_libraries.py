@@ -6,7 +6,7 @@ import pytest
 
 import distgnn as dg
 from distgnn.errors import InputError
-from distgnn.interop.dgl import import_dgl as place
+from distgnn.system import other_libraries as place
 
 GRAPH = dg.GraphData.from_arrays([(0, 1)], 2)
 

@@ -17,79 +17,71 @@ from distgnn.rows import RowTensor
 
 
 class OfOneGraph(GraphModule):
-    """A norm that is called as PyG's are: (x, batch, batch_size), where all vertices are of one graph."""
+    """A norm that is called as PyG's are: (x, batch, batch_size), where all vertices are of one graph.
+
+    Args: normalise: the norm of owned rows [O, D], called with this module and them. Collective: yes, and again in the
+        backward pass.
+    """
 
     weight: Any
     bias: Any
 
-    def __init__(self, norm: nn.Module):
+    def __init__(self, norm: nn.Module, normalise: Callable[[Any, torch.Tensor], torch.Tensor]):
         super().__init__()
         self.eps: Any = getattr(norm, "eps", 0.0)
+        self.normalise = normalise
         self._parameters, self._buffers = norm._parameters, norm._buffers
 
     def forward(self, x: torch.Tensor, batch: Any = None, batch_size: int | None = None) -> torch.Tensor:
         if batch is not None:
             raise InputError("a DistGraph is one graph: call the norm without batch")
-        return self.normalised(x)
-
-    def normalised(self, x: torch.Tensor) -> torch.Tensor:
-        """The norm of owned rows [O, D]. Collective: yes, and again in the backward pass."""
-        raise NotImplementedError
+        return self.normalise(self, x)
 
     def reset_parameters(self) -> None:
         """Of the norm that was swapped."""
         raise InputError("reset the parameters before distgnn.nn.distribute")
 
 
-class WholeLayerNorm(OfOneGraph):
+def _layer(self: OfOneGraph, x: torch.Tensor) -> torch.Tensor:
     """LayerNorm with mode="graph": one mean and one standard deviation of all numbers of all rows."""
-
-    def normalised(self, x: torch.Tensor) -> torch.Tensor:
-        graph = self.graph_of(None)
-        x = x - graph_mean(graph, x.mean(-1, keepdim=True))
-        out = x / (graph_mean(graph, x.square().mean(-1, keepdim=True)).sqrt() + self.eps)
-        return out if self.weight is None else out * self.weight + self.bias
+    graph = self.graph_of(None)
+    x = x - graph_mean(graph, x.mean(-1, keepdim=True))
+    out = x / (graph_mean(graph, x.square().mean(-1, keepdim=True)).sqrt() + self.eps)
+    return out if self.weight is None else out * self.weight + self.bias
 
 
-class MeanSubtraction(OfOneGraph):
+def _centred(self: OfOneGraph, x: torch.Tensor) -> torch.Tensor:
     """MeanSubtractionNorm: rows centred over all vertices."""
-
-    def normalised(self, x: torch.Tensor) -> torch.Tensor:
-        return x - graph_mean(self.graph_of(None), x)
+    return x - graph_mean(self.graph_of(None), x)
 
 
-class GraphSize(OfOneGraph):
+def _by_size(self: OfOneGraph, x: torch.Tensor) -> torch.Tensor:
     """GraphSizeNorm: rows over the square root of the number of vertices."""
-
-    def normalised(self, x: torch.Tensor) -> torch.Tensor:
-        count = len(x) if isinstance(x, RowTensor) else self.graph_of(None).num_global_nodes
-        return x * count**-0.5
+    count = len(x) if isinstance(x, RowTensor) else self.graph_of(None).num_global_nodes
+    return x * count**-0.5
 
 
-class Wrapped(OfOneGraph):
+def _by_ours(self: OfOneGraph, x: torch.Tensor) -> torch.Tensor:
     """GraphNorm, PairNorm or InstanceNorm by the norm of `distgnn.nn` that computes the same."""
-
-    def __init__(self, norm: nn.Module, ours: GraphModule):
-        super().__init__(norm)
-        ours._parameters, ours._buffers = norm._parameters, norm._buffers
-        self.__dict__["ours"] = ours  # not a child: names in state_dict stay
-
-    def normalised(self, x: torch.Tensor) -> torch.Tensor:
-        return self.__dict__["ours"].train(self.training)(x, self.graph_of(None))
+    return self.__dict__["ours"].train(self.training)(x, self.graph_of(None))
 
 
-def _instance(norm: Any) -> Wrapped:
-    settings = norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats
-    return Wrapped(norm, BatchNorm1d(*settings))
+def _wrapped(norm: nn.Module, ours: GraphModule) -> OfOneGraph:
+    made = OfOneGraph(norm, _by_ours)
+    ours._parameters, ours._buffers = norm._parameters, norm._buffers
+    made.__dict__["ours"] = ours  # not a child: names in state_dict stay
+    return made
 
 
 SWAPS: dict[str, Callable[[Any], GraphModule]] = {
-    "LayerNorm": WholeLayerNorm,
-    "MeanSubtractionNorm": MeanSubtraction,
-    "GraphSizeNorm": GraphSize,
-    "GraphNorm": lambda norm: Wrapped(norm, GraphNorm(norm.in_channels, norm.eps)),
-    "PairNorm": lambda norm: Wrapped(norm, PairNorm(norm.scale, norm.scale_individually, norm.eps)),
-    "InstanceNorm": _instance,
+    "LayerNorm": lambda norm: OfOneGraph(norm, _layer),
+    "MeanSubtractionNorm": lambda norm: OfOneGraph(norm, _centred),
+    "GraphSizeNorm": lambda norm: OfOneGraph(norm, _by_size),
+    "GraphNorm": lambda norm: _wrapped(norm, GraphNorm(norm.in_channels, norm.eps)),
+    "PairNorm": lambda norm: _wrapped(norm, PairNorm(norm.scale, norm.scale_individually, norm.eps)),
+    "InstanceNorm": lambda norm: _wrapped(
+        norm, BatchNorm1d(norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats)
+    ),
 }
 
 

@@ -1,0 +1,1 @@
+"""Trained runs as plain models of other libraries."""

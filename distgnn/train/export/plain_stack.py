@@ -1,0 +1,198 @@
+"""What plain models of DGL and of PyG have in common: the order of layers in `distgnn.nn`'s models, of torch's modules.
+
+Parameter names are those of `distgnn.nn.models`. The libraries' own layers are in `dgl.py` and `pyg.py`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import nn
+
+from distgnn.config import ModelConfig, check_graph_has
+from distgnn.errors import RunError
+from distgnn.graph.features.feat_norm import FeatNorm
+from distgnn.train.run.run_folder import model_config, read_config, run_dtype, run_task
+
+
+@dataclass(frozen=True)
+class GraphSizes:
+    """What a model must know of a graph: widths, classes, and numbers of types (0 where there are none)."""
+
+    num_feats: int
+    num_classes: int
+    num_edge_feats: int = 0
+    num_relations: int = 0
+    num_node_types: int = 0
+
+
+def read_run(run: str) -> tuple[ModelConfig, GraphSizes, torch.dtype]:
+    """The model of a run, the sizes of its graph, and the dtype of its weights. Raises: RunError."""
+    settings = read_config(run)
+    config = model_config(run, settings)
+    task = run_task(settings)
+    if task != "node":
+        raise RunError(f"{run} is of task {task}: only models of task node become another library's")
+    found = settings.get("data", {}).get("graph")
+    if found is None:
+        raise RunError(f"{run} does not say what graph it was trained on (no [data.graph] in config.toml): train again")
+    known = {field.name for field in fields(GraphSizes)}
+    sizes = GraphSizes(**{name: value for name, value in found.items() if name in known})
+    weights = torch.float64 if run_dtype(run, settings) == "float64" else torch.float32  # also of bfloat16
+    return config, sizes, weights
+
+
+@dataclass
+class NormalizeInput:
+    """A hook in front of a model: does to raw features what was done in training.
+
+    Args: place, name: of the features among the arguments of `forward`.
+    """
+
+    norm: FeatNorm
+    place: int
+    name: str
+
+    def __call__(
+        self, _module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        rows = named[self.name] if self.name in named else args[self.place]
+        prepared = self.norm(rows).to(rows.dtype)
+        if self.name in named:
+            return args, named | {self.name: prepared}
+        return (*args[: self.place], prepared, *args[self.place + 1 :]), named
+
+
+def with_feat_norm(model: nn.Module, norm: FeatNorm | None, place: int, name: str) -> nn.Module:
+    """The model, which takes raw features from now on; parameters keep their names."""
+    if norm is not None:
+        model.register_forward_pre_hook(NormalizeInput(norm, place, name), with_kwargs=True)
+    return model
+
+
+def make_model(config: ModelConfig, sizes: GraphSizes, plain: Callable[..., Any], reuse: Callable[..., Any]) -> Any:
+    """The model that `config` describes, of the class `plain`; `reuse` stands around it where labels are its input."""
+    config.check()
+    check_graph_has(config.name, sizes.num_edge_feats, sizes.num_relations)
+    if not config.label_reuse:
+        return plain(config, sizes)
+    more = replace(sizes, num_feats=sizes.num_feats + sizes.num_classes)
+    return reuse(plain(replace(config, label_reuse=0.0), more), sizes.num_classes)
+
+
+class PlainModel(nn.Module):
+    """A model of `distgnn.nn` of another library's layers: what is around them, and in which order.
+
+    A library's class makes convolutions and runs them; `arcs` is what its layers read beside rows.
+    """
+
+    def __init__(self, config: ModelConfig, sizes: GraphSizes):
+        super().__init__()
+        self.config, self.sizes = config, sizes
+        name, width, count = config.name, config.hidden_feats, config.num_layers
+        widths = [width if name == "rgcn" else sizes.num_feats] + [width] * (count - 1) + [sizes.num_classes]
+        num_norms = count - 1
+        if name == "appnp":
+            self.linears: nn.ModuleList = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
+            self.conv: Any = self.make_conv(width, width, 0, True)
+        elif name == "gcn2":
+            self.first: nn.Linear = nn.Linear(sizes.num_feats, width)
+            self.last: nn.Linear = nn.Linear(width, sizes.num_classes)
+            self.convs: Any = nn.ModuleList(self.make_conv(width, width, layer, False) for layer in range(count))
+            num_norms = count
+        else:
+            self.inputs: Any = TypedInputs(sizes, width) if name == "rgcn" else None
+            jumps = config.jump != "none"  # then all convolutions are hidden layers, and a linear layer reads them
+            pairs = list(pairwise([*widths[:-1], width] if jumps else widths))
+            last = None if jumps else count - 1
+            self.convs = nn.ModuleList(self.make_conv(*pair, layer, layer == last) for layer, pair in enumerate(pairs))
+            read_width = width * (count if config.jump == "cat" else 1)
+            self.read: nn.Linear | None = nn.Linear(read_width, sizes.num_classes) if jumps else None
+            num_norms = count if jumps else count - 1
+        makers: dict[str, Callable[[], nn.Module]] = {
+            "layer": lambda: nn.LayerNorm(width),
+            "batch": lambda: nn.BatchNorm1d(width),
+            "graph": lambda: self.make_norm("graph"),
+            "pair": lambda: self.make_norm("pair"),
+        }
+        made = None if config.norm == "none" else nn.ModuleList(makers[config.norm]() for _ in range(num_norms))
+        self.norms: Any = made
+        self.drop: nn.Dropout = nn.Dropout(config.dropout)
+
+    def make_conv(self, in_feats: int, out_feats: int, layer: int, last: bool) -> nn.Module:
+        """One convolution of the library; last: it gives the logits."""
+        raise NotImplementedError
+
+    def convolve(self, conv: Any, rows: torch.Tensor, arcs: Any, last: bool, initial: Any = None) -> torch.Tensor:
+        """One convolution of the whole graph; initial: the first rows, for gcn2."""
+        raise NotImplementedError
+
+    def make_norm(self, name: str) -> nn.Module:
+        """The norm "graph" or "pair", which torch has not."""
+        raise NotImplementedError
+
+    def run(self, rows: torch.Tensor, arcs: Any, types: Callable[[], Any]) -> torch.Tensor:
+        """Logits of rows [N, D]; types of vertices [N] are asked for where there are several."""
+        if self.config.name == "appnp":
+            for layer, linear in enumerate(list(self.linears)[:-1]):
+                rows = self.hidden(layer, linear(rows))
+            return self.convolve(self.conv, self.linears[-1](rows), arcs, True)
+        if self.config.name == "gcn2":
+            rows = initial = self.drop(torch.relu(self.first(rows)))
+            for layer, conv in enumerate(self.convs):
+                rows = self.hidden(layer, self.convolve(conv, rows, arcs, False, initial))
+            return self.last(rows)
+        rows = rows if self.inputs is None else self.inputs(rows, types)
+        layers = []
+        for layer, conv in enumerate(self.convs):
+            if self.read is None and layer == len(self.convs) - 1:
+                return self.convolve(conv, rows, arcs, True)
+            out = self.hidden(layer, self.convolve(conv, rows, arcs, False))
+            rows = out + rows if self.config.residual and out.shape == rows.shape else out
+            layers.append(rows)
+        read: Any = self.read
+        return read(torch.cat(layers, 1) if self.config.jump == "cat" else torch.stack(layers).amax(0))
+
+    def hidden(self, layer: int, rows: torch.Tensor) -> torch.Tensor:
+        """Norm, ReLU and dropout of a hidden layer."""
+        return self.drop(torch.relu(rows if self.norms is None else self.norms[layer](rows)))
+
+
+class TypedInputs(nn.Module):
+    """A linear layer for vertices of each type, and ReLU."""
+
+    def __init__(self, sizes: GraphSizes, width: int):
+        super().__init__()
+        count = max(sizes.num_node_types, 1)
+        self.types: nn.ModuleList = nn.ModuleList(nn.Linear(sizes.num_feats, width) for _ in range(count))
+
+    def forward(self, rows: torch.Tensor, types: Callable[[], torch.Tensor]) -> torch.Tensor:
+        first, *others = self.types
+        out = first(rows)
+        for number, layer in enumerate(others, 1):
+            chosen = torch.nonzero(types() == number).view(-1)
+            out = out.index_copy(0, chosen, layer(rows[chosen]))
+        return torch.relu(out)
+
+
+class PlainLabelReuse(nn.Module):
+    """`distgnn.nn.LabelReuse` for prediction: all training labels are further input columns."""
+
+    def __init__(self, model: nn.Module, num_classes: int):
+        super().__init__()
+        self.model: Any = model
+        self.num_classes: int = num_classes
+
+    def with_labels(self, rows: torch.Tensor, labels: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Rows with the labels of the masked vertices as further columns."""
+        columns = rows.new_zeros(len(rows), self.num_classes)
+        chosen = labels[mask]
+        columns[mask] = (chosen if labels.dim() == 2 else nn.functional.one_hot(chosen, self.num_classes)).to(rows)
+        return torch.cat([rows, columns], 1)
+
+
+def two_layers(in_feats: int, out_feats: int) -> nn.Sequential:
+    """The perceptron inside gin and gine."""
+    return nn.Sequential(nn.Linear(in_feats, out_feats), nn.ReLU(), nn.Linear(out_feats, out_feats))

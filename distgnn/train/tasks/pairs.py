@@ -1,0 +1,171 @@
+"""Tasks on pairs of vertices: links, and classes or values of edges; and which task a run's settings name.
+
+    loss of links = mean over training edges of log(1 + exp(-score)) + mean over negatives of log(1 + exp(score))
+
+Negatives are drawn in each step; metrics are OGB's. Legend: m pairs of this rank, C classes, K negatives.
+"""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from distgnn.config import TrainConfig
+from distgnn.config.task import HITS, SPLITS, check_graph_for
+from distgnn.errors import InputError
+from distgnn.graph.links.edge_pairs import EdgePairs
+from distgnn.graph.links.negatives import negative_edges
+from distgnn.train.loss import OwnLoss
+from distgnn.train.metrics import metric_of_rows
+from distgnn.train.tasks.ranking import link_metrics
+from distgnn.train.tasks.vertices import (
+    Metrics,
+    NodeTask,
+    Predicted,
+    RegressionTask,
+    Task,
+    loss_of_values,
+    metrics_of_values,
+)
+
+NAMED = ("mrr", "rocauc", *HITS)
+
+
+def task_for(config: TrainConfig, model: nn.Module, graph: Any) -> Task:
+    """The task that the settings name. Raises: InputError for a model without the scores of pairs that it needs."""
+    if config.task == "node":
+        return NodeTask(graph.multilabel)
+    if config.task == "regression":
+        return RegressionTask(config.loss or "mse")
+    if not callable(getattr(model, "scores", None)):
+        raise InputError(
+            f"task {config.task} needs a model with scores of pairs: dg.nn.PairPredictor(encoder, decoder)"
+        )
+    return LinkTask(model, config) if config.task == "link" else EdgeTask(model, config)
+
+
+class _PairTask:
+    """The pairs of each split with the rows they need, asked for once (collective), and a model's scores of them."""
+
+    loss: OwnLoss | None
+
+    def __init__(self, model: Any, config: TrainConfig):
+        self._model, self._config, self.loss = model, config, self._loss
+        self._found: dict[str, tuple[EdgePairs, Any]] = {}
+
+    def check(self, graph: Any, config: TrainConfig) -> None:
+        check_graph_for(config.task, graph.info)
+
+    def predict(self, graph: Any, rows: torch.Tensor) -> Predicted:
+        pairs, scores = self._scores(graph, rows, "test")
+        return pairs.ids, scores, pairs.num_pairs
+
+    def _of(self, graph: Any, split: str) -> tuple[EdgePairs, Any] | None:
+        """(pairs, RowLookup of their ends) of a split; None where the graph has none."""
+        if f"{split}_edges" not in graph.info.get("edge_splits", {}):
+            return None
+        if split not in self._found:
+            pairs = graph.edge_pairs(split)
+            self._found[split] = pairs, graph.look_up(pairs.pairs)
+        return self._found[split]
+
+    def _scores(self, graph: Any, rows: torch.Tensor, split: str) -> tuple[EdgePairs, torch.Tensor]:
+        """Pairs of a split and their scores. Collective: yes. Raises: InputError where the graph has none."""
+        found = self._of(graph, split)
+        if found is None:
+            raise InputError(f"the graph has no {split} edges: nothing to score")
+        return found[0], self._model.scores(found[1], rows)
+
+    def _loss(self, graph: Any, rows: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError
+
+
+class EdgeTask(_PairTask):
+    """A class, or a value, of each pair of a split, which may be an edge of the graph. Described by `Task`."""
+
+    def __init__(self, model: Any, config: TrainConfig):
+        super().__init__(model, config)
+        self._kind = config.loss or "mse"
+        self.metric: str = self._kind if config.task == "edge-regression" else "accuracy"
+
+    def check(self, graph: Any, config: TrainConfig) -> None:
+        super().check(graph, config)
+        classes = graph.info.get("num_edge_classes", 0)
+        if config.metric == "rocauc" and classes != 2:
+            raise InputError(f"metric rocauc needs two classes: the edges of this graph have {classes}")
+
+    def evaluate(self, graph: Any, rows: torch.Tensor, metric: str) -> Metrics:
+        found: Metrics = {}
+        for split in SPLITS:
+            if self._of(graph, split) is None:
+                found[f"{split}_metric"] = None
+                continue
+            pairs, scores = self._scores(graph, rows, split)
+            if self._config.task == "edge":
+                classes = SimpleNamespace(comm=graph.comm, multilabel=False)
+                found[f"{split}_metric"] = metric_of_rows(classes, scores, _labels(pairs), metric)
+                found[f"{split}_accuracy"] = metric_of_rows(classes, scores, _labels(pairs), "accuracy")
+            else:
+                found |= metrics_of_values(graph, scores, _labels(pairs), metric, split)
+        return found
+
+    def _loss(self, graph: Any, rows: torch.Tensor) -> torch.Tensor:
+        pairs, scores = self._scores(graph, rows, "train")
+        if self._config.task != "edge":
+            return loss_of_values(scores, _labels(pairs), self._kind, pairs.num_pairs)
+        smoothing = self._config.label_smoothing
+        total = functional.cross_entropy(scores, _labels(pairs), reduction="sum", label_smoothing=smoothing)
+        return total / max(pairs.num_pairs, 1)
+
+
+class LinkTask(_PairTask):
+    """Whether two vertices are joined. Described by `Task`."""
+
+    metric: str = "mrr"
+
+    def __init__(self, model: Any, config: TrainConfig):
+        super().__init__(model, config)
+        self._negatives: dict[str, Any] = {}
+
+    def evaluate(self, graph: Any, rows: torch.Tensor, metric: str) -> Metrics:
+        """Metrics of valid and test edges that have negatives; training edges have none to be ranked among."""
+        found: Metrics = {"train_metric": None}
+        for split in ("valid", "test"):
+            values = self._measure(graph, rows, split)
+            found[f"{split}_metric"] = values.get(metric)
+            found |= {f"{split}_{name}": values[name] for name in NAMED if name in values}
+        return found
+
+    def _loss(self, graph: Any, rows: torch.Tensor) -> torch.Tensor:
+        pairs, positive = self._scores(graph, rows, "train")
+        number = self._config.num_negatives
+        drawn = graph.look_up(negative_edges(graph, pairs, number, self._config.negatives))
+        negative = self._model.scores(drawn, rows)
+        count = max(pairs.num_pairs, 1)
+        return functional.softplus(-positive).sum() / count + functional.softplus(negative).sum() / (count * number)
+
+    def _measure(self, graph: Any, rows: torch.Tensor, split: str) -> dict[str, float]:
+        found, shapes = self._of(graph, split), graph.info.get("edge_splits", {})
+        beside = f"{split}_negative_targets" in shapes
+        if found is None or not (beside or f"{split}_negatives" in shapes):
+            return {}
+        if split not in self._negatives:
+            negatives: Any = found[0].negatives
+            if beside:  # each pair's, [k, 2], one pair after the other
+                targets: Any = found[0].negative_targets
+                sources = np.repeat(found[0].pairs[:, 0], targets.shape[1])
+                negatives = np.stack([sources, targets.reshape(-1)], axis=1)
+            self._negatives[split] = graph.look_up(negatives)
+        scores = self._scores(graph, rows, split)[1], self._model.scores(self._negatives[split], rows)
+        positive, negative = (one.detach().double().numpy() for one in scores)
+        return link_metrics(graph.comm, positive, negative, beside)
+
+
+def _labels(pairs: EdgePairs) -> Any:
+    """Labels of a split's pairs. Raises: InputError where they have none."""
+    if pairs.labels is None:
+        raise InputError("these edges have no labels")
+    return pairs.labels

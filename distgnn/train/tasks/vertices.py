@@ -1,0 +1,128 @@
+"""Tasks: what the trainer asks of one, and those on vertices: classes, the default, and values.
+
+Legend: O owned rows, C classes, n rows of this rank, T values of each.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from distgnn.comm import sum_over_ranks
+from distgnn.config import TrainConfig
+from distgnn.config.task import ONE_LABEL_EACH, SPLITS, VALUE_METRICS, check_graph_for
+from distgnn.errors import InputError
+from distgnn.train.loss import OwnLoss
+from distgnn.train.metrics import evaluate
+from distgnn.train.users_model import check_width
+
+Metrics = dict[str, float | None]
+Predicted = tuple[Any, torch.Tensor, int]  # ids of this rank's rows, the rows, rows over all ranks
+ERRORS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {"mse": torch.square, "mae": torch.abs}
+
+
+class Task(Protocol):
+    """A loss and metrics of a model's rows.
+
+    Attributes:
+        metric: by which the best epoch is found, where the settings name none.
+        loss: of (graph, the model's rows), as the trainer's argument; None: the trainer's own cross entropy.
+    """
+
+    metric: str
+    loss: OwnLoss | None
+
+    def check(self, graph: Any, config: TrainConfig) -> None:
+        """Raise InputError for a graph without what the task predicts."""
+
+    def evaluate(self, graph: Any, rows: torch.Tensor, metric: str) -> Metrics:
+        """`train_metric`, `valid_metric`, `test_metric`, and further ones by their names. Collective: yes."""
+
+    def predict(self, graph: Any, rows: torch.Tensor) -> Predicted:
+        """What `distgnn predict` writes. Collective: yes."""
+
+
+class NodeTask:
+    """A class of each vertex, or several (multi-label)."""
+
+    loss: OwnLoss | None = None
+
+    def __init__(self, multilabel: bool):
+        self.metric = "rocauc" if multilabel else "accuracy"
+
+    def check(self, graph: Any, config: TrainConfig) -> None:
+        if graph.labels is None:
+            raise InputError("the graph has no labels: training needs labels")
+        if graph.num_labelled("train") == 0:
+            raise InputError("no training vertex has a label: give a train split with labelled vertices")
+        if config.label_smoothing and graph.multilabel:
+            raise InputError(ONE_LABEL_EACH)
+        if config.metric == "rocauc" and not graph.multilabel and graph.num_classes != 2:
+            raise InputError(
+                f"metric rocauc needs two classes or several tasks: this graph has {graph.num_classes} classes"
+            )
+
+    def evaluate(self, graph: Any, rows: torch.Tensor, metric: str) -> Metrics:
+        return evaluate(graph, rows, metric)
+
+    def predict(self, graph: Any, rows: torch.Tensor) -> Predicted:
+        return of_vertices(graph, rows)
+
+
+class RegressionTask:
+    """Values `graph.node_values` [O, T] of each vertex, mean squared or absolute error; rows of NaN count nowhere."""
+
+    loss: OwnLoss | None
+
+    def __init__(self, kind: str):
+        self.metric, self.loss = kind, self._loss
+
+    def check(self, graph: Any, config: TrainConfig) -> None:
+        check_graph_for("regression", graph.info)
+        if graph.info["train"] == 0:
+            raise InputError("there are no training vertices: give a train split")
+
+    def evaluate(self, graph: Any, rows: torch.Tensor, metric: str) -> Metrics:
+        found: Metrics = {}
+        for split in SPLITS:
+            found |= metrics_of_values(graph, *_known(graph, rows, split), metric, split)
+        return found
+
+    def predict(self, graph: Any, rows: torch.Tensor) -> Predicted:
+        return of_vertices(graph, rows)
+
+    def _loss(self, graph: Any, rows: torch.Tensor) -> torch.Tensor:
+        check_width("the model", rows, graph.node_values.shape[1], "values of each vertex")  # else torch repeats them
+        guess, truth = _known(graph, rows, "train")
+        (count,) = sum_over_ranks(graph.comm, np.array([truth.numel()]))
+        return loss_of_values(guess, truth, self.metric, int(count))
+
+
+def _known(graph: Any, rows: torch.Tensor, split: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Guesses and truth [n, T] of the owned vertices of a split that have values."""
+    chosen = getattr(graph, f"{split}_mask")[: graph.num_owned] & ~torch.isnan(graph.node_values).any(1)
+    return rows[: graph.num_owned][chosen], graph.node_values[chosen]
+
+
+def of_vertices(graph: Any, rows: torch.Tensor) -> Predicted:
+    """The rows of all vertices as predictions."""
+    return graph.owned_ids, rows[: graph.num_owned], graph.num_global_nodes
+
+
+def loss_of_values(guess: torch.Tensor, truth: torch.Tensor, kind: str, count: int) -> torch.Tensor:
+    """This rank's share of the mean error over all ranks' `count` values [n, T]."""
+    return ERRORS[kind](guess - truth.to(guess.dtype)).sum() / max(count, 1)
+
+
+def metrics_of_values(graph: Any, guess: torch.Tensor, truth: torch.Tensor, metric: str, split: str) -> Metrics:
+    """Every mean error of a split's values, and `metric`, by their names in a record; None without values.
+
+    Collective: yes.
+    """
+    means: Metrics = {}
+    for kind in VALUE_METRICS:
+        errors = ERRORS[kind](guess.double() - truth.double())
+        total, count = sum_over_ranks(graph.comm, np.array([float(errors.sum()), float(errors.numel())]))
+        means[kind] = float(total / count) if count else None
+    return {f"{split}_metric": means[metric]} | {f"{split}_{kind}": mean for kind, mean in means.items()}
