@@ -26,7 +26,7 @@ from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.names.field_names import OF_EDGES, PYG_NAMES, leave_out, take_columns
 from distgnn.datasets.names.renumber import renumber as names_to_ids
-from distgnn.datasets.objects.arrays import ends_of
+from distgnn.datasets.objects.arrays import ends_of, in_lower_case
 from distgnn.datasets.text.table import line_of_row, names_columns, open_text, read_table
 from distgnn.errors import GraphFormatError, InputError
 
@@ -41,14 +41,15 @@ class _Head:
     """What the first lines say.
 
     Args:
-        separator: None for blanks; names: of the columns; words: those of the first edge; skip: whether the first line
-            that is no comment has the names; directed: None where nothing says it; konect: has its first line; most:
-            the largest id, where a header says it.
+        separator: None for blanks; names: of the columns; words: those of the first edge; quoted: it has quotes; skip:
+            whether the first line that is no comment has the names; directed: None where nothing says it; konect: has
+            its first line; most: the largest id, where a header says it.
     """
 
     separator: str | None
     names: list[str]
     words: list[str]
+    quoted: bool
     skip: bool
     directed: bool | None
     konect: bool
@@ -60,10 +61,13 @@ def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
     check_file(path)
     try:
         head = _read_head(path)
-        numeric = all(map(_is_number, head.words))
+        numeric = not head.quoted and all(map(_is_number, head.words))
         if len(head.words) < 2:
             shown = " ".join(head.words)
-            raise GraphFormatError(f"{path}: expected two ids in a line, found {shown[:60]!r}")
+            raise GraphFormatError(
+                f"{path}: expected two ids in a line, found {shown[:60]!r}: columns stand apart by blanks, tabs, "
+                "commas or semicolons"
+            )
         names = head.names or [str(place) for place in range(len(head.words))]
         if len(set(names)) != len(names):
             raise GraphFormatError(f"{path}: two columns have one name ({', '.join(names)})")
@@ -71,14 +75,10 @@ def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
         if ends is None:
             ends = names[0], names[1]
             findings.add("renamed", "edges", f"edges ← {ends[0]}, {ends[1]}")
-        columns: dict[str, Any] | None = None
-        if numeric:  # at memory speed
-            whole = len(names) == 2 and all(re.fullmatch(r"[+-]?\d+", word) for word in head.words)
-            table = read_table(path, np.int64 if whole else np.float64, columns=len(names))
-            columns = {name: table[:, place] for place, name in enumerate(names)}
-            ids = [columns[end] for end in ends]
-            if any(one.dtype.kind == "f" and np.abs(one).max(initial=0) >= LARGEST_ID for one in ids):
-                columns = None  # ids that were read as float64 may not be what the file has
+        columns: dict[str, Any] | None = _numbers(path, head, names, renumber) if numeric else None
+        ids = [] if columns is None else [columns[end] for end in ends]
+        if any(one.dtype.kind == "f" and np.abs(one).max(initial=0) >= LARGEST_ID for one in ids):
+            columns = None  # ids that were read as float64 may not be what the file has
         if columns is None:
             columns = _texts(path, head, names, ends)
     except (OSError, EOFError, zlib.error) as error:
@@ -97,7 +97,8 @@ def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
         lowest = min((int(end.min()) for end in (sources, targets) if len(end)), default=0)
         ids_from = "ids from 1 in the file: vertex 0 is its 1" if first else f"ids from {lowest}"
     frame = {name: columns[name] for name in names if name not in ends}
-    fields |= take_columns(frame, OF_EDGES, PYG_NAMES | {"edge_weight": "weight"}, findings) if head.names else {}
+    known = in_lower_case(frame)
+    fields |= take_columns(known, OF_EDGES, PYG_NAMES | {"edge_weight": "weight"}, findings) if head.names else {}
     if not head.names:
         fields |= _nameless(frame, findings)
     return make_graph(
@@ -117,10 +118,16 @@ def _read_head(path: Path) -> _Head:
     if lines[0].startswith("%%MatrixMarket"):
         raise GraphFormatError(f"{path}: this is a MatrixMarket file: call it NAME.mtx")
     named = names_columns(rows[0])
+    if named and len(rows) == 1 and ends_of(_split(rows[0], _mark_of(rows[0], kind))):
+        raise GraphFormatError(f"{path}: has no edges, only names of columns")
     first = rows[1 if named and len(rows) > 1 else 0]
-    marks = ",;\t" if kind == ".csv" else "\t,;"
-    separator = None if all(map(_is_number, first.split())) else next((mark for mark in marks if mark in first), None)
-    words, names = _split(first, separator), _split(rows[0], separator) if named else []
+    separator = None if all(map(_is_number, first.split())) else _mark_of(first, kind)
+    words, names = _split(first, separator), []
+    if named:
+        names = [name.strip("\"'") for name in _split(rows[0], separator or ("\t" if "\t" in rows[0] else None))]
+        if separator in (None, "\t") and len(names) == len(words) - 1:  # R and pandas leave out the name of row numbers
+            names = ["", *names]
+        names[0] = names[0] or "row"
     above = _split(comments[-1], separator) if comments and not named else []
     if len(above) == len(words) and ends_of(above) is not None:  # a comment names the columns
         names = above
@@ -143,17 +150,34 @@ def _read_head(path: Path) -> _Head:
         directed = konect[1] == "asym"
         sizes = re.match(r"%\s*(\d+)\s+(\d+)", lines[1]) if len(lines) > 1 else None
         most = int(sizes[2]) if sizes else None
-    return _Head(separator, names, words, named, directed, bool(konect), most)
+    return _Head(separator, names, words, '"' in first, named, directed, bool(konect), most)
+
+
+def _mark_of(line: str, kind: str) -> str | None:
+    """What columns of a line stand apart by; None: blanks."""
+    return next((mark for mark in (",;\t" if kind == ".csv" else "\t,;") if mark in line), None)
 
 
 def _split(line: str, separator: str | None) -> list[str]:
-    if separator in (None, "\t"):
+    if separator is None or (separator == "\t" and '"' not in line):
         return line.split(separator)
     return [word.strip() for word in next(csv.reader([line], delimiter=separator or " "))]
 
 
 def _is_number(word: str) -> bool:
     return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", word) is not None
+
+
+def _numbers(path: Path, head: _Head, names: list[str], renumber: bool) -> dict[str, np.ndarray] | None:
+    """All columns of a table of numbers, at memory speed; None where ids may be names, and some are no numbers."""
+    whole = len(names) == 2 and all(re.fullmatch(r"[+-]?\d+", word) for word in head.words)
+    try:
+        table = read_table(path, np.int64 if whole else np.float64, columns=len(names))
+    except GraphFormatError:
+        if renumber:
+            return None
+        raise
+    return {name: table[:, place] for place, name in enumerate(names)}
 
 
 def _texts(path: Path, head: _Head, names: list[str], ends: tuple[str, str]) -> dict[str, Any]:

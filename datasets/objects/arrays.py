@@ -147,6 +147,11 @@ def ends_of(columns: Sequence[Any]) -> tuple[Any, Any] | None:
     return None
 
 
+def in_lower_case(frame: dict[str, Any]) -> dict[str, Any]:
+    """The columns by names in lower case (`Weight` of Gephi's tables); one whose name is taken keeps its own."""
+    return {low if (low := name.lower()) not in frame else name: column for name, column in frame.items()}
+
+
 def from_frame(table: Any, num_nodes: int | None, directed: bool, fields: Fields, findings: Findings) -> Fields:
     """The edges of a table with one row per edge."""
     columns = list(table.columns)
@@ -161,7 +166,7 @@ def from_frame(table: Any, num_nodes: int | None, directed: bool, fields: Fields
             f"edges: which columns are the ends? this table has {', '.join(map(str, columns)) or 'none'}: call them "
             "source and target, or give (table[a], table[b])"
         )
-    frame = {str(name): table[name] for name in columns if name not in ends}
+    frame = in_lower_case({str(name): table[name] for name in columns if name not in ends})
     found = take_columns(frame, OF_EDGES, PYG_NAMES | {"edge_weight": "weight"}, findings, fields)
     sources, targets = (np.asarray(table[end].to_numpy()) for end in ends)
     return from_arrays((sources, targets), num_nodes, directed, {"name": "table", **found, **fields}, findings)

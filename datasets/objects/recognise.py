@@ -66,7 +66,7 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
         reader = GraphData.from_scipy
     if reader is None:
         if not (is_frame(graph) or isinstance(graph, np.ndarray | list | tuple) or "torch.Tensor" in kinds):
-            raise InputError(f"no graph can be made of a {type(graph).__name__}; give {KNOWN}")
+            raise InputError(f"no graph can be made of a {type(graph).__name__}; {_advice(graph)}")
         reader = GraphData.from_arrays
     made = reader(graph, findings=found, **fields)
     if findings is None:
@@ -94,3 +94,13 @@ def _of_dict(content: Mapping[str, Any], fields: dict[str, Any], findings: Findi
         fields = of_edges | fields
     paths = {name: file for name, file in fields.items() if isinstance(file, str | Path) and name != "name"}
     return edges, fields | {name: read_column(name, file) for name, file in paths.items()}
+
+
+def _advice(graph: Any) -> str:
+    """What to give in place of an object that is no graph."""
+    kinds = {kind.__name__ for kind in type(graph).__mro__}
+    if kinds & {"DataLoader", "Sampler", "BaseSampler", "LightningDataModule"}:
+        return "it gives batches, and here each step is on the whole graph: give the graph that it was made of"
+    if "Module" in kinds:
+        return "it is a model, and the graph comes first: fit(graph, model)"
+    return f"give {KNOWN}"

@@ -119,9 +119,22 @@ def _skip_header(text: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def names_columns(line: str) -> bool:
-    """Whether a first line has names of columns: it starts with a letter or a quote and is no number."""
-    line = line.lower()
+    """Whether a first line has names of columns: it starts with a letter or a quote and is no number; of pandas' index
+    the name is empty."""
+    line = line.lower().lstrip(",;")
     return (line[:1].isalpha() or line[:1] in ('"', "'", "_")) and not line.startswith(("nan", "inf"))
+
+
+IDS = ("id", "node", "node_id", "nodeid", "nid", "index", "idx", "vertex", "vertex_id")
+
+
+def id_column(path: Path) -> str | None:
+    """The name of a first column that numbers the rows, empty for pandas' index; None: there is none."""
+    opened: Any = gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
+    with opened as stream:
+        line = next((text for text in stream if text.strip()[:1] not in COMMENT), b"").decode("utf-8-sig", "replace")
+    first = re.split(r"[,;\t ]", line.strip(" \r\n"))[0].strip("\"'") if names_columns(line) else None
+    return first if first == "" or (first or "").lower() in IDS else None
 
 
 COMMENT = (b"", b"#", b"%")  # how a line without numbers starts

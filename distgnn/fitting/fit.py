@@ -102,12 +102,16 @@ def fit(
     asked = read_keywords(model, options)
     packed = None if model is None or isinstance(model, str | ModelConfig) else _packed(model)
     limit, tell = _check_early(asked, out, packed is None), (lambda line: None) if quiet else say
+    if any(kind.__name__ == "LightningModule" for kind in type(model).__mro__):
+        tell("of a LightningModule only forward is called: give loss=, optimizer= and callbacks= where it has its own")
     if hosts is not None:
         ranks = check_ranks(ranks, hosts)
     with _cut(data, ranks, asked.settings, partition, split, data_root, quiet, tell) as cut:
         settings, picked = _checked(asked, cut, out, packed is None, model)
         if picked:
             tell(picked)
+        if settings.train.resume and not list(Path(str(settings.train.run_dir)).glob("checkpoint/epoch-*")):
+            tell("resume=True, and there is no checkpoint of this cut and model: it starts from the beginning")
         num_ranks = check_ranks(cut.manifest["num_parts"] * settings.exchange.columns)
         sections = settings.sections() | {"data": describe_data(cut.folder, cut.manifest)}
         if packed is not None:

@@ -22,16 +22,35 @@ NAMED = (  # arguments of `fit` itself
 ELSEWHERE = {
     "runs": "call fit once for each seed; the graph is cut once",
     "name": "the model's name is the argument model",
-    # Words of other libraries, whose nearest name here would mislead
-    "learning_rate": "write lr",
-    "verbose": "write quiet=True for no lines",
-    "device": "it trains on CPUs: leave it out",
-    "accelerator": "it trains on CPUs: leave it out",
-    "devices": "write ranks",
-    "num_workers": "write ranks and threads",
-    "batch_size": 'each epoch is one step on the whole graph; batch="clusters" takes parts of it',
-    "criterion": "write loss",
-    "loss_fn": "write loss",
+}
+OTHERS_WORDS = {  # what to write for words of other libraries whose nearest name here would mislead
+    "write lr": "learning_rate",
+    "write quiet=True for no lines": "verbose silent progress_bar enable_progress_bar log_level",
+    "it trains on CPUs: leave it out": "device accelerator gpus cuda amp fp16 compile backend pin_memory",
+    "write dtype": "precision mixed_precision bf16",
+    "write ranks": (
+        "devices num_processes nprocs nproc_per_node world_size num_parts n_jobs processes num_workers workers"
+    ),
+    "write threads": "num_threads",
+    "ranks, or hosts=[...] for several machines, are all it needs": "strategy num_nodes master_addr port init_method",
+    'each epoch is one step on the whole graph; batch="clusters" takes parts of it': (
+        "batch_size num_neighbors fanouts fanout sampler shuffle train_loader train_dataloaders datamodule"
+    ),
+    "write loss": "criterion loss_fn loss_function",
+    "write patience": "early_stopping early_stop",
+    "write resume=True; its checkpoint is in run_dir, or out": "ckpt_path resume_from_checkpoint",
+    "write clip_grad": "gradient_clip_val max_grad_norm",
+    "write split=(train, valid, test)": "train_size test_size val_size train_ratio val_ratio",
+    "write seed": "random_state",
+    "write partition=dg.CutConfig(self_loops=...)": "self_loops add_self_loops",
+    'write partition=dg.CutConfig(direction="both")': "undirected directed to_undirected bidirected",
+    "write partition=dg.CutConfig(method=...)": "method cut parts",
+    "write hidden_feats": "num_hidden",
+    "widths of the first and last layer are the graph's": "in_channels out_channels in_feats out_feats num_classes",
+    "it is a part of the data, as {'edge_index': ..., 'x': ..., 'y': ..., 'train_mask': ...}": (
+        "x y edge_index edge_weight edge_attr features labels train_mask val_mask test_mask train_idx val_idx test_idx "
+        "val_data validation_data"
+    ),
 }
 KINDS: dict[type, tuple[type, str]] = {
     bool: (bool, "True or False"),
@@ -56,7 +75,8 @@ def read_keywords(model: Any, options: Mapping[str, Any]) -> Keywords:
     default = Settings()
     groups = {name: {one.name for one in fields(getattr(default, name))} for name in SECTION_OF}
     known = [*dict.fromkeys(name for names in groups.values() for name in names if name not in ELSEWHERE)]
-    for name, instead in ELSEWHERE.items():
+    others = {word: instead for instead, words in OTHERS_WORDS.items() for word in words.split()}
+    for name, instead in (ELSEWHERE | others).items():
         if name in options:
             raise InputError(f"fit takes no {name}: {instead}")
     check_names(options, [*known, *OBJECTS, *ONLY_HERE, *NAMED])
@@ -106,6 +126,15 @@ def _check_kinds(settings: Settings, values: Mapping[str, Any]) -> None:
 def _check_objects(objects: Mapping[str, Any]) -> None:
     """Raise InputError for an object of the Trainer that has another form."""
     loss, metrics = objects.get("loss"), objects.get("metrics")
+    if hasattr(objects.get("optimizer"), "param_groups"):
+        raise InputError(
+            "optimizer is of the model here, and ranks train a copy: give its class, as optimizer=torch.optim.Adam and "
+            "lr=0.01, or a function of the parameters"
+        )
+    if hasattr(objects.get("scheduler"), "step"):
+        raise InputError("scheduler is of an optimizer here: give scheduler=lambda optimizer: StepLR(optimizer, 10)")
+    if not isinstance(objects.get("callbacks", ()), list | tuple):
+        raise InputError(f"callbacks is a {type(objects['callbacks']).__name__}: give a list of dg.Callback objects")
     if metrics is not None and not isinstance(metrics, Mapping):
         raise InputError(
             f"metrics is a {type(metrics).__name__}: give a dict of names and functions of (graph, logits); accuracy, "

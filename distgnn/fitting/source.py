@@ -16,6 +16,7 @@ from distgnn.datasets.findings.findings import Findings
 from distgnn.errors import InputError
 from distgnn.fitting.content import content_of_graph, content_of_source
 from distgnn.fitting.cut_cache import cache_root, kept_cut, read_json
+from distgnn.kernels import give_back_freed_memory
 from distgnn.partition import partition_graph, read_manifest
 from distgnn.partition.folder.manifest_file import FORMAT_VERSION, MANIFEST
 from distgnn.system.atomic import replace_file
@@ -105,6 +106,7 @@ def cut_of(
 
     with kept_cut(key, about, cut, say) as folder:
         source = replace(source, data=None)  # the graph need not wait in memory while ranks train
+        give_back_freed_memory()  # of 100,000 vertices with 4 million arcs 185 of 447 MB
         flags = ((name.replace("_", "-"), value) for name, value in changed.items() if name != "groups")
         words = "".join(f" --{name}" if value is True else f" --{name} {value}" for name, value in flags)
         yield Cut(str(folder), read_manifest(folder), key, words)

@@ -193,13 +193,15 @@ def run_program(
     graceful: bool = False,
     received: list[int] | None = None,
     reason: Path | None = None,
+    temporary: Path | None = None,
 ) -> int:
     """Run a program of the user's on `num_ranks` ranks of this machine and return the exit code.
 
     Args:
         program: command and arguments, as ["python", "script.py"]; threads, graceful: as of `run_under_mpi`.
         timeout: seconds after which ranks that exchange nothing are ended; None: as DISTGNN_TIMEOUT says.
-        received: is filled with the signals that came; reason: a file that gets the line on a rank that was killed.
+        received: is filled with the signals that came; reason: a file that gets the line on a rank that was killed;
+            temporary: as of `supervise`.
 
     Raises: as `run_under_mpi`. Notes: what a script computes of a graph is the same on all ranks, so the first one
         prints it, unless DISTGNN_PRINT is "all".
@@ -209,7 +211,8 @@ def run_program(
         ours[TIMEOUT_VARIABLE] = str(check_timeout("timeout", timeout))
     if reason is not None:
         ours[local_mpiexec.REASON] = str(reason)
-    return _run_here(ended_with_parent(program), num_ranks, threads, ours, graceful=graceful, received=received)
+    told: dict[str, Any] = {"received": received, "temporary": temporary}
+    return _run_here(ended_with_parent(program), num_ranks, threads, ours, graceful=graceful, **told)
 
 
 def _run_here(
@@ -221,6 +224,7 @@ def _run_here(
     graceful: bool,
     watch: Callable[[], Watch] | None = None,
     received: list[int] | None = None,
+    temporary: Path | None = None,
 ) -> int:
     """Run a program on ranks of this machine, which find the variables `ours` besides those of all ranks."""
     if num_ranks < 1 or (threads is not None and threads < 1):
@@ -237,7 +241,8 @@ def _run_here(
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
     environment |= rank_environment(num_ranks, threads or threads_per_rank(num_ranks), flavor)
     environment |= loopback_variables(flavor) | _terminal_variables() | ours
-    how: dict[str, Any] = {"proxies": flavor != "openmpi", "watch": watch and watch(), "received": received}
+    how: dict[str, Any] = {"proxies": flavor != "openmpi", "watch": watch and watch()}
+    how |= {"received": received, "temporary": temporary}
     return supervise([*command, *program], environment, graceful, **how)
 
 
@@ -261,13 +266,14 @@ def run_on_hosts(
     watch: Callable[[], Watch] | None = None,
     program: list[str] | None = None,
     received: list[int] | None = None,
+    temporary: Path | None = None,
 ) -> int:
     """Run `distgnn ARGV` on the ranks of several machines and return the exit code.
 
     Args:
         argv, threads, graceful, watch: as of `run_under_mpi`; threads default to this machine's cores, shared by
             the ranks of the host that has most.
-        program: a command to run in place of `distgnn ARGV`; received: is filled with the signals that came.
+        program: a command to run in place of `distgnn ARGV`; received, temporary: as of `supervise`.
         hosts: (name, ranks) of each machine; the same Python and paths must be there.
     """
     if threads is not None and threads < 1:
@@ -287,6 +293,7 @@ def run_on_hosts(
         "proxies": flavor != "openmpi",
         "machines": len({name for name, _ in hosts}),
         "received": received,
+        "temporary": temporary,
     }
     try:
         variables = os.environ | ours | _terminal_variables()

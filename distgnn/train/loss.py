@@ -13,7 +13,7 @@ from distgnn.errors import InputError
 from distgnn.graph.global_values import is_global_mean
 from distgnn.ops.dense.cross_entropy import summed_cross_entropy
 from distgnn.rows import RowTensor, WholeTensor, local_of
-from distgnn.train.users_model import seen_by_users
+from distgnn.train.users_model import check_width, seen_by_users
 
 OwnLoss = Callable[[Any, torch.Tensor], torch.Tensor]  # (graph, logits) -> the loss of the whole graph, or a share
 
@@ -33,6 +33,8 @@ def share_of_loss(
         ranks.
     """
     if own is None:
+        of = "tasks" if graph.multilabel else "classes"
+        check_width(type(model).__name__, logits, graph.num_classes, of, least=not graph.multilabel)
         loss = rank_loss(graph, logits, rows_of_loss(model, graph), label_smoothing)
         return loss, loss.item()
     loss = own(*(seen_by_users(graph, logits) if users else (graph, logits)))

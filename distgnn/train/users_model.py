@@ -1,4 +1,5 @@
-"""A user's model sees rows of all ranks (`distgnn.rows`), one of `distgnn.nn` this rank's rows: one call for both."""
+"""A user's model sees rows of all ranks (`distgnn.rows`), one of `distgnn.nn` this rank's rows: one call for both;
+a module that fails on what it is given is named in one line."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,13 +7,20 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from distgnn.errors import InputError
+from distgnn.errors import DistGNNError, InputError, on_all_ranks
 from distgnn.rows import RowTensor
 from distgnn.rows.align import in_space
 
 OURS = ("distgnn.", "torch.nn.")
 SEEDS = 1 << 63
+LIBRARIES = ("torch.", "torch_geometric.", "dgl.", "distgnn.")  # whose code the user did not write
+FAULTS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)
+WIDTHS = ("in_features", "in_channels", "num_features")  # as modules of torch and PyG call the width they take
+LONGEST = 300  # letters of another library's message
+
+Call = tuple[nn.Module, list[Any]]  # the module, shape and dtype of its tensors, and kinds of its other arguments
 
 
 def face_of(graph: Any) -> Any:
@@ -28,19 +36,44 @@ def sees_rows(model: nn.Module, graph: Any) -> bool:
 
 
 def run_model(model: nn.Module, graph: Any) -> torch.Tensor:
-    """What the model gives for this rank's rows [O, C], an ordinary tensor. Collective: yes. Raises: InputError where a
-    user's model gives no row of each vertex."""
+    """What the model gives for this rank's rows [O, C], an ordinary tensor. Collective: yes.
+
+    Raises: InputError where a user's model gives no row of each vertex, or one of its modules was given other rows than
+        it takes.
+    """
     if not sees_rows(model, graph):
         return model(graph, graph.feats)
     face = face_of(graph)
-    out = model(face, face.feats)
-    if not isinstance(out, RowTensor) or out.shape[0] != face.num_nodes or out.row_dim:
-        given = f"{list(out.shape)}" if isinstance(out, torch.Tensor) else type(out).__name__
-        raise InputError(
-            f"{type(model).__name__} gave {given} for {int(face.num_nodes)} vertices: the Trainer takes one row of "
-            "each, made of graph.feats"
+    with named_faults(model, face):
+        out = model(face, face.feats)
+    if not isinstance(out, RowTensor) or out.shape[0] != face.num_nodes or out.row_dim or out.ndim != 2:
+        given = f"a tensor {list(out.shape)}" if isinstance(out, torch.Tensor) else f"a {type(out).__name__}"
+        if isinstance(out, tuple | list):
+            given += f" of {len(out)}"
+        raise on_all_ranks(
+            InputError(
+                f"{type(model).__name__} gave {given} for {int(face.num_nodes)} vertices: the Trainer takes one "
+                "tensor, a row for each vertex, made of graph.feats"
+            )
+        )
+    if not out.is_floating_point() or (torch.is_grad_enabled() and not out.requires_grad):
+        fault = "rows without a gradient" if out.is_floating_point() else f"rows of {out.dtype}"
+        raise on_all_ranks(
+            InputError(f"{type(model).__name__} gave {fault}: expected logits as the last layer gives them")
         )
     return in_space(out, face.vertex_space).inner
+
+
+def check_width(model: str, rows: torch.Tensor, width: int, of: str, least: bool = False) -> None:
+    """Raise InputError, on all ranks, for rows of another width than the data need. Args: least: more are fine."""
+    given = rows.shape[1]
+    if given < width or (given > width and not least):
+        raise on_all_ranks(
+            InputError(
+                f"{model} gave rows of width {given}, and the graph has {width} {of}: the last layer "
+                f"needs {width} outputs"
+            )
+        )
 
 
 def seen_by_users(graph: Any, logits: torch.Tensor) -> tuple[Any, torch.Tensor]:
@@ -58,3 +91,66 @@ def drawing(model: nn.Module, graph: Any) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed((graph.seed * 0x9E3779B97F4A7C15 + graph.step + 1) % SEEDS)
         yield
+
+
+@contextmanager
+def named_faults(model: nn.Module, graph: Any) -> Iterator[None]:
+    """Within, what a library's module inside the model raises is an InputError that names the module.
+
+    Errors of the user's own code, and of the program, are raised as they are.
+    """
+    running: list[Call] = []
+
+    def enter(module: nn.Module, args: tuple[Any, ...]) -> None:
+        running.append((module, [_described(one) for one in args]))
+
+    def leave(module: nn.Module, args: Any, out: Any) -> None:
+        running.pop()
+
+    hooks = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave)]
+    try:
+        yield
+    except FAULTS as error:
+        if isinstance(error, DistGNNError) or not running or not _is_library(running[-1][0]):
+            raise
+        made = InputError(_line(model, graph, running, error))
+        made.traced = False
+        raise made from None
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _line(model: nn.Module, graph: Any, running: list[Call], error: Exception) -> str:
+    names = {module: name for name, module in model.named_modules()}
+    outer = next(place for place, (module, _) in enumerate(running) if _is_library(module) and not _is_box(module))
+    for module, given in reversed(running[outer:]):
+        width = next((getattr(module, name) for name in WIDTHS if isinstance(getattr(module, name, None), int)), -1)
+        came = given[0][0][-1] if given and isinstance(given[0], tuple) and given[0][0] else -1
+        if -1 not in (width, came) and width != came:
+            source = "the graph's features" if came == graph.num_feats else "rows"
+            return f"{_name(model, names, module)} takes rows of width {width}, and was given {source} of width {came}"
+    module, given = running[outer]
+    shown = ", ".join(one if isinstance(one, str) else f"{one[0]} {one[1]}" for one in given) or "nothing"
+    message = " ".join(str(error).split())[:LONGEST]
+    return f"{_name(model, names, module)} was given ({shown}): {message}"
+
+
+def _name(model: nn.Module, names: dict[nn.Module, str], module: nn.Module) -> str:
+    """The module as the user wrote it."""
+    kind = type(module).__name__
+    return f"{names[module]} ({kind}) of {type(model).__name__}" if names.get(module) else kind
+
+
+def _described(one: Any) -> Any:
+    if isinstance(one, torch.Tensor):
+        return list(one.shape), str(one.dtype).removeprefix("torch.")
+    return type(one).__name__
+
+
+def _is_library(module: nn.Module) -> bool:
+    return type(module).__module__.startswith(LIBRARIES)
+
+
+def _is_box(module: nn.Module) -> bool:
+    return isinstance(module, nn.Sequential | nn.ModuleList | nn.ModuleDict)

@@ -46,7 +46,7 @@ def _fill(start, stop, bounds, src, dst, places, neighbours):
         _fill_own(own, own_ends(bounds[start], bounds[stop], first, last, src, dst, own, False), places, neighbours)
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _fill_own(own, size, places, neighbours):
     last = size - 1
     for i in range(size):
@@ -104,7 +104,7 @@ def _vote(start, stop, bounds, block, blocks, indptr, neighbours, volumes, cap, 
         wanted[v] = heaviest_label(v, begin, degree, degree, neighbours, labels, voters, weights, volumes, cap, tally)
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def heaviest_label(v, begin, count, size, neighbours, labels, voters, weights, volumes, cap, tally):
     """The label with most votes that has room for v, of volume `size`; v's own on a tie.
 

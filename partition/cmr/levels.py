@@ -141,7 +141,7 @@ def share_inside(edge_list: Edges, labels: np.ndarray) -> float:
     return _count_inside(edge_list.src, edge_list.dst, labels) / max(len(edge_list.src), 1)
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _count_inside(src, dst, labels):
     inside = 0
     for e in range(src.shape[0]):

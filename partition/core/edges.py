@@ -48,7 +48,7 @@ def endpoint_degrees(edge_list: Edges) -> np.ndarray:
     return counts[0] if threads == 1 else counts.sum(axis=0, dtype=counts.dtype)
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _count_ends(share, _, src, dst, counts):
     """counts[share] += the ends of one thread's share of the edges.
 
@@ -85,7 +85,7 @@ def group(keys: np.ndarray, num_keys: int) -> tuple[np.ndarray, np.ndarray]:
 # Whether an end is the thread's own is a coin toss that the branch predictor loses. So both ends are always written to
 # the next free place, and the place moves on by the truth of the test (0 or 1). Unsigned subtraction makes one test of
 # two: a vertex below `low` wraps around to a huge number.
-@inline(_nrt=False)
+@inline(counted=False)
 def own_ends(low, high, first, last, src, dst, own, list_edges):
     """List the ends of edges first to last that are vertices from low to high; returns how many.
 

@@ -98,7 +98,7 @@ def mark_arcs(
             np.bitwise_or(mask, more, out=mask)
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _mark_arcs(sources, targets, parts, skip_loops, source_mask, target_mask):
     last, words = sources.shape[0] - 1, source_mask.shape[1]
     for e in range(last + 1):

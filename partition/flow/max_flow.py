@@ -77,31 +77,31 @@ def no_flow(num_vertices: int) -> tuple[Flow, Scratch]:
     return flow, scratch
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def in_node(v):
     """Where paths arrive at v."""
     return 2 * v
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def out_node(v):
     """Where paths leave v."""
     return 2 * v + 1
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def vertex_of(node):
     """v, of either node."""
     return node >> 1
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def is_out(node):
     """1 for an out-node, 0 for an in-node."""
     return node & 1
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _enqueue(node, node_level, tail, scratch):
     """Give a node its level if it has none yet; returns the new length of the queue."""
     if scratch.level[node] >= 0:
@@ -112,7 +112,7 @@ def _enqueue(node, node_level, tail, scratch):
     return tail + 1
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def augment(net, flow, scratch, members, limit):
     """Add paths until there are no more, or `limit` of them; returns how many. members: the vertices inside.
 
@@ -139,7 +139,7 @@ def augment(net, flow, scratch, members, limit):
     return added
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _set_levels(net, flow, scratch, members):
     """Breadth first from the sinks, against the steps; returns the level of the nearest source, or -1, and how many
     nodes have a level. All levels are `NOT_REACHED` before."""
@@ -174,7 +174,7 @@ def _set_levels(net, flow, scratch, members):
     return depth, tail
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _add_path(start, net, flow, scratch):
     """Look for a path down the levels, depth first, and add it; returns whether there is one."""
     level, path = scratch.level, scratch.path
@@ -198,7 +198,7 @@ def _add_path(start, net, flow, scratch):
 
 # cursor[node] counts the steps of a node that were tried in this round, over all paths: those of an out-node are its
 # neighbours, then undoing (step number `degree`); an in-node has one. So a round looks at each step once.
-@inline(_nrt=False)
+@inline(counted=False)
 def _next_node(node, net, flow, scratch):
     """The next node one level lower, by a step of `node` that was not tried yet; -1 if there is none."""
     level, cursor = scratch.level, scratch.cursor
@@ -226,7 +226,7 @@ def _next_node(node, net, flow, scratch):
 
 # A step that undoes needs no write of its own: the vertices around it get their new neighbours when the new unit
 # arrives (pred), and when it has left (succ of `last`). Only `carries` of a vertex whose passage is undone must go.
-@inline(_nrt=False)
+@inline(counted=False)
 def _apply(path, top, flow):
     """Add the steps path[0 .. top] to the flow, from a source to a sink; restores the invariants of the header."""
     last = NO_VERTEX  # the vertex that the new unit of flow left last

@@ -62,7 +62,7 @@ def nothing_reached(num_vertices: int, num_edges: int) -> Search:
     return Search(reached, queue, claimed, claims, np.zeros(2, dtype=np.int64), np.zeros(2))
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def forget(search):
     """Begin again."""
     search.reached[:] = False
@@ -71,7 +71,7 @@ def forget(search):
     search.weight[:] = 0
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def add_node(node, search):
     """Spread from this node too, next time."""
     if not search.reached[node]:
@@ -80,7 +80,7 @@ def add_node(node, search):
         search.lengths[QUEUE] += 1
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def claim(e, weights, search):
     """Count edge e, which is not claimed yet, to this side."""
     search.claimed[e] = True
@@ -90,7 +90,7 @@ def claim(e, weights, search):
     search.weight[1] += weights[e, 1]
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def spread(net, flow, weights, head, search, direction, barred, room):
     """Spread from the nodes queue[head:] along residual steps (backward: against them).
 
@@ -131,7 +131,7 @@ def spread(net, flow, weights, head, search, direction, barred, room):
     return True
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def take_back(queue_length, claims_length, weights, search):
     """Forget what was reached and claimed since the lengths were these."""
     # Only what came since: clearing everything for each vertex that is tried would be quadratic.
@@ -162,7 +162,7 @@ def cut_pair(pair: Pair, num_vertices: int) -> int:
     return saved
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _search(pair, net, region, flow, scratch, forward, backward):
     """Shrink the region until one of its minimum separators is within the limits; returns the vertices saved."""
     # The present border separates the terminals in every region, so no flow has more paths than it has vertices.
@@ -196,7 +196,7 @@ def _search(pair, net, region, flow, scratch, forward, backward):
     return 0
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _balance(pair, net, region, members, flow, forward, backward):
     """Find a minimum separator within the limits: `forward` then has p's side. Else which part has too much.
 
@@ -227,7 +227,7 @@ def _balance(pair, net, region, members, flow, forward, backward):
     return TOO_MUCH_P if q_freer else TOO_MUCH_Q
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _grow(pair, net, region, members, flow, forward, backward):
     """Give p one vertex after the other, with all that must follow it for a minimum separator, until q has not too
     much; returns whether that is reached. What would be too much for p is taken back."""
@@ -258,13 +258,13 @@ def _grow(pair, net, region, members, flow, forward, backward):
     return False
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _on_separator(v, forward):
     """Whether v can be arrived at from p's side, but not left: it is in both parts."""
     return forward.reached[in_node(v)] and not forward.reached[out_node(v)]
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _even_out(pair, net, region, members, forward):
     """Edges between vertices of the separator cost nothing on either side: give p as many as q has too many."""
     # Both ends of such an edge are in both parts whichever side it is on.
@@ -286,32 +286,32 @@ def _even_out(pair, net, region, members, forward):
     return False
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _load(region, side, kind, search):
     """Weight of what is fixed to this part, and of what it claims."""
     return _fixed(region, side, kind) + search.weight[kind]
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _fixed(region, side, kind):
     """Weight of this part's edges that are not free."""
     return region.loads[side, kind] - region.free_weight[side, region.depths[side], kind]
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _room(pair, region, side):
     """How much of each weight this part may claim."""
     return pair.max_weight[side, 0] - _fixed(region, side, 0), pair.max_weight[side, 1] - _fixed(region, side, 1)
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _exceeds(pair, region, side, search):
     """Whether this part has more than it may."""
     first, second = _load(region, side, 0, search), _load(region, side, 1, search)
     return first > pair.max_weight[side, 0] or second > pair.max_weight[side, 1]
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _leaves_too_much(pair, region, forward):
     """Whether what p does not have is more than q may have."""
     for kind in range(2):
@@ -322,7 +322,7 @@ def _leaves_too_much(pair, region, forward):
     return False
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _check_copies(pair, region, members, forward):
     """Whether both parts would be within their limits of copies, or no farther beyond than now; else which is not.
 
@@ -349,7 +349,7 @@ def _check_copies(pair, region, members, forward):
     return BALANCED
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _is_beyond(pair, region, side, copies, owned):
     """Whether a part with so many copies, so many of them of vertices in no other, is beyond a limit and farther than
     now."""

@@ -145,7 +145,7 @@ def _pairs(shared: np.ndarray) -> np.ndarray:
     return pairs[most_first[: PAIRS_PER_PART * len(shared)]]
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _number(src, dst, chosen, number, vertices, ends):
     """The vertices of these edges, numbered as they come, and the edges' ends int32 [E, 2] as places among them.
 
@@ -172,7 +172,7 @@ def _parts_of(ends: np.ndarray, sides: np.ndarray, num_vertices: int) -> np.ndar
     return present[:, 0] + present[:, 1]
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _mark_parts(ends, sides, present):
     """present[v, s] = 1 for the ends of each edge on side s."""
     for e in range(ends.shape[0]):

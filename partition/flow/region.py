@@ -84,7 +84,7 @@ def open_region(pair: Pair, num_vertices: int) -> tuple[Net, Region]:
     return net, region
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _link(ends, net):
     """Edges from both ends, a self-loop once."""
     indptr = net.indptr
@@ -104,7 +104,7 @@ def _link(ends, net):
             net.neighbours[indptr[v]], net.edges[indptr[v]] = ends[e, 1 - i], e
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _open(pair, net, region):
     depth, num_vertices, shared = region.depth, region.depth.shape[0], 0
     # Loads of both sides; depth[v] = the sides where v has an edge, as bits (for now).
@@ -149,7 +149,7 @@ def _open(pair, net, region):
                 net.from_source[u] = net.from_source[v] = True
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _order_by_distance(side, pair, net, region):
     """orders[side] = the own vertices of a part, breadth first from the shared ones; returns how many are found."""
     order, depth, found = region.orders[side], region.depth, 0
@@ -170,7 +170,7 @@ def _order_by_distance(side, pair, net, region):
     return found
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _weigh_depths(side, pair, region):
     """free_weight[side, d] = weight of the part's edges of depth at most d."""
     depth, weight = region.depth, region.free_weight
@@ -186,7 +186,7 @@ def _weigh_depths(side, pair, region):
         weight[side, d + 1, 1] += weight[side, d, 1]
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def list_members(region):
     """members = the shared vertices, then p's free ones, then q's, each by depth."""
     found = region.sizes[SHARED]
@@ -197,7 +197,7 @@ def list_members(region):
     region.sizes[MEMBERS] = found
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def shrink(side, region, net, flow):
     """Fix the edges of this part's farthest free vertices; paths through these end, or begin, behind them.
 

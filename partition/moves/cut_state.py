@@ -56,7 +56,7 @@ def start_state(
     return State(parts, table, arcs.sum(axis=0), num_copies)
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _count_arcs(share, _, src, dst, edge_part, arcs_per_edge, arcs):
     """arcs[share, P] = the arcs of each part in one share of the edges; a self-loop is one."""
     edges, shares = src.shape[0], arcs.shape[0]
@@ -72,7 +72,7 @@ def arc_limit(edge_list: Edges, shares: np.ndarray, balance: float) -> np.ndarra
     return np.maximum(balance * fair, np.ceil(fair / 2) * 2)
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def move_edge(state, e, u, v, p, q, arcs):
     """Move edge e = (u, v) from part p to part q."""
     state.edge_part[e] = q
@@ -96,7 +96,7 @@ def rebalance(edge_list: Edges, state: State, limit: np.ndarray) -> None:
         _rebalance(edge_list.src, edge_list.dst, state, arcs, limit, new_copies)
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _rebalance(src, dst, state, arcs, limit, new_copies):
     """Move edges of overfull parts to the least loaded part that needs at most this many new copies."""
     for e in range(src.shape[0]):
@@ -147,7 +147,7 @@ def copies_with_owners(table: CopyTable, max_owned: np.ndarray) -> int:
     return int(table.vertex[:, COPIES].sum() + np.maximum(inner - max_owned, 0).sum())
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _only_part(table, v):
     """The one part that vertex v is in; -1 if it is in several, or none."""
     if table.vertex[v, COPIES] != 1:
@@ -160,7 +160,7 @@ def _only_part(table, v):
     return -1
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _count_inner(table, inner):
     """inner[p] = the vertices in part p only."""
     for v in range(table.vertex.shape[0]):
@@ -169,7 +169,7 @@ def _count_inner(table, inner):
             inner[p] += 1
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _shed(src, dst, starts, state, arcs, inner, max_owned, max_arcs, max_copies):
     """Move vertices of few edges, all of which begin at them, out of parts with too many of them or of copies."""
     table = state.table
@@ -202,7 +202,7 @@ def _shed(src, dst, starts, state, arcs, inner, max_owned, max_arcs, max_copies)
                 _change_inner(table, dst[e], 1, inner)
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _change_inner(table, v, sign, inner):
     """Take vertex v out of the count, or put it in, if it is in one part only."""
     p = _only_part(table, v)

@@ -79,14 +79,14 @@ class Prices(NamedTuple):
     least_into: np.float32
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def price_of_one_more(s, count):
     """Price of one more edge of a vertex where it has `count`."""
     have = np.float32(count) + s
     return s / (have * (have + np.float32(1.0)))
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def price_in(table, u, v, q, prices):
     """Price of one more edge (u, v) in part q."""
     # A self-loop has one end: its vertex is charged once.
@@ -96,7 +96,7 @@ def price_in(table, u, v, q, prices):
     return prices.weight[q] * cost + prices.out_of[q]
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def price_and_bound(table, u, v, p, prices):
     """Price of edge (u, v) in part p, where it is, and a lower bound on its price in every other part.
 
@@ -119,7 +119,7 @@ def price_and_bound(table, u, v, p, prices):
 # instructions: the lowest cost, then the first part that has it. Costs are positive, and the bits of positive floats,
 # read as integers, are in the order of the floats: `keys`, a view of the bytes of `costs`, is what is compared, because
 # the minimum of integers is one instruction while that of floats must see to NaN.
-@inline(_nrt=False)
+@inline(counted=False)
 def best_part(table, u, v, p, now, prices, costs, keys, beside):
     """The part where edge (u, v), which costs `now` in part p, costs least; -1 if it saves nothing anywhere.
 
@@ -148,7 +148,7 @@ def best_part(table, u, v, p, now, prices, costs, keys, beside):
     return np.int64(best)
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _price_both(table, a, b, p, prices, costs):
     """costs[q] for an edge of two dense vertices, whose counts begin at a and b; infinite for its own part p."""
     s, one = prices.s, np.float32(1.0)
@@ -161,7 +161,7 @@ def _price_both(table, a, b, p, prices, costs):
         costs[q] = cost if q != p else np.float32(np.inf)
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _price_one(table, a, few, p, prices, costs):
     """costs[q] for an edge of a dense vertex, whose counts begin at a, and a sparse one; infinite for part p."""
     s, one = prices.s, np.float32(1.0)
@@ -178,7 +178,7 @@ def _price_one(table, a, few, p, prices, costs):
         costs[q] += prices.weight[q] * (price_of_one_more(s, slot & COUNT_MASK) - alone)
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _best_of_few(table, u, v, p, now, prices, beside):
     """`best_part` of an edge of two sparse vertices, in a part with a copy of one; or of a self-loop.
 
@@ -317,7 +317,7 @@ def _propose(start, stop, stretches, src, dst, state, prices, arcs, limit):
 # Plain, for each edge of the stretches: q = the part where it costs least; propose q if that saves something.
 # Two tests come first, because most edges stay where they are: both ends have no other copy and the part is not over
 # its limit (nothing to save), and the bound of `price_and_bound`.
-@inline(_nrt=False)
+@inline(counted=False)
 def _propose_each(start, stop, stretches, src, dst, state, prices, limit, scratch):
     table = state.table
     place = 0
@@ -345,7 +345,7 @@ def _propose_each(start, stop, stretches, src, dst, state, prices, limit, scratc
 # Proposals are lists instead of one wanted part for each edge, so that the edges that will be moved next are known and
 # what they need can be asked for: 0.56 s of a sweep became 0.22 (docs/internals/cmr.md). It comes in three steps, each
 # of which needs the one before: the ends of the edge, the record of an end, its counts.
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _commit(stretches, src, dst, state, prices, arcs, limit):
     """Make the proposed moves that still pay, in order; returns how many."""
     table = state.table

@@ -88,7 +88,7 @@ def with_rows(loads, rows):
     )
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def set_slopes(loads):
     """After a change of goals, of the price or of loads otherwise than by `change_load`."""
     loads.mean_copies[0] = loads.goal_copies.sum() / loads.goal_copies.shape[0]
@@ -96,20 +96,20 @@ def set_slopes(loads):
         _set_slopes(p, loads)
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _set_slopes(p, loads):
     loads.edges_slope[p] = _slope_of(loads.edges[p], loads.goal_edges[p], loads.price[0])
     loads.copies_slope[p] = _slope_of(loads.copies[p], loads.goal_copies[p], loads.price[0])
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _slope_of(load, goal, price):
     """The derivative of `_price_of` by the load itself."""
     units = load / goal
     return price * (4.0 * units * units * units + 2.0 * WALL * max(units - FREE, 0.0)) / goal
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _price_of(load, price):
     """What a part costs at a load in units of its share: the fourth power of it, steeper beyond `FREE`."""
     square = load * load
@@ -117,7 +117,7 @@ def _price_of(load, price):
     return price * (square * square + WALL * over * over)
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def cost_of_adding(p, edges, new_copies, loads, mean_copies):
     """What part p would cost more with so many more edges and copies."""
     cost = new_copies / mean_copies
@@ -127,13 +127,13 @@ def cost_of_adding(p, edges, new_copies, loads, mean_copies):
     return cost + _price_of((load + new_copies) / goal, loads.price[0]) - _price_of(load / goal, loads.price[0])
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def least_cost(p, edges, new_copies, loads, mean_copies):
     """No more than `cost_of_adding`, by the slopes of part p."""
     return SURELY * (new_copies / mean_copies + edges * loads.edges_slope[p] + new_copies * loads.copies_slope[p])
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def num_cheaper(cost, edges, size, num_present, loads, mean_copies):
     """How many parts that have none of a group's `size` members may cost less than this."""
     found = 0
@@ -144,7 +144,7 @@ def num_cheaper(cost, edges, size, num_present, loads, mean_copies):
     return found
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def cost_of_keeping(p, edges, own_copies, loads, mean_copies):
     """What part p would cost less without these edges and copies, which it has."""
     cost = own_copies / mean_copies
@@ -154,7 +154,7 @@ def cost_of_keeping(p, edges, own_copies, loads, mean_copies):
     return cost + _price_of(load / goal, loads.price[0]) - _price_of((load - own_copies) / goal, loads.price[0])
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def change_load(p, sign, edges, copies, loads):
     """Take so many edges and copies out of part p (sign -1), or put them in (1)."""
     loads.edges[p] += sign * edges
@@ -213,14 +213,14 @@ def shared_copies(table: CopyTable) -> np.ndarray:
     return shared.astype(np.float64)
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _count_shared(table, shared):
     for v in range(table.vertex.shape[0]):
         if table.vertex[v, COPIES] > 1:
             add_parts_of(table, v, -1, shared)
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def row_cost(p, home, num_present, mean_copies, rows):
     """The excess with the group that was counted last, which is in `home`, in part p, in units of `mean_copies` copies.
 
@@ -237,20 +237,20 @@ def row_cost(p, home, num_present, mean_copies, rows):
     return rows.price[0] / mean_copies * more
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _excess(shared, goal):
     over = max(shared / goal - 1.0, 0.0)
     return goal * over * over
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def shift_rows(old, new, num_present, rows):
     """Move the group that was counted last from part `old` to part `new`."""
     rows.shared[old] += rows.single[old] - (rows.outside[0] - num_present[old])
     rows.shared[new] += (rows.outside[0] - num_present[new]) - rows.single[new]
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def count_with_rows(c, home, groups, table, num_present, rows):
     """As `count_present`, of group c, which is in `home`; rows.single and rows.outside become those of the group."""
     num_present[:] = 0
@@ -272,7 +272,7 @@ def count_with_rows(c, home, groups, table, num_present, rows):
     rows.outside[0] = outside + stay
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _other_part(table, v, home):
     """The part that has v, which has two copies, one of them at home."""
     begin = table.first[v]

@@ -152,7 +152,7 @@ def _evaluate_groups(start, stop, chosen, groups, placement, wanted):
         _evaluate_group(chosen[i], groups, own, wanted, num_present)
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _evaluate_group(c, groups, placement, wanted, num_present):
     if placement.loads.rows.price[0] > 0:
         count_with_rows(c, placement.part[c], groups, placement.table, num_present, placement.loads.rows)
@@ -161,13 +161,13 @@ def _evaluate_group(c, groups, placement, wanted, num_present):
     wanted[c] = cheapest_part(c, groups, placement, num_present)
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _choose_parts(chosen, groups, placement, present, wanted):
     for i in range(chosen.shape[0]):
         wanted[chosen[i]] = cheapest_part(chosen[i], groups, placement, present[i])
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def cheapest_part(c, groups, placement, num_present):
     """The part where group c would cost least: its own on a tie, the lowest if it has none."""
     edges, home, size = groups.sizes[c], placement.part[c], groups.indptr[c + 1] - groups.indptr[c]
@@ -196,7 +196,7 @@ def cheapest_part(c, groups, placement, num_present):
     return best
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _commit(chosen, groups, placement, wanted, num_present, starts, around, stale):
     """Make the moves that still pay, in order; returns how many. Groups that share a vertex become stale."""
     part, table, loads = placement
@@ -257,7 +257,7 @@ def _move_in_turn(
     return moved
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _commit_in_turn(chosen, groups, placement, wanted, num_present, starts, around, stale):
     """Evaluate once more and move, one after the other, the groups that wanted to; returns how many moved."""
     moved = 0

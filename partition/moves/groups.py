@@ -87,7 +87,7 @@ def _collect(begin, end, src, dst, edge_ids, starts, num_nodes, found, members, 
     _collect_each(begin, end, src, dst, edge_ids, starts, last_slot, found, members, counts)
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _collect_each(begin, end, src, dst, edge_ids, starts, last_slot, found, members, counts):
     free = 2 * starts[begin]
     for c in range(begin, end):
@@ -100,7 +100,7 @@ def _collect_each(begin, end, src, dst, edge_ids, starts, last_slot, found, memb
         found[c] = free - first
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def add_member(v, first, free, last_slot, members, counts):
     """Count one edge of v in the group whose members begin at `first`; returns the next free slot of `members`.
 
@@ -136,7 +136,7 @@ def _count_groups(low, high, groups, parts, table):
 
 
 # As `own_ends`: always write, and move on by the truth of the test, in place of `if low <= v < high`.
-@inline(_nrt=False)
+@inline(counted=False)
 def _pick_own(low, high, begin, end, group_id, groups, parts, own):
     """own[i] = (vertex, part, edges) of the members begin to end that are from low to high; last group, how many."""
     width, found = uint64(high - low), 0
@@ -155,7 +155,7 @@ def cut_blocks(chosen: np.ndarray, groups: Groups) -> list[int]:
     return bounds[: 1 + _cut_blocks(chosen, groups.indptr, fewest, bounds)].tolist()
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _cut_blocks(chosen, indptr, fewest, bounds):
     """Write bounds [B + 1], which are 0; returns how many blocks there are."""
     found = members = 0
@@ -187,7 +187,7 @@ def count_block(chosen: np.ndarray, groups: Groups, part: np.ndarray, table: Cop
     return present[: len(chosen), : table.num_parts]
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _count(share, _, cuts, starts, chosen, groups, part, table, present):
     """Count a share of the members; of a group that began in an earlier one into row B + share."""
     begin, end = cuts[share], cuts[share + 1]
@@ -201,7 +201,7 @@ def _count(share, _, cuts, starts, chosen, groups, part, table, present):
         i += 1
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _join(cuts, starts, present):
     """Add to the rows of groups what later shares have of them."""
     for share in range(1, len(cuts) - 1):
@@ -210,7 +210,7 @@ def _join(cuts, starts, present):
             present[i, p] += present[len(starts) - 1 + share, p]
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def count_present(c, home, groups, table, num_present):
     """num_present[p] = members of group c that part p has even without the group, which is in `home` (-1: in none).
 
@@ -222,7 +222,7 @@ def count_present(c, home, groups, table, num_present):
     return end - begin
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def add_present(begin, end, home, groups, table, num_present):
     """As `count_present`, of the members from begin to end; num_present [P] is added to."""
     for j in range(begin, end):
@@ -242,7 +242,7 @@ def add_block(low, high, chosen, groups, part, table):
 
 
 # As `own_ends`: always write, and move on by the truth of the test, in place of `if low <= v < high`.
-@inline(_nrt=False)
+@inline(counted=False)
 def _add_own(low, high, begin, end, p, groups, table, own):
     width, found = uint64(high - low), 0
     for j in range(begin, end):

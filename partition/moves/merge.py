@@ -81,7 +81,7 @@ def edge_clusters(edges: Edges, labels: np.ndarray) -> tuple[np.ndarray, int]:
     return clusters, int(np.count_nonzero(present))
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _mark_labels(src, labels, present):
     """present[l] = whether an edge has the label l at its source; src is sorted."""
     for e in range(src.shape[0]):
@@ -107,13 +107,13 @@ def _place_in_blocks(order: np.ndarray, groups: Groups, placement: Placement) ->
         first += len(block)
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _choose(block, groups, placement, present):
     for i in range(block.shape[0]):
         _put(block[i], groups, placement, present[i])
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _place_in_turn(order, groups, placement, num_present):
     """Put each group, in order, where it costs least."""
     for i in range(order.shape[0]):
@@ -125,7 +125,7 @@ def _place_in_turn(order, groups, placement, num_present):
             add_edge(placement.table, groups.members[j], placement.part[c])
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _put(c, groups, placement, num_present):
     """Group c to the part where it costs least; it is not yet counted at its members."""
     best = cheapest_part(c, groups, placement, num_present)

@@ -17,7 +17,7 @@ a vertex with 255 edges in it would take 255 moves, each of them a loss in copie
 exact. Counting the same edges again can therefore give *smaller* bytes than a table that saw edges leave:
 `saturated_counts` says which, so that a cut that was interrupted goes on with the same bits.
 
-What works on these tables is compiled without numba's reference counts (`_nrt=False`): it counted every field of a
+What works on these tables is compiled without numba's reference counts (`counted=False`): it counted every field of a
 tuple at every access, two thirds of the time of a refinement.
 
 Shapes: N vertices, M edges, P parts (below 2**15).
@@ -125,7 +125,7 @@ def _count_edges(low, high, src, dst, edge_part, table):
         _count_own(own, own_ends(low, high, first, last, src, dst, own, True), edge_part, table)
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _count_all(src, dst, edge_part, table):
     """What one thread alone does: there is nothing to pick."""
     last = src.shape[0] - 1
@@ -137,7 +137,7 @@ def _count_all(src, dst, edge_part, table):
             add_edge(table, dst[e], edge_part[e])
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _count_own(own, size, edge_part, table):
     for i in range(size):
         prefetch_copies(table, own[min(i + AHEAD, size - 1), 0], own[min(i + 2 * AHEAD, size - 1), 0])
@@ -165,7 +165,7 @@ def restore_saturated(table: CopyTable, places: np.ndarray | Sequence[int]) -> N
         _restore_saturated(table, np.asarray(places))
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _restore_saturated(table, places):
     # Dense vertices and places both ascend, so one pass over the vertices finds whose byte each place is.
     next_one = 0
@@ -177,7 +177,7 @@ def _restore_saturated(table, places):
                 next_one += 1
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def prefetch_copies(table, soon, later):
     """Prefetch the counts of vertex `soon`, and the record that says where those of `later` are.
 
@@ -192,13 +192,13 @@ def prefetch_copies(table, soon, later):
         prefetch(WORD, table.slots, table.first[soon])
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def is_dense(table, v):
     """Whether v has a byte for each part, in order."""
     return 4 * np.int64(table.vertex[v, DEGREE]) >= table.num_parts
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def num_edges_in(table, v, p):
     """Edges of v in part p, at most `SATURATED` where v is dense."""
     begin = table.first[v]
@@ -210,7 +210,7 @@ def num_edges_in(table, v, p):
     return np.int32(0)
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def add_edge(table, v, p):
     """Count one more edge of v in part p; returns whether that made a new copy."""
     begin = table.first[v]
@@ -231,7 +231,7 @@ def add_edge(table, v, p):
     return True
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def add_edges(table, v, p, more):
     """Count `more` more edges of v in part p."""
     begin = table.first[v]
@@ -249,7 +249,7 @@ def add_edges(table, v, p, more):
     table.vertex[v, COPIES] += 1
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def remove_edge(table, v, p):
     """Count one edge less of v in part p, which has one; returns whether that removed the copy."""
     begin = table.first[v]
@@ -271,7 +271,7 @@ def remove_edge(table, v, p):
     return False
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def add_parts_of(table, v, home, num_present):
     """num_present[p] += 1 for each part p that has an edge of v; in part `home` (-1: none) one edge does not count."""
     begin = table.first[v]
@@ -288,7 +288,7 @@ def add_parts_of(table, v, home, num_present):
         num_present[p] += (slot & COUNT_MASK) > (p == home)
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def count_copies(table, num_copies):
     """num_copies [P] += the copies in each part."""
     for v in range(table.vertex.shape[0]):

@@ -77,7 +77,7 @@ def _without_gaps(keys: np.ndarray) -> tuple[np.ndarray, int]:
     return numbers.astype(np.int32), len(values)
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _number_keys(keys, words, before, numbers):
     """numbers[i] = how many different keys are lower than keys[i]; returns how many there are.
 
@@ -96,7 +96,7 @@ def _number_keys(keys, words, before, numbers):
 
 
 # Compilers know this text: it becomes one instruction.
-@inline(_nrt=False)
+@inline(counted=False)
 def count_bits(word):
     """How many bits of a uint64 are set."""
     word -= (word >> uint64(1)) & uint64(0x5555555555555555)
@@ -122,7 +122,7 @@ def _number_groups(src, edge_part, last_seen, group_ids):
     return found
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _count_members(groups, parts, table):
     """Count each member once for each of its groups."""
     for c in range(parts.shape[0]):

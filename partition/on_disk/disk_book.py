@@ -88,7 +88,7 @@ def deal_edges(
     return dealt, sources, sources if two_way else targets[number]
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _count_parts(first, last, bounds, parts, counts):
     """counts[stretch, p] = edges of each stretch in part p."""
     for stretch in range(first, last):
@@ -97,7 +97,7 @@ def _count_parts(first, last, bounds, parts, counts):
 
 
 # The ends are looked up in no order, so what is known of them is asked for `AHEAD` edges earlier.
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _deal(edges, parts, vertices, places, dealt, sources, targets):
     words = np.int64(sources.shape[1])
     for e in range(parts.shape[0]):

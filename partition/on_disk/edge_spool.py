@@ -147,7 +147,7 @@ def _append(columns: dict, block: dict, kept: np.ndarray | None, place: int, cou
     return end
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _count(src, dst, counts):
     """counts[v] += edges at v, edges that leave v, self-loops: side by side, since they are in no order."""
     for e in range(src.shape[0]):

@@ -256,7 +256,7 @@ def _sort(
     return edges
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def order_ends(begin, end, src, dst, keys, low, high, tag):
     """Edges begin to end, each with the end of the smaller key first.
 
@@ -276,7 +276,7 @@ def order_ends(begin, end, src, dst, keys, low, high, tag):
         tag[e - begin] = uint64(2 * e + (b < a))
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def look_up(begin, end, old_low, old_high, old_tag, number, low, high, tag):
     """Edges begin to end under other numbers; old_low is sorted, so that only old_high is looked up in no order."""
     for e in range(begin, end):
@@ -288,7 +288,7 @@ def look_up(begin, end, old_low, old_high, old_tag, number, low, high, tag):
         tag[e - begin] = old_tag[e]
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def renumber(begin, end, ends, number):
     """ends[e] = number[ends[e]] for the edges from begin to end."""
     for e in range(begin, end):
@@ -297,7 +297,7 @@ def renumber(begin, end, ends, number):
         ends[e] = number[ends[e]]
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def count_buckets(size, low, high, tag, width, counts):
     """counts[bucket] += the edges of a block that go there."""
     # `high` and `tag` are not read: a block is handed over whole, here and to `deal_edges`.
@@ -306,7 +306,7 @@ def count_buckets(size, low, high, tag, width, counts):
         counts[uint32(low[e]) // narrow] += 1
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def deal_edges(size, low, high, tag, width, places, step, new_low, new_high, new_tag):
     """Put the edges of a block to the next places of their buckets; step: words from one place to the next.
 
@@ -339,7 +339,7 @@ def sort_buckets(first, last, starts, width, dealt_low, dealt_high, dealt_tag, n
         _sort_bucket(begin, bucket * width, places, low, high, tag, new_low, new_high, new_tag)
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _sort_bucket(begin, first, places, low, high, tag, new_low, new_high, new_tag):
     """A counting sort by low - first, as `stable_order`, but the edges are moved in the same loop, not their ids."""
     places[:] = 0
@@ -359,7 +359,7 @@ def _sort_bucket(begin, first, places, low, high, tag, new_low, new_high, new_ta
         new_tag[place] = tag[i]
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def count_runs(low, counts):
     """counts[v + 1] += edges whose lower end is v."""
     for e in range(low.shape[0]):
@@ -367,7 +367,7 @@ def count_runs(low, counts):
         counts[low[e] + 1] += 1
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def gather(begin, end, old_high, old_tag, starts, indptr, vertices, low, high, tag):
     """Edges of the vertices from begin to end, under new numbers: vertices[v] is the old number of v.
 

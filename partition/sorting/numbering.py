@@ -96,7 +96,7 @@ def ordered_edges(
     return EdgeArrays(low, high, edge_list.num_nodes, edge_list.two_way, edge_list.num_arcs), order, vertices
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _renumber(begin, end, src, dst, known, low, high, tag):
     """Edges begin to end under new numbers, the end of lower degree first (ties: lower id).
 

@@ -90,7 +90,7 @@ def _block(low: np.ndarray, begin: int, threads: int) -> np.ndarray:
 # Plain, for each vertex v of the share:
 #
 #     wanted[v] = in turn if a neighbour before it is in the same block, else the label with most votes
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _vote(share, _, bounds, ballot, votes, around):
     """wanted[v] of the vertices in one share; votes, around: scratch of each."""
     begin, end, low = bounds[share], bounds[share + 1], ballot.low
@@ -106,7 +106,7 @@ def _vote(share, _, bounds, ballot, votes, around):
 
 # Labels of neighbours are listed before they are counted, as in label_propagation.py: with that, and with labels asked
 # for ahead, clusters took 1.8 s instead of 3.3 (52 M edges, docs/internals/cmr.md).
-@inline(_nrt=False)
+@inline(counted=False)
 def _look_around(begin, end, ballot, votes, around):
     """around = labels of neighbours of the vertex whose edges begin here; returns their end, and the last before it."""
     low, high, voters = ballot.low, ballot.high, ballot.voters
@@ -120,14 +120,14 @@ def _look_around(begin, end, ballot, votes, around):
     return last, highest
 
 
-@inline(_nrt=False)
+@inline(counted=False)
 def _label_of(v, begin, last, ballot, votes, around):
     """The label with most votes that has room for v, its own on a tie; v's edges are those from begin to last."""
     _, high, degrees, cap, voters, weights, volumes, _ = ballot
     return heaviest_label(v, begin, last - begin, degrees[v], high, around, voters, weights, volumes, cap, votes)
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _move(begin, end, ballot, votes, around):
     """Move the vertices of edges from begin to end, in order, to the labels that they want; then none wants one.
 

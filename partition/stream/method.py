@@ -100,7 +100,7 @@ def _collect(share, _, clusters, first_edges, num_nodes, low, high, begins, foun
 
 # Plain: for each edge, c = the cluster of its source; add both ends to the members of c. Sources ascend, so c only
 # rises, and what a cluster has is written when the first edge of a later one comes.
-@inline(_nrt=False)
+@inline(counted=False)
 def _collect_each(begin, end, c, free, last_slot, low, high, begins, found, sizes, members, counts):
     first, first_edge = free, begin
     for e in range(begin, end):
@@ -151,7 +151,7 @@ def cmr_stream(edge_list: Edges, shares: np.ndarray) -> tuple[np.ndarray, np.nda
     return edge_part, number, work.masks(edges.tag, number)
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _in_first_order(begin, end, tag, parts, edge_part):
     for i in range(begin, end):
         edge_part[np.int64(tag[i]) >> 1] = parts[i]
@@ -225,7 +225,7 @@ class Assignment:
 # Whether an end is this thread's own cannot be predicted, so there is no `if`: an end of another thread becomes a
 # vertex of this one (`spare`), and what is or-ed into its mask is 0. `spare` changes from edge to edge: writes to one
 # word would wait for each other. Where edges are two-way there is one role, and `arrive` = 0 makes both the same.
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _mark(begin, end, low, high, tag, parts, marked):
     """Parts of the vertices from begin to end: marked[v, 0] where their arcs leave, marked[v, 1] (or 0, if there is no
     1) where they arrive."""
@@ -243,7 +243,7 @@ def _mark(begin, end, low, high, tag, parts, marked):
         marked[v if own_v else spare, arrive - role, p >> 6] |= uint64(own_v) << uint64(p & 63)
 
 
-@kernel(_nrt=False)
+@kernel(counted=False)
 def _spread(first, last, low, begins, of_cluster, parts):
     """parts[e] = part of the cluster of the edge's lower end; both ascend."""
     if first == last:

@@ -36,6 +36,9 @@ TEXTS = {
     "snap.txt.gz": (gzip.compress((SNAP + rows(PAIRS, "\t")).encode()), PAIRS, "undirected"),
     "out.konect": ("% sym unweighted\n% 5 4 4\n" + rows(PAIRS, "\t", 1), PAIRS, "undirected, ids from 1"),
     "header.csv": ("id_1,id_2\n" + rows(PAIRS, ","), PAIRS, "directed, ids from 0"),
+    "quoted.csv": ('"src","dst"\n' + "".join(f'"{u}","{v}"\n' for u, v in PAIRS), PAIRS, "directed, ids from 0"),
+    "index.csv": (",source,target\n" + "".join(f"7,{u},{v}\n" for u, v in PAIRS), PAIRS, "directed, ids from 0"),
+    "rows.tsv": ('"to"\t"from"\n' + "".join(f"7\t{v}\t{u}\n" for u, v in PAIRS), PAIRS, "directed, ids from 0"),
     "both.tsv": (rows([*PAIRS, *PAIRS[:, ::-1]], "\t"), UP, "undirected, stored both ways"),
     "metis.graph": (METIS, UP, "undirected, stored both ways, ids from 1"),
 }
@@ -54,6 +57,7 @@ def test_texts_are_read_as_they_are_downloaded(name, case, tmp_path):
 
 COLUMNS = {
     "weight.csv": ("source,target,weight,since\n0,1,0.5,7\n1,2,2,8\n", [0.5, 2], "left out: since"),
+    "gephi.csv": ("Source;Target;Id;Weight\n0;1;0;0.5\n1;2;1;2\n", [0.5, 2], "left out: id"),
     "third.txt": ("0 1 0.5\n1 2 2\n", [0.5, 2], "edge_weight ← column 3"),
     "time.txt": ("0 1 1217567877\n1 2 1217567999\n", None, "column 3 (times, 1217567877 to 1217567999)"),
     "out.konect": ("% asym weighted\n1 2\t3 1217567877\n2 3\t4 1217567878\n", [3, 4], "left out: column 4 (times"),
@@ -167,6 +171,8 @@ WRONG = {
     "out.beyond": ("% asym\n% 2 3 3\n1 2\n1 4\n", "line 4: vertex 4: the second line says 3 vertices"),
     "out.zero": ("% asym\n0 2\n", "line 2: vertex 0: ids run from 1"),
     "out.bip": ("% bip unweighted\n1 1\n", "line 1: a bipartite graph"),
+    "header.csv": ("src,dst\n", "has no edges, only names of columns"),
+    "bars.csv": ("src|dst\n0|1\n", r"found 'src\|dst': columns stand apart by"),
     "empty.txt": ("# nothing\n", "has no edges"),
     "beyond.mtx": (MARKET + "1 4 1.0\n", "line 5: "),
     "array.mtx": ("%%MatrixMarket matrix array real general\n1 1\n1.0\n", "line 1: of kind array real general"),
@@ -196,15 +202,24 @@ def test_files_of_columns_stand_in_a_dict_and_on_the_command_line(tmp_path, monk
     (tmp_path / "e.txt").write_text(SNAP + rows(UP, "\t"))
     np.save("x.npy", feats)
     np.savetxt("x.csv", feats, delimiter=",")
+    (tmp_path / "index.csv").write_text(",a,b\n" + "".join(f"{row},{a},{b}\n" for row, (a, b) in enumerate(feats)))
     sp.save_npz("x.npz", sp.csr_matrix(feats))
     np.savez("two.npz", x=feats, z=feats)
     np.savetxt("y.txt", labels, "%d")
-    for file in ("x.npy", "x.csv", "x.npz", "two.npz"):
+    (tmp_path / "y.csv").write_text("node,label\n" + "".join(f"{row},{label}\n" for row, label in enumerate(labels)))
+    (tmp_path / "order.csv").write_text("id,label\n1,0\n0,1\n")
+    assert (load_graph({"edge_index": "e.txt", "x": "x.npy", "y": "y.csv"}).labels == labels).all()
+    for file in ("x.npy", "x.csv", "index.csv", "x.npz", "two.npz"):
         graph = load_graph({"edge_index": "e.txt", "x": file, "y": "y.txt"})
         found = graph.feats.toarray() if hasattr(graph.feats, "toarray") else graph.feats
         assert (graph.edges == UP).all() and not graph.directed and (found == feats).all()
         assert (graph.labels == labels).all()
-    for file, message in (("no.npy", "no such file"), ("e.doc", "of no kind that is read"), ("y", "no such file")):
+    for file, message in (
+        ("order.csv", "column id is not 0, 1, 2"),
+        ("no.npy", "no such file"),
+        ("e.doc", "of no kind that is read"),
+        ("y", "no such file"),
+    ):
         (tmp_path / "e.doc").write_text("1")
         with pytest.raises(InputError, match=message):
             load_graph({"edge_index": "e.txt", "x": file})

@@ -160,6 +160,11 @@ def test_what_is_no_graph_is_refused(small_graph):
         as_graph_data({1, 2})
     with pytest.raises(InputError, match="taken as it is"):
         as_graph_data(small_graph, name="other")
+    loader = torch.utils.data.DataLoader([1, 2])
+    with pytest.raises(InputError, match="a DataLoader; it gives batches, and here each step is on the whole graph"):
+        as_graph_data(loader)
+    with pytest.raises(InputError, match=r"a Linear; it is a model, and the graph comes first: fit\(graph, model\)"):
+        as_graph_data(torch.nn.Linear(1, 1))
 
 
 def test_load_and_partition_take_objects(tmp_path):

@@ -148,6 +148,10 @@ class Odd(nn.Module):
         ({"split": (0.5, 0.2, 0.2)}, "has a split already"),
         ({"wire": "int3"}, "unknown wire 'int3'"),
         ({"learning_rate": 0.1}, "fit takes no learning_rate: write lr"),
+        ({"num_processes": 2}, "fit takes no num_processes: write ranks"),
+        ({"optimizer": torch.optim.Adam([torch.zeros(1)])}, "give its class, as optimizer=torch.optim.Adam"),
+        ({"ranks": torch.optim.Adam([torch.zeros(1)])}, "ranks is Adam ( Parameter Group 0"),
+        ({"callbacks": print}, "callbacks is a builtin_function_or_method: give a list"),
         ({"device": "cuda"}, "fit takes no device: it trains on CPUs"),
         ({"epochs": "10"}, "epochs is '10': expected a whole number"),
         ({"resume": "yes"}, "resume is 'yes': expected True or False"),
@@ -166,6 +170,54 @@ def test_mistakes_are_one_line_and_leave_nothing(graph, cache, words, says):
     assert says in str(caught.value) and "\n" not in str(caught.value)
     assert not list(cache.glob("runs/*"))
     assert says in ("has a split already", "are there per rank") or not list(cache.glob("cuts/*"))  # nothing was cut
+
+
+class Rows(nn.Module):
+    """Two layers, and what is made of them."""
+
+    def __init__(self, width=6, inner=8, out=3, end=lambda rows: rows):
+        super().__init__()
+        self.conv, self.read, self.end = dg.nn.SAGEConv(width, 8, "mean"), nn.Linear(inner, out), end
+
+    def forward(self, graph, feats):
+        return self.end(self.read(self.conv(graph, feats)))
+
+
+class Alone(Rows):
+    def forward(self, graph, feats):
+        return self.read(self.conv(feats))
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        (Rows(7), "conv (SAGEConv) of Rows was given (DistGraph, [60, 6] float32): rows float32 (60, 6) and weight"),
+        (Rows(inner=9), "read (Linear) of Rows takes rows of width 9, and was given rows of width 8"),
+        (Rows(out=2), "Rows gave rows of width 2, and the graph has 3 classes: the last layer needs 3 outputs"),
+        (Rows(end=lambda rows: (rows, rows)), "Rows gave a tuple of 2 for 60 vertices: the Trainer takes one tensor"),
+        (Rows(end=lambda rows: rows[:, 0]), "Rows gave a tensor [60] for 60 vertices"),
+        (Rows(end=lambda rows: rows.long()), "Rows gave rows of torch.int64"),
+        (Rows(end=lambda rows: rows.detach()), "Rows gave rows without a gradient"),
+        (Alone(), "conv (SAGEConv) of Alone was given ([60, 6] float32): SAGEConv.forward() missing 1 required"),
+    ],
+)
+def test_a_module_that_does_not_fit_is_named(graph, model, says):
+    with pytest.raises(InputError) as caught:
+        dg.fit(graph, model, ranks=1, epochs=2, quiet=True)
+    assert says in str(caught.value) and "\n" not in str(caught.value) and caught.value.__cause__ is None
+
+
+def test_one_logit_is_of_the_second_of_two_classes(graph):
+    graph.labels = graph.labels % 2
+
+    def loss(graph, logits):
+        mask = graph.train_mask
+        return nn.functional.binary_cross_entropy_with_logits(logits[mask][:, 0], graph.labels[mask].float())
+
+    result = dg.fit(graph, Rows(out=1), ranks=1, epochs=2, quiet=True, loss=loss)
+    test = torch.as_tensor(graph.test)
+    right = (result.predict()[test, 0] > 0).long() == torch.as_tensor(graph.labels)[test]
+    assert result.test_accuracy == pytest.approx(right.float().mean().item())
 
 
 def test_out_keeps_run_and_parts(graph, tmp_path):

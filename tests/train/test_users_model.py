@@ -83,7 +83,7 @@ class Some(Own):
 @pytest.mark.mpi(2)
 def test_a_model_that_gives_some_rows_is_refused(comm):
     graph = with_rows(dist_graph(random_graph(3), comm))
-    with pytest.raises(InputError, match=r"Some gave \[29, 4\] for 60 vertices"):
+    with pytest.raises(InputError, match=r"Some gave a tensor \[29, 4\] for 60 vertices"):
         dg.Trainer(Some(), graph, dg.TrainConfig(epochs=1)).fit()
 
 

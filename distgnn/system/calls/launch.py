@@ -91,7 +91,7 @@ def call_on_ranks(
             stream.flush()
         received: list[int] = []
         program = [sys.executable, on_rank.__file__, name]
-        told: dict[str, Any] = {"graceful": graceful, "received": received}
+        told: dict[str, Any] = {"graceful": graceful, "received": received, "temporary": folder}
         if hosts is None:
             code = run_program(program, ranks, threads, timeout, reason=folder / REASON, **told)
         elif timeout is not None:
@@ -115,10 +115,13 @@ def check_ranks(ranks: int | None, hosts: Sequence[str] | str | None = None) -> 
         ranks = there
     if under_mpi():
         raise InputError("this process is a rank already: start the script with python, it starts its ranks itself")
+    if "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("WORLD_SIZE") != "1":
+        raise InputError("torchrun or accelerate started this process: start the script with python, once")
     if ranks is None:
         return available_sockets()
     if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1:
-        raise InputError(f"ranks is {ranks!r}: expected a whole number of processes, at least 1")
+        shown = " ".join(repr(ranks).split())[:60]
+        raise InputError(f"ranks is {shown}: expected a whole number of processes, at least 1")
     return ranks
 
 
@@ -171,7 +174,7 @@ def _raise(failures: list[on_rank.Failure], num_ranks: int, received: list[int])
         error = RunError(f"rank {failure.rank} raised {failure.text}")
     if isinstance(error, RunStopped) and received:  # ranks know the signal only that it was passed on by
         raise RunStopped(received[0], error.epochs_done, error.run_dir)
-    if isinstance(error, DistGNNError) and failure.agreed:
+    if isinstance(error, DistGNNError) and (failure.agreed or not error.traced):
         raise error
     raise error from OnRank(failure.rank, num_ranks, failure.trace)
 

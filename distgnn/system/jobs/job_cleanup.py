@@ -2,7 +2,7 @@
 
     python -I -S job_cleanup.py JOB        reads lines from the launcher; the pipe's end is the launcher's
 
-    /dev/shm/mpich_…     shared memory of a rank, to be removed when all is over
+    /dev/shm/mpich_…     shared memory of a rank, or a folder of the launcher, to be removed when all is over
     done                 the launcher has ended the job itself: nothing is left to do
 
 Every process of a job on this machine (mpiexec, its proxies, ranks, what they start) has DISTGNN_JOB=JOB in its
@@ -149,14 +149,19 @@ def mapped_segments(maps: Path) -> set[str]:
 
 def main() -> None:
     """Wait for the launcher's end."""
-    segments, began = [], time.time()
+    left, began = [], time.time()
     for line in sys.stdin:
         if line == "done\n":
             return
-        segments.append(line.rstrip("\n"))
+        left.append(Path(line.rstrip("\n")))
     end_job(sys.argv[1])
-    for segment in segments:
-        Path(segment).unlink(missing_ok=True)
+    for path in left:
+        if path.is_dir():
+            import shutil  # 10 ms
+
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
     remove_strays(began)
 
 

@@ -64,6 +64,7 @@ def supervise(
     machines: int = 1,
     watch: Watch | None = None,
     received: list[int] | None = None,
+    temporary: Path | None = None,
 ) -> int:
     """Wait for `command` and return its exit code; on a signal or an error stop it with everything it started.
 
@@ -74,13 +75,14 @@ def supervise(
             machines cannot be told.
         watch: tells when no rank moves any more, and is closed at the end.
         received: is filled with the signals that came.
+        temporary: a folder of the caller's, which is removed where the caller is killed.
 
     Notes: Python takes signals in its main thread only: from another one the job goes on until it ends.
     """
     name, signals = os.urandom(16).hex(), [] if received is None else received
     environment = environment | {"DISTGNN_LAUNCHED": "1", job_cleanup.VARIABLE: name}
     try:
-        return _Job(command, environment, graceful, proxies, machines, watch, signals, name).run()
+        return _Job(command, environment, graceful, proxies, machines, watch, signals, name, temporary).run()
     finally:
         if watch is not None:
             watch.close()
@@ -98,6 +100,7 @@ class _Job:
     watch: Watch | None
     received: list[int]
     name: str
+    temporary: Path | None
     process: subprocess.Popen | None = None
     relay: Relay | None = None
     cleanup: subprocess.Popen | None = None
@@ -119,6 +122,8 @@ class _Job:
         previous = {number: signal.signal(number, self._remember) for number in handled}
         try:
             self._start()
+            if self.received:
+                raise _Stopped
             code = self._wait()
             if code < 0 and not self.received:
                 name = signal.Signals(-code).name
@@ -140,7 +145,9 @@ class _Job:
         self.received.append(number)
         if self.relay is not None:
             self.relay.last = BANNER  # the user knows
-        if not self.graceful or len(self.received) > 1 or self.process is None:
+        if self.process is None:  # it is being started, where hooks of a fork would swallow an exception
+            return
+        if not self.graceful or len(self.received) > 1:
             raise _Stopped
         self.process.send_signal(signal.SIGUSR1)
         self.resend_at = time.monotonic() + RESEND_SECONDS
@@ -151,6 +158,7 @@ class _Job:
             self.cleanup = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd="/", start_new_session=True
             )
+            self._tell("" if self.temporary is None else f"{self.temporary}\n")
         ours = self.command[0] == sys.executable  # it gives its ranks the terminal itself, and has no banner
         reader, writer = (None, None) if os.isatty(1) and (ours or not self.proxies) else os.pipe()
         try:

@@ -15,6 +15,7 @@ from distgnn.config.task import ONE_LABEL_EACH, SPLITS, VALUE_METRICS, check_gra
 from distgnn.errors import InputError
 from distgnn.train.loss import OwnLoss
 from distgnn.train.metrics import evaluate
+from distgnn.train.users_model import check_width
 
 Metrics = dict[str, float | None]
 Predicted = tuple[Any, torch.Tensor, int]  # ids of this rank's rows, the rows, rows over all ranks
@@ -92,6 +93,7 @@ class RegressionTask:
         return of_vertices(graph, rows)
 
     def _loss(self, graph: Any, rows: torch.Tensor) -> torch.Tensor:
+        check_width("the model", rows, graph.node_values.shape[1], "values of each vertex")  # else torch repeats them
         guess, truth = _known(graph, rows, "train")
         (count,) = sum_over_ranks(graph.comm, np.array([truth.numel()]))
         return loss_of_values(guess, truth, self.metric, int(count))

@@ -61,7 +61,8 @@ def test_results_errors_and_the_end_of_the_caller(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, str(tmp_path / "script.py")]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, env=without_rank_variables(), **pipes) as process:
+    environment = without_rank_variables() | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, env=environment, **pipes) as process:
         assert process.stdout.readline() == "[[0, 6], [1, 6]] True 7\n"
         assert re.match(r"rank 1 on host \S+ was killed by SIGKILL in .*: not by the kernel", process.stdout.readline())
         pids = [int(process.stdout.readline()) for _ in range(2)]
@@ -70,9 +71,9 @@ def test_results_errors_and_the_end_of_the_caller(tmp_path):
     assert err.count("ZeroDivisionError: only here") == 2  # its traceback on the rank, and as it is raised here
     assert "OnRank: on rank 1 of 2\nTraceback" in err and ", in fails\n" in err and "Abort(" not in err
     deadline = time.monotonic() + 20
-    while any(map(runs, pids)) and time.monotonic() < deadline:
+    while (any(map(runs, pids)) or list(tmp_path.glob(".distgnn-call-*"))) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not any(map(runs, pids))
+    assert not any(map(runs, pids)) and not list(tmp_path.glob(".distgnn-call-*"))
 
 
 class Held:
@@ -105,6 +106,10 @@ def test_one_rank_is_this_process(monkeypatch):
     assert launch(lambda: (os.getpid(), held.append(1)), ranks=1, threads=1)[0][0] == os.getpid() and held == [1]
     monkeypatch.setenv("PMI_RANK", "0")
     with pytest.raises(InputError, match="is a rank already"):
+        launch(print, ranks=1)
+    monkeypatch.delenv("PMI_RANK")
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")  # as torchrun sets it, and accelerate
+    with pytest.raises(InputError, match="start the script with python, once"):
         launch(print, ranks=1)
 
 
