@@ -244,8 +244,8 @@ def _vertices(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> Gr
         found = whole_edge_splits([part.edge_splits for part in parts], section.get("edge_splits", {}))
     except ValueError as error:
         raise PartitionFormatError(f"{folder}: {error}") from error
-    for name, array in found.items():
-        setattr(graph, name, array)
+    for name, split in found.items():
+        setattr(graph, name, split)
     return graph
 
 

@@ -94,7 +94,7 @@ def _from_types(graph: Any, fields: Fields, findings: Findings) -> tuple[np.ndar
             columns[split] = mask
         per_type.append(columns)
     names = [name for name in OF_NODES if any(name in one for one in per_type)]
-    found = {name: _joined(graph, name, per_type, counts) for name in names}
+    found: dict[str, Any] = {name: _joined(graph, name, per_type, counts) for name in names}
     found |= _of_arcs(graph, relations, fields, findings)
     if len(graph.ntypes) > 1:
         found["node_types"] = np.repeat(np.arange(len(counts)), counts)

@@ -46,8 +46,8 @@ def from_pyg(data: Any, directed: bool, fields: Fields, findings: Findings) -> F
     one_number = "edge_feats" in found and as_array(found["edge_feats"], "edge_attr").ndim == 1
     if one_number and "edge_weight" not in found and "edge_weight" not in fields:
         found["edge_weight"] = found.pop("edge_feats")  # PyG's one number per edge: a weight
-    name = frame.get("name")
-    name = name if isinstance(name, str) and name else "pyg"
+    named = frame.get("name")
+    name = named if isinstance(named, str) and named else "pyg"
     return finish(name, sources, targets, num_nodes, directed, found, fields, findings)
 
 

@@ -191,8 +191,8 @@ def sparse_matrix(values: Any) -> Any:
     if type(values).__name__ in ("SparseTensor", "SparseMatrix") and callable(getattr(values, "coo", None)):
         found = values.coo()  # of `torch_sparse` (row, col, value), of `dgl.sparse` (row, col)
         rows, columns = as_array(found[0]), as_array(found[1])
-        data = found[2] if len(found) > 2 else getattr(values, "val", None)
-        data = np.ones(len(rows), np.float32) if data is None else as_array(data)
+        numbers = found[2] if len(found) > 2 else getattr(values, "val", None)
+        data = np.ones(len(rows), np.float32) if numbers is None else as_array(numbers)
         shape = tuple(values.sizes()) if callable(getattr(values, "sizes", None)) else tuple(values.shape)
         return scipy.sparse.coo_matrix((data, (rows, columns)), shape=shape)
     return None

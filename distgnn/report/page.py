@@ -5,6 +5,8 @@ The same inputs give the same bytes: there is no clock and no random name in it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import distgnn
 from distgnn.report.benches import bench_section
 from distgnn.report.html import plain
@@ -19,7 +21,7 @@ def make_page(inputs: Inputs) -> str:
     runs = runs_section(inputs)
     benches = [bench_section(bench, place) for place, bench in enumerate(inputs.benches)]
     partitions = [partition_section(parts, place) for place, parts in enumerate(inputs.parts)]
-    found = [*inputs.runs, *inputs.benches, *inputs.parts]
+    found: list[Any] = [*inputs.runs, *inputs.benches, *inputs.parts]
     title = f"DistGNN report: {', '.join(one.name for one in found)}"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'

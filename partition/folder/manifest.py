@@ -49,6 +49,7 @@ class Clock:
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress or (lambda phase, done, total: None)
         self._began: dict[str, float] = {}
+        self._phase, self._total, self._done = "", 0, 0
 
     def start(self, phase: str, total: int) -> None:
         """A phase of so many steps begins; the one before it is over."""

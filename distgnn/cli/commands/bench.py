@@ -20,6 +20,7 @@ RANKS: dict[str, Column] = {
     "ranks": lambda row: f"{row['ranks']} × {row['threads']}",
     "algorithm": lambda row: row["name"],
 }
+WAITS = ("_min", "", "_max")
 COLUMNS = RANKS | {
     "update": lambda row: row["update"],
     "epoch": lambda row: human_seconds(row["epoch_seconds_median"]),
@@ -44,7 +45,6 @@ SCALING_COLUMNS = RANKS | {
     "sent/epoch": lambda row: human_bytes(row["sent_bytes_per_epoch"]),
     "largest rank": lambda row: human_bytes(row["max_rank_sent_bytes"]),
 }
-WAITS = ("_min", "", "_max")
 
 
 @with_options

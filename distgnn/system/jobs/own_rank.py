@@ -104,6 +104,11 @@ CHOICES = {"UCX": ("UCX_TLS", "tcp,sm,self"), "OFI": ("FI_PROVIDER", "tcp")}
 NETMOD = "MPIR_CVAR_CH4_NETMOD"
 
 
+def _finalize(mpi: Any, pid: int) -> None:
+    if os.getpid() == pid and not mpi.Is_finalized():
+        mpi.Finalize()
+
+
 def start_mpi() -> Any:
     """Return `mpi4py.MPI`, initialised with threads; one that is imported already is left as it is.
 
@@ -126,8 +131,7 @@ def start_mpi() -> Any:
     if session is not None:
         session.Finalize()
     if not under_mpi():  # to the end of a rank `_end` sees
-        pid = os.getpid()
-        atexit.register(lambda: os.getpid() != pid or MPI.Is_finalized() or MPI.Finalize())
+        atexit.register(_finalize, MPI, os.getpid())
     return MPI
 
 

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from distgnn.system.hosts import host_options
 from distgnn.system.jobs.job_cleanup import stop_tree
@@ -160,7 +161,7 @@ def answering(hosts: Hosts, seconds: float = SECONDS, over: Callable[[], bool] =
     for name, _ in hosts:
         options = host_options([(name, 1)], flavor, {})
         command = [*mpiexec_command(mpiexec, flavor, 1), *options, *nothing]
-        silent: dict[str, int] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        silent: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
         asked.append((subprocess.Popen(command, **silent, preexec_fn=die_with_parent(signal.SIGKILL)), options))
     try:
         began, answered = time.monotonic(), 0
