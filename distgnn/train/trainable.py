@@ -25,7 +25,8 @@ def check_trainable(model: nn.Module, graph: Any, config: TrainConfig, task: Tas
         )
     if graph.feats is None:
         raise InputError("the graph has no features: training needs at least one feature per vertex")
-    beside = {"columns": graph.columns, "update": graph.update, "num_batches": config.num_batches}
+    # The metric may be the user's own: `check_own` has looked at it.
+    beside = {"columns": graph.columns, "update": graph.update, "num_batches": config.num_batches, "metric": None}
     check_together(**options_of(config) | beside)
     norm = graph.feat_norm
     if config.inductive and norm is not None and norm.mean is not None and not norm.inductive:
