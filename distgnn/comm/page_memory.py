@@ -1,6 +1,6 @@
 """Memory of messages and held rows, in pages of their own.
 
-A long-lived buffer between malloc's results of layers would keep what was freed around it from being one block again.
+In them pages are large, and can be given back one by one (`leave_pages`).
 """
 
 import mmap

@@ -27,7 +27,7 @@ from distgnn.system.shared_memory import check_room, check_room_here
 
 THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 PRINT_VARIABLE = "DISTGNN_PRINT"  # "once": after `dg.load`, ranks but the first print nothing on standard output
-TIMEOUT_VARIABLE = "DISTGNN_TIMEOUT"  # seconds after which ranks that exchange nothing are ended (comm/loop_watch.py)
+TIMEOUT_VARIABLE = "DISTGNN_TIMEOUT"  # seconds until ranks that exchange nothing are ended (comm/ending/loop_watch.py)
 INSTALL_HINT = "install one with `pip install 'distgnn[mpich]'`, or load your site's MPI module"
 WAIT_ASLEEP = {
     "mpich": {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"},

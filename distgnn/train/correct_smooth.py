@@ -100,8 +100,9 @@ def corrected(graph: Any, scores: torch.Tensor, truth: torch.Tensor, config: Cor
     error = torch.zeros_like(scores)
     error[mask] = truth - scores[mask]
     if config.scale is not None:  # training vertices keep their error
-        known = mask[:, None]
-        spread = propagated(graph, error, steps, alpha, lambda rows: torch.where(known, error, rows))
+        known = mask.nonzero()[:, 0]
+        own = error[known]
+        spread = propagated(graph, error, steps, alpha, lambda rows: rows.index_copy_(0, known, own))
         return scores + config.scale * spread
     spread = propagated(graph, error, steps, alpha, lambda rows: rows.clamp_(-1, 1))
     total = sum_over_ranks(graph.comm, np.array([error.abs().sum(dtype=torch.float64).item()]))[0]

@@ -67,7 +67,10 @@ def measure(graph: Any, logits: torch.Tensor, metric: str, split: str) -> float 
 
 def metric_of_rows(graph: Any, logits: torch.Tensor, labels: torch.Tensor, metric: str) -> float | None:
     """One metric of these rows and those of all other ranks; `graph` has comm and multilabel. Collective: yes."""
-    if logits.shape[1] == 1 and not graph.multilabel:  # of two classes, from a user's loss: the logit of the second
+    several = getattr(graph, "num_classes", 2) > 1
+    if (
+        logits.shape[1] == 1 and several and not graph.multilabel
+    ):  # of two classes, from a user's loss: the logit of the second
         logits = torch.cat([torch.zeros_like(logits), logits], 1)
     return _METRICS[metric](graph, logits, labels)
 
@@ -98,7 +101,7 @@ def _rocauc(graph: Any, logits: torch.Tensor, labels: torch.Tensor) -> float | N
     every, right = (gather_arrays(graph.comm, one) for one in (scores.double().numpy(), truth.numpy() > 0))
     areas = None
     if every is not None and right is not None:
-        columns = zip(np.concatenate(every).T, np.concatenate(right).T, strict=True)
+        columns = zip(np.concatenate(every).T, np.concatenate(right).T, strict=False)  # outputs beyond the tasks
         areas = [area for area in (_area(*column) for column in columns) if area is not None]
     return graph.comm.bcast(float(np.mean(areas)) if areas else None, root=0)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from distgnn.errors import DistGNNError, InputError, on_all_ranks
 from distgnn.rows import RowTensor
@@ -18,6 +17,7 @@ SEEDS = 1 << 63
 LIBRARIES = ("torch.", "torch_geometric.", "dgl.", "distgnn.")  # whose code the user did not write
 FAULTS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)
 WIDTHS = ("in_features", "in_channels", "num_features")  # as modules of torch and PyG call the width they take
+MODULE_CALL = nn.Module.__call__.__code__  # of (self, *args, **kwargs)
 LONGEST = 300  # letters of another library's message
 
 Call = tuple[nn.Module, list[Any]]  # the module, shape and dtype of its tensors, and kinds of its other arguments
@@ -99,31 +99,31 @@ def named_faults(model: nn.Module, graph: Any) -> Iterator[None]:
 
     Errors of the user's own code, and of the program, are raised as they are.
     """
-    running: list[Call] = []
-
-    def enter(module: nn.Module, args: tuple[Any, ...]) -> None:
-        running.append((module, [_described(one) for one in args]))
-
-    def leave(module: nn.Module, args: Any, out: Any) -> None:
-        running.pop()
-
-    hooks = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave)]
     try:
         yield
     except FAULTS as error:
-        if isinstance(error, DistGNNError) or not running or not _is_library(running[-1][0]):
+        running = [] if isinstance(error, DistGNNError) else list(_running(error))
+        if not running or not _is_library(running[-1][0]):
             raise
         made = InputError(_line(model, graph, running, error))
         made.traced = False
         raise made from None
-    finally:
-        for hook in hooks:
-            hook.remove()
+
+
+def _running(error: Exception) -> Iterator[Call]:
+    """The calls of modules that an error has come through, the outermost first."""
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code is MODULE_CALL:
+            module, given = (trace.tb_frame.f_locals[name] for name in MODULE_CALL.co_varnames[:2])
+            yield module, [_described(one) for one in given]
+        trace = trace.tb_next
 
 
 def _line(model: nn.Module, graph: Any, running: list[Call], error: Exception) -> str:
     names = {module: name for name, module in model.named_modules()}
-    outer = next(place for place, (module, _) in enumerate(running) if _is_library(module) and not _is_box(module))
+    inner = (place for place, (module, _) in enumerate(running) if _is_library(module) and not _is_box(module))
+    outer = next(inner, len(running) - 1)
     for module, given in reversed(running[outer:]):
         width = next((getattr(module, name) for name in WIDTHS if isinstance(getattr(module, name, None), int)), -1)
         came = given[0][0][-1] if given and isinstance(given[0], tuple) and given[0][0] else -1

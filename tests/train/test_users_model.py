@@ -1,5 +1,7 @@
 """A user's model in the Trainer sees rows of all ranks: what P ranks record is what one records."""
 
+import contextlib
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from torch.nn import functional as F
 import distgnn as dg
 from distgnn.errors import InputError
 from distgnn.graph.face.row_graph import with_rows
+from distgnn.nn.conv.graph_module import is_watched
 
 
 class Own(nn.Module):
@@ -100,3 +103,30 @@ def test_norms_are_of_the_rows_that_they_get(comm):
     theirs, ours = nn.BatchNorm1d(7).double(), dg.nn.BatchNorm1d(7).double()
     theirs(rows), ours(rows, graph)
     torch.testing.assert_close(ours.state_dict(), theirs.state_dict())
+
+
+class Catches(nn.Module):
+    """Its layer fails, which it takes in its stride; then it says what is wrong itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.lin, self.seen = nn.Linear(3, 4), []
+
+    def forward(self, graph, feats):
+        self.seen.append(is_watched(self.lin))
+        with contextlib.suppress(RuntimeError):
+            self.lin(feats)
+        raise ValueError("the user's own words")
+
+
+@pytest.mark.mpi(1)
+def test_what_a_model_says_itself_stays_and_no_hook_is_on_its_modules(comm):
+    graph, model = with_rows(dist_graph(random_graph(3), comm)), Catches()
+    with pytest.raises(ValueError, match="the user's own words"):
+        dg.Trainer(model, graph, dg.TrainConfig(epochs=1)).fit()
+    assert model.seen == [False]
+    boxes = nn.Sequential(nn.Sequential(nn.Linear(3, 4))).double()
+    boxes.forward = lambda graph, feats: nn.Sequential.forward(boxes, graph, feats)  # takes one argument
+    boxes.own = Own()  # a user's module: rows of all ranks
+    with pytest.raises((InputError, TypeError), match="positional arguments"):
+        dg.Trainer(boxes, graph, dg.TrainConfig(epochs=1)).fit()

@@ -92,7 +92,7 @@ def _ids_of_sums(plan: NodePlan, halo_ids: np.ndarray) -> np.ndarray:
     leads. Collective over the node."""
     flat, wide, nodes = plan.flat, plan.with_near, plan.nodes
     own = [halo_ids[first:last] for first, last in pairwise(flat.target_indptr)]
-    everyone = nodes.comm.allgather(own)
+    everyone = nodes.comm.allgather([ids if nodes.is_far(owner) else None for owner, ids in enumerate(own)])
     ids = np.zeros(wide.num_target_halos, halo_ids.dtype)
     for owner in range(flat.num_parts):
         mine = slice(int(wide.target_indptr[owner]), int(wide.target_indptr[owner + 1]))

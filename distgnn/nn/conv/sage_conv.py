@@ -110,6 +110,7 @@ class SAGEConv(nn.Module):
                 out = ops.spmm(graph, rows, edge_weight, target_scale=scale)
                 out = out + rows * torch.from_numpy(scale.owned)[:, None] if is_gcn else out
                 out = out if first else self.fc_neigh(out)
+            del rows
             own = self.bias if is_gcn else self.fc_self(feat)
             out = out if own is None else out + own
         out = out if self.activation is None else self.activation(out)

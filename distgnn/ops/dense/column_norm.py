@@ -183,7 +183,7 @@ def _again(call: _Call, rows: torch.Tensor, source: MadeAgain | None, numbers: t
 
 
 class _Room:
-    """Two blocks of rows in the dtype of sums, used again and again: fresh ones would leave holes in malloc's heap."""
+    """Two blocks of rows in the dtype of sums, used again and again: fresh ones would be faulted in."""
 
     def __init__(self, rows: torch.Tensor):
         dtype = torch.float32 if rows.dtype == torch.bfloat16 else rows.dtype

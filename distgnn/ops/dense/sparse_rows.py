@@ -111,12 +111,12 @@ class SparseRows(torch.Tensor):
             factors = torch.from_numpy(self.values[self.indptr[1:] - 1])
             return out.addr_(factors, self.shift_row.to(weight.dtype) @ weight)
         if self.shift_row is not None:  # below the weight stands what rows of the shift multiply
-            exact = self.shift_row.to(weight.dtype) @ weight
-            more = [exact[None]]
             if weight.dtype == torch.bfloat16:
                 exact = self.shift_row.float() @ weight.float()
                 rounded = exact.to(weight.dtype)
                 more = [rounded[None], (exact - rounded.float()).to(weight.dtype)[None]]
+            else:
+                more = [(self.shift_row.to(weight.dtype) @ weight)[None]]
             weight = torch.cat([weight, *more])
         arrays = self.indptr, self.indices, as_array(weight), "sum", self.values, as_array(out)
         kernels.spmm(*arrays, accumulate=add)

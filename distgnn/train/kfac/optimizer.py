@@ -146,6 +146,8 @@ class KFAC(OwnOptimizer):
     def begin(self) -> None:
         self._recording = self.steps >= self.next_record
         if self._recording:
+            if self._recorder is None:
+                raise RuntimeError("kfac records nothing: call `watch` before the first step")
             self._recorder.begin()
 
     @torch.no_grad()

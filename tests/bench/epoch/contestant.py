@@ -114,15 +114,15 @@ class TorchContestant:
 
 
 class Dgl(TorchContestant):
-    """Stock DGL; `kept` gives it the malloc setting that distgnn makes for itself (`kernels.return_large_blocks`).
+    """Stock DGL; `returns` gives it the malloc setting that distgnn makes for itself (`kernels.return_large_blocks`).
 
     In another `dtype` rows and weights are in it, as DGL describes: its GATConv does not run under autocast.
     """
 
-    def __init__(self, order: dict, kept: bool = False, dtype: torch.dtype = torch.float32):
+    def __init__(self, order: dict, returns: bool = False, dtype: torch.dtype = torch.float32):
         from distgnn.system.other_libraries import import_dgl
 
-        if kept:
+        if returns:
             from distgnn.kernels import return_large_blocks
 
             return_large_blocks()
@@ -219,7 +219,7 @@ def _our_model(order: dict, in_feats: int, num_classes: int, **options: Any) -> 
 
 CONTESTANTS: dict[str, Callable[[dict], Any]] = {
     "dgl": Dgl,
-    "dgl/kept": lambda order: Dgl(order, kept=True),
+    "dgl/returns": lambda order: Dgl(order, returns=True),
     "dgl/bfloat16": lambda order: Dgl(order, dtype=torch.bfloat16),
     "pyg": Pyg,
     "pyg/edges": lambda order: Pyg(order, edges=True),
