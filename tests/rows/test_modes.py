@@ -162,7 +162,7 @@ def run(scene, mode):
     return {name: one.detach() for name, one in found.items()}
 
 
-@pytest.mark.mpi(3)
+@pytest.mark.mpi(3, timeout=600)  # kernels of many kinds are compiled
 def test_modes_are_equal(comm):
     whole, rows = scenes(comm)
     for name, mode in MODES.items():
