@@ -28,7 +28,7 @@ PACKED = (*TABLES, ".mtx", ".graph")  # read as .gz too
 
 def kind_of(path: Path) -> str:
     """The end of a file's name that says how it is read: of a table, a matrix or what was saved; "" for none."""
-    if path.name.startswith("out.") and path.suffix != ".gz":  # KONECT's
+    if path.name.startswith("out."):  # KONECT's, also packed
         return ".txt"
     packed = path.suffix == ".gz"
     suffix = Path(path.stem).suffix.lower() if packed else path.suffix.lower()

@@ -33,7 +33,7 @@ OTHERS_WORDS = {  # what to write for words of other libraries whose nearest nam
     ),
     "write threads": "num_threads",
     "ranks, or hosts=[...] for several machines, are all it needs": "strategy num_nodes master_addr port init_method",
-    'each epoch is one step on the whole graph; batch="clusters" takes parts of it': (
+    'each epoch is one step on the whole graph; batch="cluster:32" takes parts of it': (
         "batch_size num_neighbors fanouts fanout sampler shuffle train_loader train_dataloaders datamodule"
     ),
     "write loss": "criterion loss_fn loss_function",
@@ -131,7 +131,8 @@ def _check_objects(objects: Mapping[str, Any]) -> None:
             "optimizer is of the model here, and ranks train a copy: give its class, as optimizer=torch.optim.Adam and "
             "lr=0.01, or a function of the parameters"
         )
-    if hasattr(objects.get("scheduler"), "step"):
+    scheduler = objects.get("scheduler")
+    if hasattr(scheduler, "step") and not isinstance(scheduler, type):
         raise InputError("scheduler is of an optimizer here: give scheduler=lambda optimizer: StepLR(optimizer, 10)")
     if not isinstance(objects.get("callbacks", ()), list | tuple):
         raise InputError(f"callbacks is a {type(objects['callbacks']).__name__}: give a list of dg.Callback objects")

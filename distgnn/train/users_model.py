@@ -1,6 +1,7 @@
 """A user's model sees rows of all ranks (`distgnn.rows`), one of `distgnn.nn` this rank's rows: one call for both;
 a module that fails on what it is given is named in one line."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +16,7 @@ from distgnn.rows.align import in_space
 OURS = ("distgnn.", "torch.nn.")
 SEEDS = 1 << 63
 LIBRARIES = ("torch.", "torch_geometric.", "dgl.", "distgnn.")  # whose code the user did not write
+WRAPPERS = ("torch._dynamo.", "torch.jit.", "torch.fx.", "torch.nn.utils.")  # of modules that the user did write
 FAULTS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)
 WIDTHS = ("in_features", "in_channels", "num_features")  # as modules of torch and PyG call the width they take
 MODULE_CALL = nn.Module.__call__.__code__  # of (self, *args, **kwargs)
@@ -53,7 +55,7 @@ def run_model(model: nn.Module, graph: Any) -> torch.Tensor:
         raise on_all_ranks(
             InputError(
                 f"{type(model).__name__} gave {given} for {int(face.num_nodes)} vertices: the Trainer takes one "
-                "tensor, a row for each vertex, made of graph.feats"
+                "tensor [N, C], a row for each vertex, made of graph.feats"
             )
         )
     if not out.is_floating_point() or (torch.is_grad_enabled() and not out.requires_grad):
@@ -102,22 +104,26 @@ def named_faults(model: nn.Module, graph: Any) -> Iterator[None]:
     try:
         yield
     except FAULTS as error:
-        running = [] if isinstance(error, DistGNNError) else list(_running(error))
-        if not running or not _is_library(running[-1][0]):
+        mpi = sys.modules.get("mpi4py.MPI")  # a rank that died is no fault of the model
+        running, place = _running(error)
+        others = isinstance(error, DistGNNError) or (mpi is not None and isinstance(error, mpi.Exception))
+        if others or not running or not _is_library(running[-1][0]) or not place.startswith(LIBRARIES):
             raise
         made = InputError(_line(model, graph, running, error))
         made.traced = False
         raise made from None
 
 
-def _running(error: Exception) -> Iterator[Call]:
-    """The calls of modules that an error has come through, the outermost first."""
-    trace = error.__traceback__
+def _running(error: Exception) -> tuple[list[Call], str]:
+    """The calls of modules that an error has come through, the outermost first; and in whose code it was raised."""
+    found, place, trace = [], "", error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code is MODULE_CALL:
             module, given = (trace.tb_frame.f_locals[name] for name in MODULE_CALL.co_varnames[:2])
-            yield module, [_described(one) for one in given]
+            found.append((module, [_described(one) for one in given]))
+        place = str(trace.tb_frame.f_globals.get("__name__"))
         trace = trace.tb_next
+    return found, place
 
 
 def _line(model: nn.Module, graph: Any, running: list[Call], error: Exception) -> str:
@@ -126,7 +132,7 @@ def _line(model: nn.Module, graph: Any, running: list[Call], error: Exception) -
     outer = next(inner, len(running) - 1)
     for module, given in reversed(running[outer:]):
         width = next((getattr(module, name) for name in WIDTHS if isinstance(getattr(module, name, None), int)), -1)
-        came = given[0][0][-1] if given and isinstance(given[0], tuple) and given[0][0] else -1
+        came = given[0][0][1] if given and isinstance(given[0], tuple) and len(given[0][0]) == 2 else -1
         if -1 not in (width, came) and width != came:
             source = "the graph's features" if came == graph.num_feats else "rows"
             return f"{_name(model, names, module)} takes rows of width {width}, and was given {source} of width {came}"
@@ -149,7 +155,8 @@ def _described(one: Any) -> Any:
 
 
 def _is_library(module: nn.Module) -> bool:
-    return type(module).__module__.startswith(LIBRARIES)
+    place = type(module).__module__
+    return place.startswith(LIBRARIES) and not place.startswith(WRAPPERS)
 
 
 def _is_box(module: nn.Module) -> bool:

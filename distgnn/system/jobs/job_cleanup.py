@@ -81,11 +81,13 @@ def _send(pids: Iterable[int], number: int) -> None:
 
 def children(pid: int) -> list[int] | None:
     """Return the process ids whose parent is `pid`; None where the system does not say."""
-    try:
-        files = list(Path(f"/proc/{pid}/task").glob("*/children"))
-        return [int(word) for file in files for word in file.read_text().split()] if files else None
-    except OSError:
-        return None
+    found: list[int] | None = None
+    with suppress(OSError):
+        for file in Path(f"/proc/{pid}/task").glob("*/children"):
+            found = found or []
+            with suppress(OSError):  # a thread that has just ended
+                found += map(int, file.read_text().split())
+    return found
 
 
 def descendants(pid: int) -> list[int]:
@@ -150,7 +152,7 @@ def mapped_segments(maps: Path) -> set[str]:
 def main() -> None:
     """Wait for the launcher's end."""
     left, began = [], time.time()
-    for line in sys.stdin:
+    for line in map(os.fsdecode, sys.stdin.buffer):
         if line == "done\n":
             return
         left.append(Path(line.rstrip("\n")))

@@ -62,10 +62,12 @@ class Restarts:
             began = time.monotonic()
             code = team.start(resumed(team.words) if begun else team.words)
             newest = newest_checkpoint(self.run_dir)
-            if code in (0, 2, *ASKED_TO_STOP) or (code == OWN_FAILURE and (code, newest) == last):
+            if code in (0, 2, *ASKED_TO_STOP):
                 return code
             if count > self.limit:
                 break
+            if code == OWN_FAILURE and (code, newest) == last:
+                return code
             again = last is not None and last[1] == newest
             pause, fruitless = (min(2 * pause, LONGEST_PAUSE), fruitless + 1) if again else (1.0, 1)
             last = (code, newest)

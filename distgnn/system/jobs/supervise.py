@@ -224,7 +224,7 @@ class _Job:
     def _tell(self, text: str) -> None:
         if self.cleanup is not None and self.cleanup.stdin is not None and text:
             try:
-                self.cleanup.stdin.write(text.encode())
+                self.cleanup.stdin.write(os.fsencode(text))
                 self.cleanup.stdin.flush()
             except OSError:
                 self.cleanup = None
