@@ -34,6 +34,7 @@ def read(tmp_path, name, content, **options):
 TEXTS = {
     "snap.txt": (SNAP + rows(PAIRS, "\t"), PAIRS, "undirected, ids from 0"),
     "snap.txt.gz": (gzip.compress((SNAP + rows(PAIRS, "\t")).encode()), PAIRS, "undirected"),
+    "out.packed.gz": (gzip.compress(("% asym\n" + rows(PAIRS, " ", 1)).encode()), PAIRS, "directed, ids from 1"),
     "out.konect": ("% sym unweighted\n% 5 4 4\n" + rows(PAIRS, "\t", 1), PAIRS, "undirected, ids from 1"),
     "header.csv": ("id_1,id_2\n" + rows(PAIRS, ","), PAIRS, "directed, ids from 0"),
     "quoted.csv": ('"src","dst"\n' + "".join(f'"{u}","{v}"\n' for u, v in PAIRS), PAIRS, "directed, ids from 0"),

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from distgnn.errors import InputError
-from distgnn.system.jobs.restarts import Restarts, resumed, run_dir_in, with_run_dir
+from distgnn.system.jobs.restarts import OWN_FAILURE, Restarts, resumed, run_dir_in, with_run_dir
 
 WORDS = ["train", "parts", "--run-dir", "run", "--overwrite", "--epochs", "9"]
 
@@ -49,6 +49,11 @@ def test_pauses_grow_while_nothing_is_gained_and_the_limit_holds(runs, capsys):
     code, seen, pauses = runs(8, [(137, None)] * 9)
     assert (code, len(seen), pauses) == (137, 9, [1, 2, 4, 8, 16, 32, 60, 60])
     assert "all 8 restarts (--restarts) are used up" in capsys.readouterr().err
+
+
+def test_a_failure_of_its_own_that_comes_again_ends_the_last_restart_as_such(runs, capsys):
+    assert runs(1, [(OWN_FAILURE, None)] * 2)[0] == OWN_FAILURE
+    assert "all 1 restarts (--restarts) are used up" in capsys.readouterr().err
 
 
 def test_an_old_run_that_was_not_replaced_yet_is_not_resumed(runs, tmp_path):
