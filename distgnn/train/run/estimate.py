@@ -73,7 +73,7 @@ KEEPS = {
 }
 REMAT_BESIDES, ATTENTION_BESIDES = 2.4, 0.6  # with --remat
 JUMP_ROWS = 9.5
-GINE_ROWS, RGCN_ROWS = 3.7, 1.5  # of each arc, and of each pair of a relation and a target
+GINE_ROWS, RGCN_ROWS = 3.7, 0.85  # of each arc, and of each pair of a relation and a target
 NARROW_BYTES = 40_000_000  # blocks of bfloat16 rows that are widened, where torch multiplies them
 OUTPUT_ROWS = 4
 COLUMN_ROWS = 4.0  # of columns both ways [O, W / t], and messages both ways [O / t, W]
@@ -161,7 +161,7 @@ def _numbers_of_arcs(part: dict, graph: dict, model: dict) -> float:
     if name == "gine":
         return GINE_ROWS * part["arcs"] * sum(widths[:-1])
     if name == "edgegat":
-        return part["arcs"] * layers * model.get("num_heads", 4) * (2 * graph["num_edge_feats"] + 4)
+        return part["arcs"] * layers * model.get("num_heads", 4) * (graph["num_edge_feats"] + 2)
     if name == "rgcn":
         widths[0] = width  # a linear layer stands before the first
         return RGCN_ROWS * min(part["arcs"], graph["num_relations"] * part["rows"]) * (2 * sum(widths) - widths[0])
