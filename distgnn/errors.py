@@ -1,6 +1,7 @@
 """The errors a user can cause. The command line prints them as one line and exits with code 2. And two warnings."""
 
 import os
+import sys
 from typing import Any
 
 
@@ -95,3 +96,9 @@ class GraphWarning(UserWarning):
 
 class GraphNotice(Warning):
     """Columns of a graph were taken from names, or forms, that are not the usual ones; nothing was lost."""
+
+
+def is_of_mpi(error: BaseException) -> bool:
+    """Is an error MPI's own? Does not import MPI, which would start it."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    return mpi is not None and isinstance(error, mpi.Exception)

@@ -17,7 +17,7 @@ import typer
 
 from distgnn import __version__
 from distgnn.config.option import new_name
-from distgnn.errors import DistGNNError, RunStopped
+from distgnn.errors import DistGNNError, RunStopped, is_of_mpi
 from distgnn.system.free_memory import no_memory
 from distgnn.system.jobs.own_rank import DEATH_SECONDS, RANK_VARIABLES, SPEAK_SECONDS, abort_job, under_mpi
 from distgnn.system.launch import torch_environment
@@ -106,8 +106,7 @@ def _main() -> int:
         if shortage is not None:
             time.sleep(SPEAK_SECONDS * min(_rank(), 10))
             return _fail(shortage, 2)
-        mpi = sys.modules.get("mpi4py.MPI")
-        if mpi is not None and isinstance(error, mpi.Exception):
+        if is_of_mpi(error):
             time.sleep(DEATH_SECONDS)  # another rank may have died: who started the ranks ends them all
         traceback.print_exc()
         phase = f" in {error.phase}" if hasattr(error, "phase") else ""

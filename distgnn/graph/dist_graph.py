@@ -201,6 +201,18 @@ class DistGraph(DGLInterface, PyGInterface):
         feats = input_rows(self.transport, local.feats, self.dtype, **how)
         self.feats = self.model_rows.from_owned(feats) if isinstance(feats, torch.Tensor) else feats
         self.buffers.send_out()
+        self._attach_columns(local)
+        self.constants = ConstantRows(self.comm, cache_first)
+        self.factor_recorder: FactorRecorder | None = None
+        outside = None if self.buffers.disk is None else self.buffers.holds
+        self.ledger = MemoryLedger(partial(blocks_of, self), self.buffers.idle_bytes, outside)
+        if isinstance(self.feats, SparseRows):
+            self.feats.on_dense = self.constants.expect
+        elif self.feats is not None:
+            self.constants.expect(self.feats)
+
+    def _attach_columns(self, local: LocalGraph) -> None:
+        """Labels, masks, types and weights, by name and as attributes."""
         columns = vertex_columns(local, self.model_rows.fill, self.weight_dtype if self.multilabel else torch.int64)
         self.labels: Any = columns.get("label")
         masks: Any = [columns.get(name) for name in ("train_mask", "val_mask", "test_mask")]
@@ -213,14 +225,6 @@ class DistGraph(DGLInterface, PyGInterface):
         self.ndata.update(columns)
         self.edata.update(arc_columns(self.part, self.weight_dtype))
         self.edge_weight = self.edata.get("weight")
-        self.constants = ConstantRows(self.comm, cache_first)
-        self.factor_recorder: FactorRecorder | None = None
-        outside = None if self.buffers.disk is None else self.buffers.holds
-        self.ledger = MemoryLedger(partial(blocks_of, self), self.buffers.idle_bytes, outside)
-        if isinstance(self.feats, SparseRows):
-            self.feats.on_dense = self.constants.expect
-        elif self.feats is not None:
-            self.constants.expect(self.feats)
 
     def __repr__(self) -> str:
         """One line: which part of what, its sizes, and how its rows are exchanged."""

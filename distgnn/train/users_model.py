@@ -1,7 +1,6 @@
 """A user's model sees rows of all ranks (`distgnn.rows`), one of `distgnn.nn` this rank's rows: one call for both;
 a module that fails on what it is given is named in one line."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from distgnn.errors import DistGNNError, InputError, on_all_ranks
+from distgnn.errors import DistGNNError, InputError, is_of_mpi, on_all_ranks
 from distgnn.rows import RowTensor
 from distgnn.rows.align import in_space
 
@@ -104,9 +103,8 @@ def named_faults(model: nn.Module, graph: Any) -> Iterator[None]:
     try:
         yield
     except FAULTS as error:
-        mpi = sys.modules.get("mpi4py.MPI")  # a rank that died is no fault of the model
         running, place = _running(error)
-        others = isinstance(error, DistGNNError) or (mpi is not None and isinstance(error, mpi.Exception))
+        others = isinstance(error, DistGNNError) or is_of_mpi(error)  # a rank that died is no fault of the model
         if others or not running or not _is_library(running[-1][0]) or not place.startswith(LIBRARIES):
             raise
         made = InputError(_line(model, graph, running, error))

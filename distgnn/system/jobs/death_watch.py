@@ -26,7 +26,7 @@ if not __package__:  # a program of its own: the package is not imported, what i
     for name in ("job_cleanup", "local_mpiexec"):
         sys.modules[f"distgnn.system.jobs.{name}"] = importlib.import_module(name)
 
-from distgnn.system.jobs.job_cleanup import children, runs
+from distgnn.system.jobs.job_cleanup import children, runs, stat_of
 from distgnn.system.jobs.local_mpiexec import HOST, death_line, memory_kills, say, words_of
 
 NEIGHBOUR_SECONDS = 0.5
@@ -42,13 +42,6 @@ def start_death_watch(rank: int, note_file: int) -> None:
     with suppress(OSError, NotImplementedError):
         os.posix_spawn(sys.executable, words, os.environ, setsid=True)  # ranks are killed by their groups
     os.set_inheritable(note_file, False)
-
-
-def _stat(pid: int) -> list[str]:
-    """The words of a process: its state, its parent, … its status at the end; state X where there is none."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return ["X"]
 
 
 def _one_dies(pids: set[int], seconds: float = NEIGHBOUR_SECONDS) -> bool:
@@ -87,12 +80,12 @@ def main() -> None:
     held = {1, 2, int(os.environ.get("PMI_FD", "2"))}
     _close_all_but(held | {note_file})
     pid, before = os.getppid(), memory_kills()
-    parent = int(_stat(pid)[1])
+    parent = int(stat_of(pid)[1])
     watched, neighbours = os.pidfd_open(pid), set(children(parent) or ())
     if os.getppid() != pid:
         return
     select.select([watched], [], [])
-    words, neighbours = _stat(pid), neighbours.union(children(parent) or ()) - {pid}
+    words, neighbours = stat_of(pid), neighbours.union(children(parent) or ()) - {pid}
     status = int(words[-1]) if words[0] == "Z" else 0  # else the starter was told first, and nobody knows any more
     number = status & 127
     alone = number == signal.SIGKILL and memory_kills() == before

@@ -49,16 +49,17 @@ def processes_of(job: str) -> list[int]:
 
 def runs(pid: int) -> bool:
     """Whether a process runs; one that ended and waits to be collected does not."""
-    return _stat(pid)[0] not in ("Z", "X")
+    return stat_of(pid)[0] not in ("Z", "X")
 
 
 def cpu_ticks(pid: int) -> int | None:
     """CPU time of a process that sleeps; None of one that would run, is stopped or has ended."""
-    words = _stat(pid)
+    words = stat_of(pid)
     return int(words[11]) + int(words[12]) if words[0] in ("S", "D") else None
 
 
-def _stat(pid: int) -> list[str]:
+def stat_of(pid: int) -> list[str]:
+    """The words of a process: its state, its parent, … its status at the end; state X where there is none."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

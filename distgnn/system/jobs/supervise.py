@@ -213,7 +213,7 @@ class _Job:
         before, self.ticks = self.ticks, job_cleanup.cpu_ticks(self.process.pid) if self.process is not None else None
         waits = self.ticks is not None and self.ticks == before
         self.lonely = self.lonely + 1 if waits and self.most and not running else 0
-        self.fewer = self.fewer + 1 if running < self.machines <= self.most else 0
+        self.fewer = self.fewer + 1 if 0 < running < self.machines <= self.most else 0
         if self.lonely >= LOST_LOOKS:
             return "mpiexec has lost its proxy, and with it all ranks (was it killed, or out of memory?)"
         if self.fewer >= CUT_OFF_LOOKS:
