@@ -12,6 +12,7 @@ call without a DistGraph goes on to PyG.
 """
 
 import functools
+import gc
 import sys
 import weakref
 from collections.abc import Callable
@@ -114,9 +115,17 @@ def _check_part(arguments: tuple[Any, ...]) -> None:
 
 def is_part(rows: torch.Tensor) -> bool:
     """Has this as many rows as this rank owns vertices of a graph that is spread over ranks?"""
-    graphs = [graph for graph in _spread if "face" not in vars(graph)] if rows.dim() else []
-    is_share = any(len(rows) == graph.num_owned != graph.num_global_nodes for graph in graphs)
-    return isinstance(rows, RowTensor) or is_share
+    if isinstance(rows, RowTensor) or not rows.dim():
+        return isinstance(rows, RowTensor)
+    if not _has_a_share_of(len(rows)):
+        return False
+    gc.collect()  # a graph that nobody holds any more refuses nothing
+    return _has_a_share_of(len(rows))
+
+
+def _has_a_share_of(num_rows: int) -> bool:
+    graphs = [graph for graph in _spread if "face" not in vars(graph)]
+    return any(num_rows == graph.num_owned != graph.num_global_nodes for graph in graphs)
 
 
 # --- functions of PyG: each has the arguments of its namesake ----------------------------------------------------

@@ -72,4 +72,4 @@ def test_with_files_all_of_the_peak_has_a_name(comm, tmp_path):
     model = model_for(ModelConfig(hidden_feats=WIDTH, num_layers=LAYERS), graph)
     config = TrainConfig(epochs=4, eval_every=4, log=None, memory_report=True, timeout=0)
     found = Trainer(model, graph, config).fit().summary["memory"]
-    assert abs(found["blocks"][REST][0]) < 0.02 * found["peak"][0], found
+    assert abs(found["blocks"][REST][0]) < 0.03 * found["peak"][0], found

@@ -90,3 +90,14 @@ def test_update_on_copies_is_refused():
 
     with pytest.raises(ValueError, match="update on owners"):
         _ = whole_graph(random_graph(2), update="copies").edge_index
+
+
+@pytest.mark.mpi(2)
+def test_a_graph_that_is_gone_refuses_nothing(comm):
+    graph = dist_graph(random_graph(2), comm)
+    num_owned, graph.itself = graph.num_owned, graph  # such a ring of references only ends with the garbage
+    rows, index = torch.ones(num_owned, 1), torch.zeros(num_owned, dtype=torch.long)
+    with pytest.raises(ValueError, match="readout"):
+        global_add_pool(rows, index)
+    del graph
+    assert global_add_pool(rows, index).item() == num_owned
