@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from mpi4py import MPI
 
-from distgnn.comm.ending.leaving import waiting
+from distgnn.system.jobs.doing import waiting
 
 LARGEST_PIECE = 2**29  # bytes
 TAG = 7
@@ -79,14 +79,14 @@ def gather_arrays(comm: MPI.Comm, values: np.ndarray, root: int | None = 0) -> l
 
 def send_array(comm: MPI.Comm, values: np.ndarray, rank: int) -> None:
     """Send a contiguous array to a rank that calls `receive_array`; it may be overwritten afterwards."""
-    with waiting("sending rows"):
+    with waiting(f"sending rows to rank {rank}"):
         for piece in _pieces(values):
             comm.Send([piece, MPI.BYTE], rank, TAG)
 
 
 def receive_array(comm: MPI.Comm, out: np.ndarray, rank: int) -> None:
     """Receive into a contiguous array what a rank sends by `send_array`: of the same length and dtype."""
-    with waiting("receiving rows"):
+    with waiting(f"receiving rows of rank {rank}"):
         for piece in _pieces(out):
             comm.Recv([piece, MPI.BYTE], rank, TAG)
 

@@ -16,7 +16,7 @@ from mpi4py import MPI
 import distgnn
 from distgnn import kernels
 from distgnn.comm import abort_on_uncaught, check_same, raise_together
-from distgnn.comm.ending.leaving import end_quickly, watched
+from distgnn.comm.ending.leaving import WatchedComm, end_quickly, watched
 from distgnn.comm.ending.loop_watch import watch_to_the_end
 from distgnn.config import Algorithm
 from distgnn.config.cut import check_names
@@ -152,6 +152,8 @@ def init(comm: MPI.Comm | None = None, leave: Collection[str] = (), *, printing:
     if "watch" in wanted:
         comm = watched(comm)
         watch_to_the_end(comm)
+    elif comm.size > 1:
+        comm = WatchedComm(comm)  # its waits are known to a watchdog
     if "threads" in wanted:
         set_threads(choose_threads(comm))
     if "memory" in wanted:

@@ -30,7 +30,7 @@ FLOORS = (
     Floor(
         ("errors", "config", "system"),
         foreign=("tomli",),
-        inside=("mpi4py", "cloudpickle"),
+        inside=("mpi4py", "cloudpickle", "numba"),
     ),
     Floor(("kernels",), foreign=("numba", "numpy", "llvmlite")),
     Floor(("datasets",), ours=(0, 1), foreign=("numpy", "scipy"), inside=("ogb", "dgl", "torch")),

@@ -9,7 +9,6 @@ Where calls of another kind meet, ranks wait for ever: a rank that waits tells r
 
 import inspect
 import os
-import sysconfig
 import zlib
 from collections import deque
 from pathlib import Path
@@ -19,13 +18,9 @@ import numpy as np
 from mpi4py import MPI
 
 from distgnn.errors import RunError, on_all_ranks
+from distgnn.system.jobs.doing import is_users
 
 REMEMBERED = 64
-OTHERS = (  # than the user's own files: this program, Python's library
-    *(f"{Path(__file__).parents[up] / name}{os.sep}" for up, name in ((2, ""), (3, "kernels"), (3, "partition"))),
-    sysconfig.get_path("stdlib") + os.sep,
-    "<frozen",
-)
 EVERY_RANK = "every rank must make the same calls, also for a number that only one of them prints"
 ROWS = f"{Path(__file__).parents[2] / 'rows'}{os.sep}"
 
@@ -93,8 +88,3 @@ def line_of_rows() -> str:
         found = found or of_rows
         frame = frame.f_back
     return ""
-
-
-def is_users(file: str) -> bool:
-    """Whether a file of Python code is the user's own: neither of this program nor of a library."""
-    return not file.startswith(OTHERS) and "site-packages" not in file

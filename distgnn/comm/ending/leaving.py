@@ -25,13 +25,13 @@ from weakref import WeakSet
 
 from mpi4py import MPI
 
-from distgnn.comm.ending.in_step import Calls, check_kind, difference, is_users, line_of_rows
+from distgnn.comm.ending.in_step import Calls, check_kind, difference, line_of_rows
 from distgnn.errors import RunError
 from distgnn.system.jobs import own_rank
+from distgnn.system.jobs.doing import line_of, waiting, waits
 from distgnn.system.jobs.local_mpiexec import OWN_CODE, SPOKEN
 from distgnn.system.jobs.own_rank import abort_job
 from distgnn.system.jobs.rank_log import note
-from distgnn.system.jobs.watchdog import frames
 from distgnn.system.output import plain
 
 senders: WeakSet[Any] = WeakSet()  # transports of this process: what they send must have left before it may
@@ -46,21 +46,6 @@ COUNTED = (
     *("scatter", "allgather", "alltoall", "reduce", "allreduce", "scan", "exscan"),
 )
 STARTED = ("Ibarrier", "Ibcast", "Iallreduce", "Iallgather", "Igather", "Ireduce")  # they do not wait
-
-_waits: dict[int, tuple[str, float]] = {}  # by thread: what it waits for in MPI, and since when
-
-
-@contextmanager
-def waiting(name: str) -> Iterator[None]:
-    """The block waits for other ranks."""
-    me = threading.get_ident()
-    before = _waits.get(me)
-    _waits[me] = before or (name, time.monotonic())
-    try:
-        yield
-    finally:
-        if before is None:
-            del _waits[me]
 
 
 class WatchedComm(MPI.Intracomm):
@@ -147,7 +132,7 @@ class Crew:
     def _watch(self) -> None:
         while not self._over.wait(LOOK_SECONDS):
             if not note.phase:
-                note.set(doing=f"{self._calls()} at {_own_line(self._main) or 'an unknown place'}")
+                note.set(doing=f"{self._calls()} at {line_of(self._main, users=True) or 'an unknown place'}")
             if self.channel is None:
                 said = (_probed(MPI.COMM_WORLD, own_rank.UNJOINED, rank) for rank in self._members)
                 alone = [rank for rank in said if rank is not None]
@@ -178,12 +163,12 @@ class Crew:
         return f"{Path(sys.argv[0]).name or 'a module'}, after {self.calls.number} collective calls,"
 
     def _stands_still(self) -> bool:
-        _, since = _waits.get(self._main, ("", float("inf")))
+        _, since = waits.get(self._main, ("", float("inf")))
         return time.monotonic() - since > STILL_SECONDS
 
     def _waits_in(self) -> str:
-        name = _waits.get(self._main, ("", 0.0))[0]
-        return f"{name} at {_own_line(self._main) or note.phase or 'the end'}"
+        name = waits.get(self._main, ("", 0.0))[0]
+        return f"{name} at {line_of(self._main, users=True) or note.phase or 'the end'}"
 
     def _end(self, rank: int, place: str) -> None:
         say(rank, place, self._waits_in())
@@ -329,14 +314,3 @@ def _probed(comm: MPI.Comm, tag: int, rank: int = MPI.ANY_SOURCE) -> int | None:
     """The rank that has sent a message of this kind."""
     status = MPI.Status()
     return status.Get_source() if comm.Iprobe(rank, tag, status) else None
-
-
-def _own_line(thread: int) -> str:
-    """Where a thread is in the user's program: neither in this one nor in a library; empty where it is in these."""
-    frame = frames().get(thread)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if is_users(file):
-            return f"{Path(file).name}:{frame.f_lineno} in {frame.f_code.co_name}"
-        frame = frame.f_back
-    return ""

@@ -7,7 +7,6 @@ the job within the limit, unless a rank has recovered by then. Of a training loo
 the phase: `distgnn/comm/ending/loop_watch.py`.
 """
 
-import gc
 import json
 import os
 import signal
@@ -16,23 +15,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
+from distgnn.system.jobs.doing import compiling, hear_of_compiling, line_of, waits
 from distgnn.system.jobs.own_rank import abort_job
 from distgnn.system.jobs.rank_log import RankLog, note
 from distgnn.system.output import plain
 
 HUNG = 124  # exit code, as of timeout(1)
-# Files in whose functions a rank stands only while it waits for others.
-WAITING_IN = tuple(
-    os.path.join("distgnn", *place)
-    for place in (("comm", ""), ("ops", "sums.py"), ("train", "run", "records.py"), ("train", "checkpoint", "state.py"))
-)
-# Files in whose functions a rank stands only while a kernel is compiled, by itself or by a process it waits for, or
-# while a module is imported, which takes its time on a shared disk.
-COMPILING_IN = (os.path.join("kernels", "runtime", "jit.py"), os.path.join("numba", "core", ""), "<frozen importlib")
 COMPILE_SECONDS = 900.0  # of a phase at most
 ENDING_SECONDS = 5.0  # of the limit: within it all has been said, and the job is over
 ABORT_SECONDS = 5.0
@@ -65,7 +55,7 @@ class Watchdog:
         self._statuses = Statuses(log, comm.size, max(3 * self.beat_seconds, self.patience / 5))
         self._phase, self._since, self._beats = "start", time.monotonic(), 0
         self._excused = self._compiled = 0.0  # seconds of this phase that do not count; those of them for compiling
-        self._main = threading.get_ident()
+        self._main, self._modules = threading.get_ident(), len(sys.modules)
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -86,6 +76,7 @@ class Watchdog:
         # Of one rank it is the launcher (run_watch.py).
         someone_listens = self.num_ranks > 1 or self.log.folder is not None
         if self.seconds > 0 and someone_listens and self._thread is None:
+            hear_of_compiling()
             self._over.clear()
             self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
             self._thread.start()
@@ -132,10 +123,15 @@ class Watchdog:
         if took > seconds + 2 * self.beat_seconds:  # this process was not running
             self._excused += took - seconds
             self._statuses.forget()  # the others may have been stopped as well
-        elif self._compiled < COMPILE_SECONDS and _compiles():
+        elif self._compiled < COMPILE_SECONDS and self._prepares():
             self._excused += took
             self._compiled += took
         return over
+
+    def _prepares(self) -> bool:
+        """Whether a kernel is compiled, or modules were imported meanwhile, which takes its time on a shared disk."""
+        before, self._modules = self._modules, len(sys.modules)
+        return bool(compiling) or self._modules > before
 
     def _age(self) -> float:
         """Seconds of the phase that count."""
@@ -143,20 +139,16 @@ class Watchdog:
 
     def _tell(self) -> None:
         self._beats += 1
-        place, waits = self._place()
+        place, name = self._place()
         status = {"beat": self._beats, "phase": self._phase, "seconds": round(self._age(), 1)}
-        status |= {"waits": waits, "place": place}
+        status |= {"waits": name, "place": place}
         self.log.set_status(json.dumps(status))
 
-    def _place(self) -> tuple[str, bool]:
-        """Innermost line of the rank's program, and whether it waits for others there."""
-        frame = frames().get(self._main)
-        if frame is None:
-            return "nowhere", False
-        waits = any(part in frame.f_code.co_filename for part in WAITING_IN)
-        while waits and frame.f_back and any(part in frame.f_code.co_filename for part in WAITING_IN):
-            frame = frame.f_back
-        return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}", waits
+    def _place(self) -> tuple[str, str]:
+        """The line that the rank runs, and what it waits for there, if it does."""
+        name, _ = waits.get(self._main, ("", 0.0))
+        line = line_of(self._main, users=bool(name)) or line_of(self._main) or "nowhere"
+        return line + (f", compiling {compiling[-1]}" if compiling else ""), name
 
     def _hang(self) -> str | None:
         """What to say of a job in which nothing moves; None where something does, or another rank is to say it."""
@@ -206,36 +198,6 @@ def start_limit(seconds: float, shortest: float = SHORTEST_START) -> Iterator[No
 def patience(seconds: float) -> float:
     """What a phase may last, of a limit."""
     return seconds - min(seconds / 10, ENDING_SECONDS)
-
-
-def frames() -> dict[int, FrameType]:
-    """What each other thread runs.
-
-    Not the caller's own: it would hold what was found here, in a cycle, and so the activations of a training step up to
-    the next collection, through an evaluation. Frame objects are made while other threads stand still. A collection
-    that this sets off may let them go on, and CPython 3.11 then gives an object that has taken the frame's place: no
-    collection meanwhile, and no such.
-    """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        found = sys._current_frames()
-        del found[threading.get_ident()]
-    finally:
-        if collects:
-            gc.enable()
-    return {thread: frame for thread, frame in found.items() if isinstance(frame, FrameType)}
-
-
-def _compiles() -> bool:
-    """Whether a thread of this process compiles a kernel, waits for one that does, or imports a module."""
-    for top in list(frames().values()):
-        frame: FrameType | None = top
-        while frame is not None:
-            if any(part in frame.f_code.co_filename for part in COMPILING_IN):
-                return True
-            frame = frame.f_back
-    return False
 
 
 class Statuses:
@@ -308,4 +270,5 @@ def phase_seconds(text: str | None) -> float:
 
 
 def _doing(status: dict[str, Any]) -> str:
-    return f"in {status['phase']} for {status['seconds']:.0f} s at {status['place']}"
+    waits = f", waiting in {status['waits']}" if status["waits"] else ""
+    return f"in {status['phase']} for {status['seconds']:.0f} s at {status['place']}{waits}"

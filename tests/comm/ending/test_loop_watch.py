@@ -45,8 +45,8 @@ def tell(watch, **status) -> None:
     (watch.log.folder / "rank-1.status").write_text(json.dumps(status))
 
 
-def waits(watch, monkeypatch, whether: bool = True) -> None:
-    monkeypatch.setattr(watch, "_place", lambda: ("exchange.py:1 in finish", whether))
+def waits(watch, monkeypatch, what: str = "exchange") -> None:
+    monkeypatch.setattr(watch, "_place", lambda: ("exchange.py:1 in finish", what))
 
 
 def test_a_rank_that_left_the_loop_is_named_by_those_that_wait(watch, monkeypatch):
@@ -56,7 +56,7 @@ def test_a_rank_that_left_the_loop_is_named_by_those_that_wait(watch, monkeypatc
 
 
 def test_the_last_rank_may_take_its_time(watch, monkeypatch):
-    waits(watch, monkeypatch, False)
+    waits(watch, monkeypatch, "")
     tell(watch, ended=True)
     assert watch._check() is None
 

@@ -7,13 +7,13 @@ import pytest
 from distgnn.system.jobs.run_watch import limit_of
 from distgnn.system.jobs.watchdog import fault, phase_seconds
 
-TOLD = {"phase": "forward", "seconds": 2.5, "waits": False, "place": "a.py:1"}
+TOLD = {"phase": "forward", "seconds": 2.5, "waits": "", "place": "a.py:1"}
 
 
 def test_a_rank_that_works_waits_or_is_silent():
     text = json.dumps(TOLD)
     assert fault(text, answers=True) == "is in forward for 2 s at a.py:1"
-    assert fault(json.dumps(TOLD | {"waits": True}), answers=True) is None
+    assert fault(json.dumps(TOLD | {"waits": "exchange"}), answers=True) is None
     assert fault(text, answers=False).startswith("does not answer")
     assert fault(json.dumps({"ended": True}), answers=False) == "has ended"
     assert phase_seconds(text) == 2.5

@@ -5,15 +5,15 @@ import json
 import sys
 import threading
 import weakref
-from pathlib import Path
 from types import SimpleNamespace
 
 import numba
 import numpy as np
 import pytest
+from numba.core import event
 
 from distgnn.kernels.runtime import jit
-from distgnn.system.jobs import watchdog
+from distgnn.system.jobs import doing, watchdog
 from distgnn.system.jobs.rank_log import RankLog
 
 
@@ -47,7 +47,7 @@ def make(clock, tmp_path):
     def make(rank: int) -> watchdog.Watchdog:
         dog = watchdog.Watchdog(SimpleNamespace(rank=rank, size=3), RankLog(str(tmp_path), rank), 16.0)
         dog._over = clock
-        dog._place = lambda: ("exchange.py:1 in finish", True)
+        dog._place = lambda: ("exchange.py:1 in finish", "exchange")
         dog.phase = "epoch 3, forward"
         return dog
 
@@ -71,14 +71,14 @@ def checks(clock, dog, others, until: float) -> str | None:
     return None
 
 
-def tell(dog, rank: int, beat: float, seconds: float, waits: bool = True) -> None:
+def tell(dog, rank: int, beat: float, seconds: float, waits: str = "exchange") -> None:
     status = {"beat": beat, "phase": "epoch 3, forward", "seconds": seconds, "waits": waits, "place": "here"}
     (dog.log.folder / f"rank-{rank}.status").write_text(json.dumps(status))
 
 
 def test_a_rank_that_stands_still_is_named_within_the_limit(dog, clock):
     def others(now):
-        tell(dog, 1, now, now, waits=False)
+        tell(dog, 1, now, now, waits="")
         tell(dog, 2, now, now)
 
     said, began = checks(clock, dog, others, 60), clock.now - 1000
@@ -149,15 +149,20 @@ def test_time_in_which_the_process_did_not_run_does_not_count(dog, clock):
     assert dog._age() == 11
 
 
-def test_compiling_does_not_count_up_to_a_limit(dog, clock, monkeypatch):
-    monkeypatch.setattr(watchdog, "_compiles", lambda: True)
+def test_compiling_and_importing_do_not_count_up_to_a_limit(dog, clock, monkeypatch):
     monkeypatch.setattr(watchdog, "COMPILE_SECONDS", 2.5)
-    for _ in range(5):
+    monkeypatch.setattr(watchdog, "compiling", ["spmm"])
+    for _ in range(2):
+        dog._pause(1.0)
+    watchdog.compiling.clear()
+    monkeypatch.setitem(sys.modules, "a_module_that_is_new", None)
+    for _ in range(3):
         dog._pause(1.0)
     assert dog._age() == 2
 
 
 def test_a_thread_that_compiles_is_seen():
+    """A kernel's look-up, which may wait for another process, and a user's own function."""
     inside, over = threading.Event(), threading.Event()
 
     def wait(signature):
@@ -165,22 +170,43 @@ def test_a_thread_that_compiles_is_seen():
         over.wait(30)
 
     compile_once = jit._under_lock(wait, SimpleNamespace(stats=numba.njit(lambda: 0).stats, _cache=jit.NoCache()))
-    assert not watchdog._compiles()
+    doing.hear_of_compiling()
+    assert doing.compiling == []
     thread = threading.Thread(target=compile_once, args=((),))
     thread.start()
     try:
-        assert inside.wait(30) and watchdog._compiles()
+        assert inside.wait(30) and doing.compiling == ["a kernel"]
     finally:
         over.set()
         thread.join()
-    assert any(part in str(Path(numba.core.__file__).parent / "dispatcher.py") for part in watchdog.COMPILING_IN)
+    assert doing.compiling == []
+    seen = []
+
+    class Sees(event.Listener):
+        on_end = staticmethod(lambda _: None)
+        on_start = staticmethod(lambda _: seen.append(doing.compiling[:]))
+
+    with event.install_listener("numba:run_pass", Sees()):
+        numba.njit(double)(2)
+    assert seen and "double" in seen[0] and doing.compiling == []
+
+
+def double(x):
+    return 2 * x
+
+
+def test_a_wait_says_so_itself(dog, clock):
+    del dog._place
+    with doing.waiting("Allreduce"):
+        assert dog._place()[1] == "Allreduce"
+    assert dog._place()[1] == ""
 
 
 def test_frames_are_taken_without_a_collection_and_nothing_else_is(monkeypatch):
     """CPython 3.11 was seen to give a Trainer where the frame of the thread that trains had been."""
     real, collects = sys._current_frames(), []
     monkeypatch.setattr(sys, "_current_frames", lambda: collects.append(gc.isenabled()) or real | {-1: "a Trainer"})
-    assert watchdog.frames().keys() == real.keys() - {threading.get_ident()}
+    assert doing.frames().keys() == real.keys() - {threading.get_ident()}
     assert collects == [False] and gc.isenabled()
 
 
@@ -197,7 +223,7 @@ def test_what_a_thread_held_is_free_when_it_ends_however_often_it_was_looked_at(
     try:
         thread = threading.Thread(target=hold)
         thread.start()
-        assert inside.wait(30) and thread.ident in watchdog.frames() and seen[0]() is not None
+        assert inside.wait(30) and thread.ident in doing.frames() and seen[0]() is not None
         over.set()
         thread.join()
         assert seen[0]() is None

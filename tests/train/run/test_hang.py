@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from distgnn.system.jobs import watchdog
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment
 
 SCRIPT = """
@@ -90,9 +89,3 @@ def test_a_rank_that_does_not_go_on(tmp_path, kind, code, says):
     assert (tmp_path / "run" / "checkpoint" / "epoch-00000002" / "checkpoint.json").is_file()
     if code is not None:
         assert "nothing moved" in (tmp_path / "run" / "logs" / "rank-0.log").read_text()
-
-
-def test_the_places_where_ranks_wait_exist():
-    """The watchdog knows them by the names of files: one that moved would be blamed for waiting."""
-    package = Path(watchdog.__file__).parents[3]
-    assert [place for place in watchdog.WAITING_IN if not (package / place).exists()] == []

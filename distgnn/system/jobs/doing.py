@@ -1,0 +1,93 @@
+"""What the threads of this process do, as they say it: wait for other ranks, or compile. And where they are, for lines.
+
+    with waiting("Allreduce"): …     a wait says so itself, whatever file it stands in
+    compiling                        kernels that are looked up or made: numba's events say so (`hear_of_compiling`)
+
+Lines of Python are read for messages only: nothing is decided by them.
+"""
+
+import gc
+import os
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+waits: dict[int, tuple[str, float]] = {}  # by thread: what it waits for in MPI, and since when
+compiling: list[str] = []  # kernels, by threads that compile, or wait for one that does
+OTHERS = (  # than the user's own files: this program, Python's library
+    *(f"{Path(__file__).parents[up] / name}{os.sep}" for up, name in ((2, ""), (3, "kernels"), (3, "partition"))),
+    sysconfig.get_path("stdlib") + os.sep,
+    "<frozen",
+)
+
+
+@contextmanager
+def waiting(name: str) -> Iterator[None]:
+    """The block waits for other ranks."""
+    me = threading.get_ident()
+    before = waits.get(me)
+    waits[me] = before or (name, time.monotonic())
+    try:
+        yield
+    finally:
+        if before is None:
+            del waits[me]
+
+
+@cache
+def hear_of_compiling() -> None:
+    """From now on `compiling` is kept: the lock around numba's compiler also covers our look-up and other processes."""
+    from numba.core import event
+
+    class Hears(event.Listener):
+        def on_start(self, event: Any) -> None:
+            dispatcher = event.data.get("dispatcher") if isinstance(event.data, dict) else None
+            compiling.append(getattr(dispatcher, "__name__", "a kernel"))
+
+        def on_end(self, event: Any) -> None:
+            if compiling:  # it may have begun before
+                compiling.pop()
+
+    for kind in ("numba:compiler_lock", "numba:compile"):
+        event.register(kind, Hears())
+
+
+def frames() -> dict[int, FrameType]:
+    """What each other thread runs.
+
+    Not the caller's own: it would hold what was found here, in a cycle, and so the activations of a training step up to
+    the next collection, through an evaluation. Frame objects are made while other threads stand still. A collection
+    that this sets off may let them go on, and CPython 3.11 then gives an object that has taken the frame's place: no
+    collection meanwhile, and no such.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        found = sys._current_frames()
+        del found[threading.get_ident()]
+    finally:
+        if collects:
+            gc.enable()
+    return {thread: frame for thread, frame in found.items() if isinstance(frame, FrameType)}
+
+
+def is_users(file: str) -> bool:
+    """Whether a file of Python code is the user's own: neither of this program nor of a library."""
+    return not file.startswith(OTHERS) and "site-packages" not in file
+
+
+def line_of(thread: int, users: bool = False) -> str:
+    """The innermost line that a thread runs, or that of the user's program; empty where there is none."""
+    frame = frames().get(thread)
+    while frame is not None and users and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None:
+        return ""
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}"
