@@ -32,7 +32,7 @@ from distgnn.system.jobs.rank_log import RankLog
 from distgnn.system.jobs.watchdog import Watchdog
 from distgnn.system.output import plain
 from distgnn.train.checkpoint.fingerprint import fingerprint
-from distgnn.train.checkpoint.identity import name_of, run_settings
+from distgnn.train.checkpoint.identity import is_told_apart, name_of, run_settings
 from distgnn.train.checkpoint.objects import flatten
 from distgnn.train.checkpoint.state import load_checkpoint, save_checkpoint
 from distgnn.train.checkpoint.weights import pack
@@ -173,6 +173,8 @@ class Trainer:
         self.log: RankLog = RankLog(config.run_dir, graph.rank)
         self.interrupts, self.stop_signal = Interrupts(wanted=config.run_dir is not None), 0
         self.watchdog: Watchdog = Watchdog(graph.comm, self.log, config.timeout)
+        if config.run_dir is not None and not is_told_apart(name_of(loss)):
+            self.say("the loss is a lambda without source: that a resumed run has the same one is not checked")
 
     def objects(self) -> dict[str, Any]:
         """States of a torch optimiser, its scheduler and of callbacks, as a checkpoint keeps them."""

@@ -1,10 +1,10 @@
 """Is a checkpoint of this model, graph and settings? Compared name by name, so that the difference can be said."""
 
+import ast
 import functools
-import hashlib
+import inspect
 from collections.abc import Callable
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 from distgnn.config import TrainConfig
@@ -20,6 +20,8 @@ FREE_TRAIN = (
 )  # fmt: skip
 
 FREE_MODEL = {"model.remat"}  # nor does this, and `--memory auto` may choose otherwise on another machine
+
+NO_NAME = "<lambda>"
 
 # Of [run]: said by the graph itself, or how many ranks share a part, which changes as the number of ranks may.
 OF_RANKS = ("feat_norm", "columns")
@@ -46,10 +48,10 @@ def run_settings(config: TrainConfig, metric: str, describe: dict[str, Any], gra
 
 
 def name_of(function: Callable[..., Any] | None) -> str | None:
-    """What tells a function from others in a checkpoint: its name; of one without a name also a hash of what it does.
+    """What tells a function from others in a checkpoint: its name; of one without a name, how it is written.
 
-    Notes: the hash is of Python's instructions, which another version of Python may write otherwise, and of the numbers
-        and texts that the function has taken from around it. A function with a name may be changed and keeps it.
+    Notes: a lambda without source has its name only (`is_told_apart`). Lambdas of one line are one. A function with a
+        name may be changed and keeps it.
     """
     if function is None:
         return None
@@ -58,18 +60,16 @@ def name_of(function: Callable[..., Any] | None) -> str | None:
         given += [f"{name}={_shown(value)}" for name, value in sorted(function.keywords.items())]
         return f"partial({', '.join([str(name_of(function.func)), *given])})"
     name = getattr(function, "__qualname__", type(function).__qualname__)
-    code = getattr(function, "__code__", None)
-    if code is None or not name.endswith("<lambda>"):
+    if not inspect.isfunction(function) or not name.endswith(NO_NAME):
         return name
-    taken = []
-    for cell in getattr(function, "__closure__", None) or ():
-        try:
-            taken.append(_shown(cell.cell_contents))
-        except ValueError:  # not assigned yet
-            taken.append("empty")
-    taken += map(_shown, getattr(function, "__defaults__", None) or ())
-    text = repr((_instructions(code), taken))
-    return f"{name} {hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    taken = inspect.getclosurevars(function).nonlocals | dict(enumerate(function.__defaults__ or ()))
+    values = [f" {name}={_shown(value)}" for name, value in taken.items()]
+    return f"{name} {_written(function)}{''.join(values)}".rstrip()
+
+
+def is_told_apart(name: str | None) -> bool:
+    """Whether a name of `name_of` is of one function only."""
+    return name is None or not name.endswith(NO_NAME)
 
 
 def _shown(value: Any) -> str:
@@ -77,15 +77,15 @@ def _shown(value: Any) -> str:
     return repr(value) if isinstance(value, int | float | str) else type(value).__qualname__
 
 
-def _instructions(code: CodeType) -> tuple[Any, ...]:
-    """What a piece of Python does, without its place in a file."""
-
-    def plain(one: object) -> object:
-        if isinstance(one, CodeType):
-            return _instructions(one)
-        return sorted(map(repr, one)) if isinstance(one, frozenset) else one
-
-    return code.co_code, code.co_names, [plain(one) for one in code.co_consts]
+def _written(function: Any) -> str:
+    """The lambdas on the line of one, in one way of writing; empty where there is no source."""
+    try:
+        tree = ast.parse("".join(inspect.findsource(function)[0]))
+    except (OSError, SyntaxError):
+        return ""
+    line = function.__code__.co_firstlineno
+    found = [one for one in ast.walk(tree) if isinstance(one, ast.Lambda) and one.lineno == line]
+    return "; ".join(map(ast.unparse, found))
 
 
 def check_identity(path: Path, state: dict[str, Any], settings: dict[str, Any], graph: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from cut_graphs import dist_graph, random_cut, random_graph, whole_graph
 
 from distgnn.config import TrainConfig
 from distgnn.train.checkpoint.fingerprint import fingerprint
-from distgnn.train.checkpoint.identity import name_of, run_settings
+from distgnn.train.checkpoint.identity import is_told_apart, name_of, run_settings
 
 
 def scaled(factor):
@@ -21,12 +21,23 @@ def weighted(graph, logits, factor):
 
 
 def test_functions_without_a_name_are_told_apart_by_what_they_do():
-    losses = [scaled(2), scaled(3), lambda graph, logits: logits.sum(), lambda graph, logits: logits.mean()]
+    losses = [
+        scaled(2),
+        scaled(3),
+        lambda graph, logits: logits.sum(),
+        lambda graph, logits: logits.mean(),
+    ]
     losses += [functools.partial(weighted, factor=factor) for factor in (2, 3)] + [weighted, None]
     assert len({name_of(loss) for loss in losses}) == len(losses)
     assert name_of(scaled(2)) == name_of(scaled(2))
     assert name_of(weighted) == "weighted"
     assert name_of(losses[4]) == "partial(weighted, factor=2)"
+    assert name_of(scaled(2)).endswith("<lambda> lambda graph, logits: factor * logits.sum() factor=2")
+    without_source = eval("lambda graph, logits: logits")
+    assert name_of(without_source) == "<lambda>"
+    assert [is_told_apart(name_of(loss)) for loss in (None, weighted, scaled(2), without_source)] == [True] * 3 + [
+        False
+    ]
 
     class Loss:
         def __call__(self, graph, logits): ...
