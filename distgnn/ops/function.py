@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from distgnn.errors import RunError, on_all_ranks
 
@@ -48,6 +49,27 @@ def version_of(tensor: torch.Tensor | None) -> int | None:
 def is_same(tensor: torch.Tensor, version: int | None) -> bool:
     """Was a tensor not written to since it had this version?"""
     return version_of(tensor) == version
+
+
+class Facts:
+    """One thing that is known of some tensors: of each until somebody writes to it, or nothing refers to it any more.
+
+    Notes: a fact must not refer to its tensor, which would live for ever.
+    """
+
+    def __init__(self) -> None:
+        self._known = WeakTensorKeyDictionary()
+
+    def note(self, tensor: torch.Tensor, fact: Any) -> None:
+        """Know this of a tensor from now on."""
+        self._known[tensor] = fact, version_of(tensor)
+
+    def of(self, tensor: Any, once: bool = False) -> Any:
+        """What is known of a tensor, or None. Args: once: it is not known any more."""
+        if type(tensor) is not torch.Tensor or tensor not in self._known:
+            return None
+        fact, version = self._known.pop(tensor) if once else self._known[tensor]
+        return fact if is_same(tensor, version) else None
 
 
 @contextlib.contextmanager

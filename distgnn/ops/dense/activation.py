@@ -16,11 +16,12 @@ from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.dense.made_again import MadeAgain, room_of
 from distgnn.ops.entry import operator
-from distgnn.ops.function import Function, is_same, version_of
+from distgnn.ops.function import Facts, Function, is_same, version_of
 from distgnn.ops.protocol import GraphView
 
 BLOCK_ROWS = 1 << 12  # rows of a pass
 Norm = tuple[torch.Tensor, torch.Tensor]  # gamma and beta of a layer norm, [D] each
+_relu_of, _column_sums = Facts(), Facts()
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def relu(graph: GraphView, rows: torch.Tensor) -> torch.Tensor:
         0.0
     """
     out = activate(graph, rows, Epilogue(relu=True))
-    out.relu_of = rows, version_of(rows), version_of(out)  # type: ignore[attr-defined]
+    _relu_of.note(out, (rows, version_of(rows)))
     return out
 
 
@@ -95,14 +96,14 @@ def before_relu(rows: torch.Tensor) -> torch.Tensor | None:
 
     A dropout that starts from them needs no row that ReLU made, and nothing is saved for ReLU alone.
     """
-    source, *versions = rows.__dict__.pop("relu_of", (None,))
-    return source if versions and versions == [version_of(source), version_of(rows)] else None
+    source, version = _relu_of.of(rows, once=True) or (None, None)
+    return source if source is not None and is_same(source, version) else None
 
 
 def column_sums(grad: torch.Tensor) -> torch.Tensor:
     """Sums [D] over the rows of a gradient [O, D]; those of `_LetThrough` are known where nobody wrote to it since."""
-    sums, version = grad.__dict__.get("column_sums", (None, None))
-    return sums if sums is not None and version == grad._version else grad.sum(0)
+    sums: torch.Tensor | None = _column_sums.of(grad)
+    return grad.sum(0) if sums is None else sums
 
 
 class _Activate(Function):
@@ -131,7 +132,7 @@ class _LetThrough(Function):
         grads = graph.buffers.empty_like(grad)
         arrays = as_array(grad), as_array(out)
         _, sums, *_ = kernels.activate_backward(*arrays, grad_feats=as_array(grads), **epilogue.keywords())
-        grads.column_sums = torch.from_numpy(sums), grads._version  # type: ignore[attr-defined]
+        _column_sums.note(grads, torch.from_numpy(sums))
         return grads
 
     @staticmethod

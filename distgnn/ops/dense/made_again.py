@@ -13,9 +13,11 @@ from typing import Any
 
 import torch
 
-from distgnn.ops.function import version_of
+from distgnn.ops.function import Facts
 
 Make = Callable[[Sequence[torch.Tensor], slice], torch.Tensor]  # what is kept, and which rows, to these rows
+
+_made_again, _lent = Facts(), Facts()
 
 
 class MadeAgain:
@@ -48,30 +50,27 @@ class MadeAgain:
 
 def offer(rows: torch.Tensor, again: MadeAgain) -> torch.Tensor:
     """`rows`, which the next function that `taken` is called in need not keep."""
-    rows.made_again = again, version_of(rows)  # type: ignore[attr-defined]
+    _made_again.note(rows, again)
     return rows
 
 
 def taken(rows: Any) -> MadeAgain | None:
     """How to make these rows again, once, if that was offered and nobody wrote to them since."""
-    if type(rows) is not torch.Tensor:
-        return None
-    again, version = rows.__dict__.pop("made_again", (None, None))
-    return again if again is not None and version == version_of(rows) else None
+    again: MadeAgain | None = _made_again.of(rows, once=True)
+    return again
 
 
 def lend(rows: torch.Tensor) -> None:
     """Say that nobody reads these rows any more: one other result may be written over them."""
     torch.autograd.graph.increment_version(rows)  # whoever saved them is told
-    rows.is_lent = version_of(rows)  # type: ignore[attr-defined]
+    _lent.note(rows, True)
 
 
 def room_of(rows: Any, like: torch.Tensor) -> torch.Tensor | None:
     """Memory of lent rows, as a tensor, if it has the shape and dtype of `like`."""
-    lent = rows.__dict__.get("is_lent") if type(rows) is torch.Tensor else None
-    if lent is None or lent != version_of(rows) or rows.shape != like.shape or rows.dtype != like.dtype:
+    if not _lent.of(rows) or rows.shape != like.shape or rows.dtype != like.dtype:
         return None
-    del rows.is_lent
+    _lent.of(rows, once=True)
     return rows.detach()
 
 
