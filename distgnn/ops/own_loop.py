@@ -17,10 +17,9 @@ an error. An error too is a share that was changed before the sum, clipped for e
 whole graph is warned of.
 """
 
-import math
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
@@ -33,6 +32,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError, RunError, on_all_ranks
+from distgnn.ops.gradients import broadcast_tensors, clip_gradients, is_rows, sums_of_gradients
 
 SUMMED = -1  # state of a gradient: summed over ranks
 WHOLE = -2  # the same, where the backward pass of a loss of all ranks did (`distgnn.rows.gradients`)
@@ -193,7 +193,7 @@ def _sum_checked(parameters: list[nn.Parameter], graph: Any, again: bool) -> Non
 
     Args: again: also those that `sum_gradients` has met on every rank since the last step.
     """
-    comm, parameters = graph.comm, [one for one in parameters if not _is_rows(one)]
+    comm, parameters = graph.comm, [one for one in parameters if not is_rows(one)]
     graph.transport.num_sums += 1
     if comm.size > 1:
         transport = graph.transport
@@ -244,28 +244,6 @@ def _changed(parameter: nn.Parameter) -> bool:
     return mark.state > 0 and None not in (now, mark.arrived) and now != mark.arrived
 
 
-def clip_gradients(parameters: Iterable[nn.Parameter], most: float) -> tuple[float, float]:
-    """Scale gradients, in place, so that their Euclidean norm is at most `most`.
-
-    Returns: the norm before, and the factor. After the sum over ranks both are the same bits on every rank: numpy adds
-        in one order for any number of threads.
-    """
-    given = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    grads: list[Any] = [grad if _is_rows(grad) else grad.numpy() for grad in given]
-    squares = (one.double().square() if _is_rows(one) else np.square(one, dtype=np.float64) for one in grads)
-    norm = math.sqrt(math.fsum(float(one.sum()) for one in squares))
-    if not norm > most:
-        return norm, 1.0
-    for grad in grads:
-        grad *= most / norm
-    return norm, most / norm
-
-
-def _is_rows(parameter: Any) -> bool:
-    """Is this a table of rows, whose gradient lies with them and is not summed over ranks?"""
-    return getattr(parameter, "knows_rows", False)
-
-
 def mark_summed(parameters: Iterable[nn.Parameter], mark: int = SUMMED) -> None:
     """Note that the gradients of these parameters have been summed over ranks, by whatever means."""
     for parameter in parameters:
@@ -308,7 +286,7 @@ def _watch_module(module: nn.Module, inputs: tuple[Any, ...]) -> None:
 
 def _watch(parameter: nn.Parameter, ranks: int) -> None:
     """Let every gradient that arrives mark its parameter."""
-    if not parameter.requires_grad or parameter in _marks or _is_rows(parameter):
+    if not parameter.requires_grad or parameter in _marks or is_rows(parameter):
         return
     mark = _marks[parameter] = Mark()
 
@@ -345,38 +323,3 @@ def watch_whole(parameters: Iterable[nn.Parameter], ranks: int) -> None:
         _watch(parameter, ranks)
         mark = _marks.setdefault(parameter, Mark())
         mark.state, mark.whole = WHOLE, None if parameter.grad is None else weakref.ref(parameter.grad)
-
-
-def broadcast_tensors(tensors: Iterable[torch.Tensor], comm: Any) -> None:
-    """Copy tensors of rank 0 to all ranks, in place. Collective: yes."""
-    if comm.size == 1:
-        return
-    for tensor in tensors:
-        if _is_rows(tensor):
-            continue
-        values = tensor.detach().contiguous().numpy().copy()
-        comm.Bcast(values, root=0)
-        with torch.no_grad():
-            tensor.copy_(torch.from_numpy(values))
-
-
-def by_dtype(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
-    """Parameters in groups of one dtype, in their order."""
-    groups: dict[torch.dtype, list[nn.Parameter]] = {}
-    for parameter in parameters:
-        groups.setdefault(parameter.dtype, []).append(parameter)
-    return list(groups.values())
-
-
-def sums_of_gradients(parameters: list[Any], comm: Any) -> Iterator[tuple[Any, torch.Tensor]]:
-    """(parameter, the sum of its gradients over ranks), in one message for each dtype; none counts as zero.
-
-    Collective: yes.
-    """
-    for same in by_dtype(parameters):
-        shares = [torch.zeros_like(one) if one.grad is None else one.grad for one in same]
-        wide = torch.float32 if shares[0].dtype == torch.bfloat16 else shares[0].dtype
-        flat = torch.cat([share.reshape(-1).to(wide) for share in shares])
-        total = torch.from_numpy(sum_over_ranks(comm, np.ascontiguousarray(flat.numpy())))
-        for one, piece in zip(same, total.split([one.numel() for one in same]), strict=True):
-            yield one, piece.view(one.shape).to(one.dtype)

@@ -14,7 +14,8 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError, RunError, on_all_ranks
-from distgnn.ops.own_loop import mark_summed, sums_of_gradients, watch_whole
+from distgnn.ops.gradients import sums_of_gradients
+from distgnn.ops.own_loop import mark_summed, watch_whole
 from distgnn.rows.row_by_row import again
 from distgnn.rows.row_tensor import OWN_FUNCTION, WHOLE, RowTensor, handles, local_of, refuse
 

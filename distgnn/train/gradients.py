@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from distgnn.comm import Counters, start_sum_over_ranks, wait_for_all
-from distgnn.ops.own_loop import broadcast_tensors, by_dtype, clip_gradients, mark_summed
+from distgnn.comm import Counters, wait_for_all
+from distgnn.ops.gradients import Bucket, broadcast_tensors, by_dtype, clip_gradients
+from distgnn.ops.own_loop import mark_summed
 
 BUCKET_NUMBERS = 2**16  # a bucket is closed when it has so many: a message worth its latency
 
@@ -85,9 +86,7 @@ class GradientBuffer:
             self._start_next()
 
     def _start_next(self) -> None:
-        bucket = self._buckets[self._started]
-        bucket.gather_strays()
-        self._requests.append(start_sum_over_ranks(self.comm, bucket.flat))
+        self._requests.append(self._buckets[self._started].start(self.comm))
         self._started += 1
 
     def finite(self) -> bool:
@@ -112,14 +111,11 @@ def lay_out(model: nn.Module) -> None:
             module.weight.data = module.weight.data.t().contiguous().t()
 
 
-class _Bucket:
-    """Neighbouring parameters of one dtype and their gradients."""
+class _Bucket(Bucket):
+    """Neighbouring parameters, whose sum starts once their last gradient is there."""
 
     def __init__(self, parameters: list[nn.Parameter], flat: np.ndarray):
-        self.parameters, self.flat = parameters, flat
-        ends = np.cumsum([p.numel() for p in parameters])
-        views = zip(parameters, np.split(flat, ends[:-1]), strict=True)
-        self.views = [torch.from_numpy(part).as_strided(p.shape, p.stride()) for p, part in views]
+        super().__init__(parameters, flat)
         self.reset()
 
     def reset(self) -> None:
@@ -127,12 +123,12 @@ class _Bucket:
         for parameter in self.parameters:
             parameter.grad = None
 
-    def gather_strays(self) -> None:
-        """Copy gradients of the backward pass to the buffer; zeros where there are none."""
+    def start(self, comm: Any) -> Any:
+        """As of `Bucket`; gradients lie in the bucket from then on."""
+        request = super().start(comm)
         for parameter, view in zip(self.parameters, self.views, strict=True):
-            if parameter.grad is not view:
-                view.zero_() if parameter.grad is None else view.copy_(parameter.grad)
-                parameter.grad = view
+            parameter.grad = view
+        return request
 
 
 def _buckets(parameters: list[nn.Parameter]) -> Iterator[_Bucket]:
