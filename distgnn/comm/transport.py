@@ -12,6 +12,7 @@ from distgnn.comm.ending.leaving import senders
 from distgnn.comm.page_memory import MessageMemory
 from distgnn.comm.sums import are_complete, wait_for_all
 from distgnn.errors import RunError
+from distgnn.system.jobs import doing
 
 KINDS = 64  # an exchange of another kind, or of rows of another width, never takes a message for its own
 LARGEST_MESSAGE = 2**30  # bytes; MPI counts in 32-bit integers, and some networks do so whatever the library offers
@@ -121,7 +122,7 @@ class Transport:
     def waiting(self, tag: int | None = None) -> Iterator[None]:
         """The time of a block counts as waiting, for the exchange with this tag."""
         before = self.counters.wait_seconds
-        with self.counters.timing("wait_seconds"):
+        with self.counters.timing("wait_seconds"), doing.waiting("exchange"):
             yield
         name = None if tag is None else self._names.get(tag)
         if name is not None:

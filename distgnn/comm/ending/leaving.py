@@ -63,24 +63,20 @@ class WatchedComm(MPI.Intracomm):
     @contextmanager
     def calling(self, name: str, waits: bool = True) -> Iterator[None]:
         """The block is a call that every rank makes."""
-        kind = name + line_of_rows()
-        if self.crew is not None:
-            self.crew.calls.begin(kind, waits)
+        crew = self.crew
+        kind = name if crew is None else name + line_of_rows()
+        if crew is not None:
+            crew.calls.begin(kind, waits)
         if not waits:
             yield
             return
         with waiting(name):
-            if (
-                self.crew is not None
-                and self.crew.channel is not None
-                and (
-                    threading.current_thread() is threading.main_thread()  # calls of other threads have no order
-                )
-            ):
+            # Calls of other threads have no order.
+            if crew is not None and crew.channel is not None and threading.current_thread() is threading.main_thread():
                 try:
-                    check_kind(self.crew.channel, kind)
+                    check_kind(crew.channel, kind)
                 except RunError:  # on every rank
-                    self.crew.calls.forget()
+                    crew.calls.forget()
                     raise
             yield
 
@@ -90,7 +86,8 @@ def _counted(name: str, waits: bool) -> Callable:
 
     def call(self: WatchedComm, *args: Any, **kwargs: Any) -> Any:
         with self.calling(name, waits):
-            return plain_call(self, *args, **kwargs)
+            found = plain_call(self, *args, **kwargs)
+        return WatchedComm(found) if type(found) is MPI.Intracomm else found  # waits on some of the ranks say so, too
 
     call.__name__, call.__doc__ = name, plain_call.__doc__
     return call
