@@ -3,7 +3,7 @@
     with waiting("Allreduce"): …     a wait says so itself, whatever file it stands in
     compiling                        kernels that are looked up or made: numba's events say so (`hear_of_compiling`)
 
-Lines of Python are read for messages only: nothing is decided by them.
+Files and lines are read for messages only: nothing is decided by them.
 """
 
 import gc
@@ -76,6 +76,18 @@ def frames() -> dict[int, FrameType]:
         if collects:
             gc.enable()
     return {thread: frame for thread, frame in found.items() if isinstance(frame, FrameType)}
+
+
+def imports() -> bool:
+    """Whether another thread imports: it runs the body of a module that is not the program."""
+    for frame in frames().values():
+        one: FrameType | None = frame
+        while one is not None:
+            of = one.f_globals
+            if one.f_code.co_name == "<module>" and of.get("__spec__") and of.get("__name__") != "__main__":
+                return True
+            one = one.f_back
+    return False
 
 
 def is_users(file: str) -> bool:

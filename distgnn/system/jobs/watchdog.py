@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from distgnn.system.jobs.doing import compiling, hear_of_compiling, line_of, waits
+from distgnn.system.jobs.doing import compiling, hear_of_compiling, imports, line_of, waits
 from distgnn.system.jobs.own_rank import abort_job
 from distgnn.system.jobs.rank_log import RankLog, note
 from distgnn.system.output import plain
@@ -55,7 +55,7 @@ class Watchdog:
         self._statuses = Statuses(log, comm.size, max(3 * self.beat_seconds, self.patience / 5))
         self._phase, self._since, self._beats = "start", time.monotonic(), 0
         self._excused = self._compiled = 0.0  # seconds of this phase that do not count; those of them for compiling
-        self._main, self._modules = threading.get_ident(), len(sys.modules)
+        self._main = threading.get_ident()
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -123,15 +123,10 @@ class Watchdog:
         if took > seconds + 2 * self.beat_seconds:  # this process was not running
             self._excused += took - seconds
             self._statuses.forget()  # the others may have been stopped as well
-        elif self._compiled < COMPILE_SECONDS and self._prepares():
+        elif self._compiled < COMPILE_SECONDS and (compiling or imports()):  # from a shared disk it takes its time
             self._excused += took
             self._compiled += took
         return over
-
-    def _prepares(self) -> bool:
-        """Whether a kernel is compiled, or modules were imported meanwhile, which takes its time on a shared disk."""
-        before, self._modules = self._modules, len(sys.modules)
-        return bool(compiling) or self._modules > before
 
     def _age(self) -> float:
         """Seconds of the phase that count."""

@@ -149,16 +149,28 @@ def test_time_in_which_the_process_did_not_run_does_not_count(dog, clock):
     assert dog._age() == 11
 
 
-def test_compiling_and_importing_do_not_count_up_to_a_limit(dog, clock, monkeypatch):
+@pytest.mark.parametrize(("compiling", "imports"), [(["spmm"], False), ([], True)])
+def test_compiling_and_importing_do_not_count_up_to_a_limit(dog, clock, monkeypatch, compiling, imports):
+    monkeypatch.setattr(watchdog, "compiling", compiling)
+    monkeypatch.setattr(watchdog, "imports", lambda: imports)
     monkeypatch.setattr(watchdog, "COMPILE_SECONDS", 2.5)
-    monkeypatch.setattr(watchdog, "compiling", ["spmm"])
-    for _ in range(2):
-        dog._pause(1.0)
-    watchdog.compiling.clear()
-    monkeypatch.setitem(sys.modules, "a_module_that_is_new", None)
-    for _ in range(3):
+    for _ in range(5):
         dog._pause(1.0)
     assert dog._age() == 2
+
+
+@pytest.mark.parametrize(("name", "seen"), [("a_slow_module", True), ("__main__", False)])
+def test_a_thread_that_imports_is_seen_and_a_program_is_none(name, seen):
+    inside, over = threading.Event(), threading.Event()
+    scope = {"__name__": name, "__spec__": "as of a module", "inside": inside, "over": over}
+    thread = threading.Thread(target=exec, args=(compile("inside.set(); over.wait(30)", name, "exec"), scope))
+    assert not doing.imports()
+    thread.start()
+    try:
+        assert inside.wait(30) and doing.imports() == seen
+    finally:
+        over.set()
+        thread.join()
 
 
 def test_a_thread_that_compiles_is_seen():
