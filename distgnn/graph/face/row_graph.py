@@ -86,7 +86,8 @@ class RowFrame(Frame):
 
     def __init__(self, frame: Frame, space: Space, kept: dict[str, RowTensor]):
         self._frame, self._space, self._kept = frame, space, kept
-        self.kind, self.num_rows = frame.kind, space.num_global
+        self.kind: str = frame.kind
+        self.num_rows: int = space.num_global
 
     def __getitem__(self, name: str) -> Any:
         return as_rows(self._frame[name], self._space, self._kept, name)
