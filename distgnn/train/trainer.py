@@ -315,6 +315,8 @@ class Trainer:
         return seen_by_users(self.whole, logits)[1] if self._gives_rows else logits
 
     def _logits(self) -> torch.Tensor:
+        if not self.whole.algorithm.exact:  # exact messages are made anew, beside rows held for training
+            self.whole.buffers.give_back()
         self.model.eval()
         self.whole.buffers.asker = "evaluation"
         with torch.no_grad():
