@@ -340,7 +340,7 @@ class Trainer:
         self.begun.started = started
         self.model.train()
         for name, batch in self.passes.graphs(epoch, len(self.begun.shares)):
-            logits, share, norm = self._step(self.passes.tell(self.model, batch), name)
+            logits, share, norm = self._step(self.passes.tell(self.model, batch), name, exact is not None)
             self.begun.shares.append(share)
             self.begun.norms.append(norm)
             if self.config.run_dir is not None and len(self.begun.shares) < self.passes.num_steps(epoch):
@@ -364,16 +364,21 @@ class Trainer:
             record |= exact.errors_of(logits, self.gradients, graph)
         return record
 
-    def _step(self, graph: Any, name: str) -> tuple[torch.Tensor, float, float]:
-        """One optimiser step: the logits, this rank's share of the loss, the norm of the gradient. Collective: yes."""
+    def _step(self, graph: Any, name: str, keeps_logits: bool) -> tuple[torch.Tensor | None, float, float]:
+        """One optimiser step: the logits if they are kept, this rank's share of the loss, the norm of the gradient.
+
+        Collective: yes.
+        """
         watch = self.watchdog
         self.gradients.zero()
         self.optimizer.begin()
         watch.phase, graph.buffers.asker = f"{name}, forward", "activations"
         with drawing(self.model, graph):
             with saved_in(graph.buffers):
-                logits = run_model(self.model, graph)
+                logits: torch.Tensor | None = run_model(self.model, graph)
                 loss, share = self._loss(graph, logits)
+            if not keeps_logits:
+                logits = None  # their memory is free when the loss has made its gradient
             watch.phase, graph.buffers.asker = f"{name}, backward", "working rows"
             loss.backward()
         watch.phase = f"{name}, sum of gradients"
@@ -385,7 +390,7 @@ class Trainer:
         self.optimizer.step()
         return logits, share, norm
 
-    def _loss(self, graph: Any, logits: torch.Tensor) -> tuple[torch.Tensor, float]:
+    def _loss(self, graph: Any, logits: Any) -> tuple[torch.Tensor, float]:
         """The scalar for a backward pass, and this rank's share of the loss. Collective: as the loss is."""
         own, users = self.own_loss or self.task.loss, self.own_loss is not None
         smoothing = self.config.label_smoothing
