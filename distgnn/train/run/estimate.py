@@ -7,7 +7,7 @@ training pairs, k negatives drawn for them, e negatives of an evaluation, B borr
 |---|---|
 | the program | PRIVATE_BYTES |
 | its libraries | SHARED_BYTES, once for all ranks of a machine |
-| features, and the kept aggregation of them | 2 · O · D · item |
+| features, and the kept aggregation of them | 2 · O · D · bytes of the dtype |
 | structure | the part's files without features, and ids of arcs where no model needs them; arcs of the way back again |
 | hidden layers, see KEEPS | (each · L + besides) · O · W · item; with remat see below |
 | with offload | at most the larger of IN_MEMORY (`distgnn/ops/buffers.py`) and a layer's, of these |
@@ -39,7 +39,8 @@ from distgnn.system.free_memory import address_limit, available_bytes
 PRIVATE_BYTES = 345_000_000  # 200 MB with tiny graphs, 100 MB more of one that compiles, and small temporaries
 SHARED_BYTES = 190_000_000
 ADDRESS_BYTES = 1_500_000_000  # of a rank of a tiny graph that compiles; with 1.38 GB LLVM ended it, OpenBLAS hung
-ITEM_BYTES = {"float32": 4, "float64": 8, "bfloat16": 3}
+ITEM_BYTES = {"float32": 4, "float64": 8, "bfloat16": 3}  # of what a step makes: outputs of bfloat16 rows are float32
+INPUT_BYTES = ITEM_BYTES | {"bfloat16": 2}
 
 
 class Keeps(NamedTuple):
@@ -128,8 +129,6 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
     if train.get("task") in PAIR_TASKS:
         outputs, pairs = width, _bytes_of_pairs(manifest, part_id, train, width * item)
     numbers = {
-        "features": rows * graph["num_feats"],
-        "kept aggregation": rows * graph["num_feats"],
         "hidden rows": rows * kept * width,
         "outputs": rows * (output_rows + keeps.outputs) * outputs,
         "rows of arcs": _numbers_of_arcs(part, graph, model),
@@ -139,6 +138,7 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
         "program": PRIVATE_BYTES + SHARED_BYTES + (NARROW_BYTES if run["dtype"] == "bfloat16" else 0),
         "structure": structure,
         "pairs": pairs,
+        **dict.fromkeys(("features", "kept aggregation"), rows * graph["num_feats"] * INPUT_BYTES[run["dtype"]]),
         **{name: int(item * count) for name, count in numbers.items()},
     }
 
