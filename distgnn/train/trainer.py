@@ -360,7 +360,7 @@ class Trainer:
         record, self.stop_signal = over_ranks(graph.comm, epoch, mine | {"signal": self.interrupts.received} | spent)
         record |= {"grad_norm": max(begun.norms)} if self.config.clip_grad else {}
         self.optimizer.follow(self.schedules.learning_rate.after(epoch, record["loss"]), record["loss"])
-        if exact:
+        if exact and logits is not None:
             record |= exact.errors_of(logits, self.gradients, graph)
         return record
 
