@@ -28,7 +28,7 @@ from distgnn.comm.sums import are_complete
 from distgnn.comm.transport import Transport
 from distgnn.partition import ExchangePlan
 
-PIECE_BYTES = 16 << 20  # of packed rows that travel in pieces
+PIECE_BYTES = 8 << 20  # of packed rows that travel in pieces
 
 
 class Exchange:

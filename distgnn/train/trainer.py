@@ -317,6 +317,8 @@ class Trainer:
         return seen_by_users(self.whole, logits)[1] if self._gives_rows else logits
 
     def _logits(self) -> torch.Tensor:
+        if not self.whole.algorithm.exact:  # exact messages are made anew, beside rows held for training
+            self.whole.buffers.give_back()
         self.model.eval()
         self.whole.buffers.asker = "evaluation"
         with torch.no_grad():
@@ -340,7 +342,7 @@ class Trainer:
         self.begun.started = started
         self.model.train()
         for name, batch in self.passes.graphs(epoch, len(self.begun.shares)):
-            logits, share, norm = self._step(self.passes.tell(self.model, batch), name)
+            logits, share, norm = self._step(self.passes.tell(self.model, batch), name, exact is not None)
             self.begun.shares.append(share)
             self.begun.norms.append(norm)
             if self.config.run_dir is not None and len(self.begun.shares) < self.passes.num_steps(epoch):
@@ -360,20 +362,25 @@ class Trainer:
         record, self.stop_signal = over_ranks(graph.comm, epoch, mine | {"signal": self.interrupts.received} | spent)
         record |= {"grad_norm": max(begun.norms)} if self.config.clip_grad else {}
         self.optimizer.follow(self.schedules.learning_rate.after(epoch, record["loss"]), record["loss"])
-        if exact:
+        if exact and logits is not None:
             record |= exact.errors_of(logits, self.gradients, graph)
         return record
 
-    def _step(self, graph: Any, name: str) -> tuple[torch.Tensor, float, float]:
-        """One optimiser step: the logits, this rank's share of the loss, the norm of the gradient. Collective: yes."""
+    def _step(self, graph: Any, name: str, keeps_logits: bool) -> tuple[torch.Tensor | None, float, float]:
+        """One optimiser step: the logits if they are kept, this rank's share of the loss, the norm of the gradient.
+
+        Collective: yes.
+        """
         watch = self.watchdog
         self.gradients.zero()
         self.optimizer.begin()
         watch.phase, graph.buffers.asker = f"{name}, forward", "activations"
         with drawing(self.model, graph):
             with saved_in(graph.buffers):
-                logits = run_model(self.model, graph)
+                logits: torch.Tensor | None = run_model(self.model, graph)
                 loss, share = self._loss(graph, logits)
+            if not keeps_logits:
+                logits = None  # their memory is free when the loss has made its gradient
             watch.phase, graph.buffers.asker = f"{name}, backward", "working rows"
             loss.backward()
         watch.phase = f"{name}, sum of gradients"
@@ -385,7 +392,7 @@ class Trainer:
         self.optimizer.step()
         return logits, share, norm
 
-    def _loss(self, graph: Any, logits: torch.Tensor) -> tuple[torch.Tensor, float]:
+    def _loss(self, graph: Any, logits: Any) -> tuple[torch.Tensor, float]:
         """The scalar for a backward pass, and this rank's share of the loss. Collective: as the loss is."""
         own, users = self.own_loss or self.task.loss, self.own_loss is not None
         smoothing = self.config.label_smoothing

@@ -1,5 +1,7 @@
 """Whole models under cd-r: delay 0 is cd-0, still weights become exact, runs repeat to the bit, and it learns."""
 
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -86,6 +88,27 @@ def test_nothing_is_in_flight_when_a_run_has_ended(comm):
     ]
     assert len(channels) > 2 and requests
     assert not any(requests)
+
+
+@pytest.mark.mpi(2)
+def test_no_memory_of_a_step_is_there_when_it_is_of_no_use(comm, shared_tmp_path):
+    """Logits while gradients travel back; free rows in an evaluation, whose exact messages lie beside held rows; both
+    in a checkpoint, where held rows are copied."""
+    graph = dist_graph(random_graph(1, num_nodes=6000, num_edges=12_000), comm, algorithm="cd-2")
+    model = build_model(ModelConfig(hidden_feats=128, num_layers=3), graph.num_feats, graph.num_classes).to(graph.dtype)
+    made, alive = [], []
+    model.register_forward_hook(lambda _module, _inputs, logits: made.append(weakref.ref(logits)))
+    for parameter in model.parameters():
+        parameter.register_post_accumulate_grad_hook(lambda _: alive.append(made[-1]() is not None))
+    trainer = Trainer(model, graph, TrainConfig(log=None, timeout=0))
+    trainer.train_epoch(0)
+    assert alive and not any(alive)
+    before = graph.buffers.num_bytes
+    trainer.evaluate()
+    assert graph.buffers.num_bytes < before and graph.transport.messages.num_bytes > 0
+    run = TrainConfig(epochs=1, eval_every=1, log=None, timeout=0, run_dir=str(shared_tmp_path / "run"))
+    Trainer(model, graph, run).fit()  # a checkpoint is the last thing
+    assert graph.buffers.num_bytes == graph.transport.messages.num_bytes == 0
 
 
 @pytest.mark.mpi(3)

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from distgnn.comm import sum_over_ranks
+from distgnn.graph.part_arrays import leave_on_disk
 from distgnn.ops import SparseRows
 from distgnn.partition import LocalGraph
 from distgnn.partition.core.part_arrays import OF_ARCS, PART_ARRAYS
@@ -30,7 +31,8 @@ MIX = tuple(np.uint64(factor) for factor in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E
 def fingerprint(graph: Any) -> dict[str, object]:
     """Sizes, and one hash for each of `PARTS`, of the graph whose parts the ranks hold.
 
-    Collective: yes. One pass over this rank's arcs and features; the same for dense and for sparse features.
+    Collective: yes. One pass over this rank's arcs and features, in blocks: a step's free rows may be there beside it.
+    The same for dense and for sparse features.
     """
     local, arcs, comm = graph.local, graph.arcs_counted, graph.comm
     masks = [mask for mask in (local.train_mask, local.valid_mask, local.test_mask) if mask is not None]
@@ -75,6 +77,7 @@ def _arcs(local: LocalGraph) -> int:
             target = targets[np.searchsorted(indptr, place, side="right") - 1]
             arc = _unsigned(local.arc_ids[first + place])
             total += _total(_mix(arc * MIX[0] + _mix(sources[indices[place]] * MIX[1] + _mix(target + MIX[2]))))
+            leave_on_disk(local.arc_ids)  # a step of most models does not read them
         first += len(indices)
     return total % 2**64
 
@@ -82,8 +85,13 @@ def _arcs(local: LocalGraph) -> int:
 def _weights(local: LocalGraph) -> int:
     if local.edge_weight is None:
         return 0
-    bits = np.ascontiguousarray(local.edge_weight, dtype=np.float32).view(np.uint32).astype(np.uint64)
-    return _total(_mix(_unsigned(local.arc_ids) * MIX[0] + _mix(bits + MIX[2])))
+    total = 0
+    for begin in range(0, len(local.edge_weight), BLOCK_ROWS):
+        arcs = slice(begin, begin + BLOCK_ROWS)
+        bits = np.ascontiguousarray(local.edge_weight[arcs], dtype=np.float32).view(np.uint32).astype(np.uint64)
+        total += _total(_mix(_unsigned(local.arc_ids[arcs]) * MIX[0] + _mix(bits + MIX[2])))
+        leave_on_disk(local.arc_ids)
+    return total % 2**64
 
 
 def _feats(graph: Any) -> int:
@@ -95,8 +103,7 @@ def _feats(graph: Any) -> int:
         return _sparse(ids, raw, raw.data) if hasattr(raw, "toarray") else _column(ids, raw)
     if isinstance(feats, SparseRows):
         return _sparse(ids, feats, feats.values)
-    owned = feats.detach()[: len(ids)]
-    return _column(ids, (owned if owned.dtype == torch.float32 else owned.float()).numpy())
+    return _column(ids, feats.detach()[: len(ids)])
 
 
 def _sparse(ids: np.ndarray, rows: Any, values: np.ndarray) -> int:
@@ -115,16 +122,17 @@ def _edge_splits(local: LocalGraph) -> int:
     return total % 2**64
 
 
-def _column(ids: np.ndarray, table: np.ndarray | None) -> int:
+def _column(ids: np.ndarray, table: np.ndarray | torch.Tensor | None) -> int:
     """The sum over rows of the hash of (global id, all columns); ids [at least rows]."""
     if table is None:
         return 0
-    table = np.asarray(table)
+    table = table if isinstance(table, torch.Tensor) else np.asarray(table)
     table = table.reshape(len(table), math.prod(table.shape[1:]))  # -1 is ambiguous where there are no rows
     factors = _factors(table.shape[1])
     step, total = max(1, BLOCK_ROWS * 16 // max(table.shape[1], 1)), 0
     for begin in range(0, len(table), step):
-        columns = _bits(table[begin : begin + step])
+        block = table[begin : begin + step]
+        columns = _bits(block.float().numpy() if isinstance(block, torch.Tensor) else block)
         row_ids = _unsigned(ids[begin : begin + len(columns)])
         total += _total(_mix((columns * factors).sum(axis=1, dtype=np.uint64) + row_ids * MIX[0]))
     return total % 2**64

@@ -7,11 +7,11 @@ training pairs, k negatives drawn for them, e negatives of an evaluation, B borr
 |---|---|
 | the program | PRIVATE_BYTES |
 | its libraries | SHARED_BYTES, once for all ranks of a machine |
-| features, and the kept aggregation of them | 2 · O · D · item |
+| features, and the kept aggregation of them | 2 · O · D · bytes of the dtype |
 | structure | the part's files without features, and ids of arcs where no model needs them; arcs of the way back again |
 | hidden layers, see KEEPS | (each · L + besides) · O · W · item; with remat see below |
 | with offload | at most the larger of IN_MEMORY (`distgnn/ops/buffers.py`) and a layer's, of these |
-| outputs | (OUTPUT_ROWS + of the model) · O · C · item |
+| outputs | (OUTPUT_ROWS, or LATE_OUTPUT_ROWS, + of the model) · O · C · item |
 | messages | (sent + received) · the widest exchange · item: all exchanges use one memory |
 | columns of a part that t ranks share, and what comes and goes between them | COLUMN_ROWS · O · W / t · item |
 | late rows of cd-R | held ones, 2 · received · widths; target halos of a warm-up, or late messages, the larger |
@@ -39,7 +39,8 @@ from distgnn.system.free_memory import address_limit, available_bytes
 PRIVATE_BYTES = 345_000_000  # 200 MB with tiny graphs, 100 MB more of one that compiles, and small temporaries
 SHARED_BYTES = 190_000_000
 ADDRESS_BYTES = 1_500_000_000  # of a rank of a tiny graph that compiles; with 1.38 GB LLVM ended it, OpenBLAS hung
-ITEM_BYTES = {"float32": 4, "float64": 8, "bfloat16": 3}
+ITEM_BYTES = {"float32": 4, "float64": 8, "bfloat16": 3}  # of what a step makes: outputs of bfloat16 rows are float32
+INPUT_BYTES = ITEM_BYTES | {"bfloat16": 2}
 
 
 class Keeps(NamedTuple):
@@ -76,6 +77,7 @@ JUMP_ROWS = 9.5
 GINE_ROWS, RGCN_ROWS = 3.7, 0.85  # of each arc, and of each pair of a relation and a target
 NARROW_BYTES = 40_000_000  # blocks of bfloat16 rows that are widened, where torch multiplies them
 OUTPUT_ROWS = 4
+LATE_OUTPUT_ROWS, LATE_BESIDES = 2.3, -0.16  # of late schedules: pools hold 4.12 hidden rows and 2.2 outputs
 COLUMN_ROWS = 4.0  # of columns both ways [O, W / t], and messages both ways [O / t, W]
 TABLES, BYTES_PER_PAIR, BYTES_PER_NEGATIVE = 4, 100, 200
 ID_BYTES, PAIR_BYTES = 8, 16  # in a part's files
@@ -114,9 +116,11 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
     last = min(outputs, width)
     of_training = inner * width + last + (0 if run.get("cache_first", True) else min(graph["num_feats"], width))
     messages = exchanged * (1 + keeps.halos) * max(width if inner else last, graph["num_feats"]) / columns
+    output_rows: float = OUTPUT_ROWS
     if run["algorithm"] not in ("cd-0", "0c"):
         messages = _late_rows(manifest, part_id, run, of_training / columns, messages)
-        kept += inner + (outputs >= width)  # a sum of late rows is kept: it cannot be made again
+        kept += inner + (outputs >= width) + LATE_BESIDES  # a sum of late rows is kept: it cannot be made again
+        output_rows = LATE_OUTPUT_ROWS
     if columns > 1:
         messages += COLUMN_ROWS * part["owned"] * width / columns
     if train.get("batch", FULL) != FULL and train.get("history", True):
@@ -125,10 +129,8 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
     if train.get("task") in PAIR_TASKS:
         outputs, pairs = width, _bytes_of_pairs(manifest, part_id, train, width * item)
     numbers = {
-        "features": rows * graph["num_feats"],
-        "kept aggregation": rows * graph["num_feats"],
         "hidden rows": rows * kept * width,
-        "outputs": rows * (OUTPUT_ROWS + keeps.outputs) * outputs,
+        "outputs": rows * (output_rows + keeps.outputs) * outputs,
         "rows of arcs": _numbers_of_arcs(part, graph, model),
         "messages and held rows": messages,
     }
@@ -136,6 +138,7 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
         "program": PRIVATE_BYTES + SHARED_BYTES + (NARROW_BYTES if run["dtype"] == "bfloat16" else 0),
         "structure": structure,
         "pairs": pairs,
+        **dict.fromkeys(("features", "kept aggregation"), rows * graph["num_feats"] * INPUT_BYTES[run["dtype"]]),
         **{name: int(item * count) for name, count in numbers.items()},
     }
 

@@ -1,13 +1,17 @@
 """What a checkpoint knows of settings and of the graph."""
 
 import functools
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from cut_graphs import dist_graph, random_cut, random_graph, whole_graph
 
+import distgnn as dg
 from distgnn.config import TrainConfig
+from distgnn.graph.memory.spans import resident_in, spans_in
+from distgnn.partition import partition_graph
 from distgnn.train.checkpoint.fingerprint import fingerprint
 from distgnn.train.checkpoint.identity import is_told_apart, name_of, run_settings
 
@@ -62,3 +66,18 @@ def test_how_many_ranks_share_a_part_is_no_setting_of_a_run():
         for more in ({}, {"columns": 2})
     ]
     assert saved[0] == saved[1]
+
+
+@pytest.mark.mpi(1)
+def test_a_fingerprint_needs_no_memory_by_the_arc(comm, tmp_path):
+    """It is made beside a step's free rows: what it took for a whole array was the peak of a run."""
+    data = random_graph(1, num_nodes=2000, num_edges=1 << 19, weighted=True)
+    partition_graph(data, 1, tmp_path / "parts", method="random")
+    graph = dg.load(tmp_path / "parts", comm=comm, say=None)
+    tracemalloc.start()
+    fingerprint(graph)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    ids = graph.local.arc_ids
+    assert most < ids.nbytes, most
+    assert sum(resident_in(next(spans_in(ids, {})))) == 0
