@@ -1,6 +1,6 @@
 """A program that compiles the kernels of a training step from its end, while a rank compiles them from its beginning.
 
-It needs kernels only, no torch and no MPI, so it is at work within a second (distgnn/partition/ahead.py).
+It needs kernels only, no torch and no MPI, so it is at work within a second (partition/ahead.py).
 """
 
 import sys
@@ -33,8 +33,11 @@ def compile_last_kernels(name: str, norm: str, in_feats: int, hidden: int, class
     size = 8
     indptr, indices = np.arange(size + 1), np.arange(size, dtype=np.int32)
     ids, scale, labels = np.arange(size), np.ones(size, np.float32), np.zeros(size, np.int64)
-    both, chosen = {"source_scale": scale, "target_scale": scale}, np.ones(size, bool)
-    forward, backward = ({"target_scale": scale}, {"source_scale": scale}) if name == "sage" else (both, both)
+    of_source: dict[str, Any] = {"source_scale": scale}
+    of_target: dict[str, Any] = {"target_scale": scale}
+    chosen, symmetric = np.ones(size, bool), name == "gcn"
+    forward = of_source | of_target if symmetric else of_target
+    backward = of_source | of_target if symmetric else of_source
 
     def rows(width: int, count: int = size) -> np.ndarray:
         return np.ones((count, width), np.float32)
@@ -70,4 +73,6 @@ def compile_last_kernels(name: str, norm: str, in_feats: int, hidden: int, class
 if __name__ == "__main__":
     end_with_parent(sys.argv[1])
     kernels.set_num_threads(1)
-    compile_last_kernels(*sys.argv[2:4], *map(int, sys.argv[4:]))  # type: ignore[call-arg]
+    _folder, name, norm, *sizes = sys.argv[1:]
+    in_feats, hidden, classes = map(int, sizes)
+    compile_last_kernels(name, norm, in_feats, hidden, classes)

@@ -17,7 +17,8 @@ def test_the_second_process_compiles_all_kernels_of_a_step_and_no_other(name, no
     graph = dg.load(folder, plain_tensors=True, say=None)
     words = last_kernels(Settings(model=config), read_manifest(folder))
     assert words is not None
-    compile_last_kernels(*words[1:3], *map(int, words[3:]))
+    in_feats, hidden, classes = map(int, words[3:])
+    compile_last_kernels(words[1], words[2], in_feats, hidden, classes)
     before = known()
     dg.Trainer(model_for(config, graph, "node"), graph, TrainConfig(log=None)).train_epoch(0)
     assert known() == before
