@@ -1,13 +1,17 @@
-"""The first cut on a machine: a second process compiles what comes last, while this one compiles what comes first.
+"""The first cut or training on a machine: a second process compiles what comes last, while this one compiles what comes
+first.
 
 Compiling is Python's work, so threads would only take turns. Whoever needs a kernel that the other one is at waits for
 its lock, then loads it (kernels/runtime/jit.py).
 """
 
 import contextlib
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 
 from distgnn.config import num_threads
@@ -17,8 +21,11 @@ LAST_STEPS = "distgnn.partition.last_steps"
 
 
 @contextlib.contextmanager
-def compiling_ahead(*, wanted: bool) -> Iterator[None]:
-    """A second process from the first kernel on that is not in the cache; it ends with the block, or with this one."""
+def compiling_ahead(*words: str, wanted: bool) -> Iterator[None]:
+    """A second process from the first kernel on that is not in the cache; it ends with the block, or with this one.
+
+    Args: words: its module, and arguments behind the folder for its files; it ends when its standard input does.
+    """
     if not wanted or num_threads() == 1:
         yield
         return
@@ -31,11 +38,22 @@ def compiling_ahead(*, wanted: bool) -> Iterator[None]:
                 return
             with contextlib.suppress(OSError):  # no room for it: this process compiles all
                 folder = ends.enter_context(tempfile.TemporaryDirectory(prefix="distgnn-"))
-                words, null = [sys.executable, "-m", LAST_STEPS, folder], subprocess.DEVNULL
-                process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=null, stderr=null)
+                program, null = [sys.executable, "-m", words[0], folder, *words[1:]], subprocess.DEVNULL
+                process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=null, stderr=null)
                 ends.callback(process.communicate)
                 ends.callback(process.kill)
 
         jit.listeners.append(start)
         ends.callback(jit.listeners.remove, start)
         yield
+
+
+def end_with_parent(folder: str) -> None:
+    """In the second process: its end of the pipe is closed when the first one dies, of whatever."""
+    threading.Thread(target=_wait_for_end, args=(folder,), daemon=True).start()
+
+
+def _wait_for_end(folder: str) -> None:
+    os.read(0, 1)
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)

@@ -1,13 +1,11 @@
 """A program that compiles what comes last in a cut: it cuts and writes a small graph into a folder (see ahead.py)."""
 
-import os
-import shutil
 import sys
-import threading
 
 import numpy as np
 
 from distgnn.datasets import GraphData
+from distgnn.partition.ahead import end_with_parent
 from distgnn.partition.cmr.levels import Levels
 from distgnn.partition.cmr.method import EFFORTS, refine_borders
 from distgnn.partition.core.edges import endpoint_degrees
@@ -35,13 +33,6 @@ def compile_last_steps(folder: str) -> None:
     write_partition(graph, edge_list, cut, f"{folder}/parts")
 
 
-def _end_with_parent(folder: str) -> None:
-    """Its end of the pipe is closed when it dies, of whatever."""
-    os.read(0, 1)
-    shutil.rmtree(folder, ignore_errors=True)
-    os._exit(0)
-
-
 if __name__ == "__main__":
-    threading.Thread(target=_end_with_parent, args=sys.argv[1:], daemon=True).start()
+    end_with_parent(sys.argv[1])
     compile_last_steps(sys.argv[1])

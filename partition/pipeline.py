@@ -20,7 +20,7 @@ from distgnn.datasets.links.check import check_held_out
 from distgnn.datasets.links.split_links import parse_shares
 from distgnn.datasets.split_nodes import parse_split, stratifies
 from distgnn.kernels.runtime.compile_line import compile_line
-from distgnn.partition.ahead import compiling_ahead
+from distgnn.partition.ahead import LAST_STEPS, compiling_ahead
 from distgnn.partition.cmr.levels import cluster_places
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.edges import SMALL
@@ -93,7 +93,7 @@ def partition_graph(
             check_size(edge_list, num_parts, graph.name)
             # Flows come late and are half of what a cut compiles.
             flows = config.method == "cmr" and num_parts > 1 and 0 < len(edge_list.src) <= SMALL and memory is None
-            with compiling_ahead(wanted=flows):
+            with compiling_ahead(LAST_STEPS, wanted=flows):
                 clock.start("cut", 1)
                 cut = cut_edges(edge_list, num_parts, config)
                 places = cluster_places(edge_list) if config.clusters else None

@@ -1,5 +1,6 @@
 """What `distgnn train` does on each rank: one run, or several with different seeds."""
 
+import contextlib
 import gc
 import statistics
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distgnn.config import Settings, TrainConfig
+from distgnn.errors import PartitionFormatError
 from distgnn.fitting.compiling import compiling, silent_progress
 from distgnn.system.launch import import_mpi, under_mpi
 
@@ -75,6 +77,31 @@ def train_on_this_rank(
         sections: [model], [data] and [run] of config.toml.
         own: of a process that goes on afterwards.
     """
+    from distgnn.partition.ahead import compiling_ahead
+
+    words = _last_kernels(parts, settings) if own is None or own.make_model is None else None
+    with compiling_ahead(*words or (), wanted=words is not None):
+        return _train(parts, settings, sections, debug, speak, own)
+
+
+def _last_kernels(parts: str, settings: Settings) -> list[str] | None:
+    """What a second process is to compile, on the first rank of each machine: its ranks share their kernels."""
+    from distgnn.fitting.last_kernels import last_kernels
+    from distgnn.partition import read_manifest
+
+    mpi = import_mpi()
+    near = mpi.COMM_WORLD.Split_type(mpi.COMM_TYPE_SHARED)
+    rank = near.rank
+    near.Free()
+    if rank == 0:
+        with contextlib.suppress(PartitionFormatError):  # `load` says it on all ranks
+            return last_kernels(settings, read_manifest(parts))
+    return None
+
+
+def _train(
+    parts: str, settings: Settings, sections: dict[str, Any], debug: bool, speak: bool, own: Own | None
+) -> tuple[dict[str, Any], int]:
     from distgnn.graph.loader import load
 
     run, config = settings.run, replace(settings.train)

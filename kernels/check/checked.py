@@ -72,7 +72,6 @@ def kind(value: Any) -> Any:
 def _verify(function: Callable, given: dict[str, Any]) -> None:
     if os.environ.get("DISTGNN_KERNEL_CHECKS") == "0":
         return
-    wanted = ", ".join(f"{name}={_described(value)}" for name, value in given.items() if value is not None)
     try:
         # thread-local: kernels that other threads call at the same time are checked as ever.
         with unchecked():  # what a kernel calls on the small graph needs no check of its own
@@ -82,8 +81,8 @@ def _verify(function: Callable, given: dict[str, Any]) -> None:
     except Exception as fault:
         # The kernel took the real call, so these rows are at fault, which are the check's own: no reason to end a run.
         print(
-            f"distgnn: kernel {function.__name__} is used unchecked for {wanted}: its check is wrong, please report it "
-            f"({type(fault).__name__}: {fault})",
+            f"distgnn: kernel {function.__name__} is used unchecked for {_described(given)}: its check is wrong, "
+            f"please report it ({type(fault).__name__}: {fault})",
             file=sys.stderr,
             flush=True,
         )
@@ -91,7 +90,7 @@ def _verify(function: Callable, given: dict[str, Any]) -> None:
     if error > 1:
         raise RuntimeError(
             f"kernel {function.__name__} differs from its reference on this machine, {error:.3g} times more than "
-            f"rounding explains, for {wanted}: its result is thrown away; `distgnn check` says more"
+            f"rounding explains, for {_described(given)}: its result is thrown away; `distgnn check` says more"
         )
 
 
@@ -105,7 +104,11 @@ def unchecked() -> Iterator[None]:
         _busy.checking = before
 
 
-def _described(value: Any) -> str:
+def _described(given: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={_text(value)}" for name, value in given.items() if value is not None)
+
+
+def _text(value: Any) -> str:
     return f"{value.dtype} {list(value.shape)}" if isinstance(value, np.ndarray) else str(value)[:40]
 
 
