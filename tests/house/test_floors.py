@@ -223,6 +223,7 @@ def test_floors_name_lower_floors_only(number):
 HEAVY = ("torch", "numba", "mpi4py", "numpy", "scipy", "dgl", "matplotlib", "rich")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "heavy"),
     [

@@ -1,6 +1,5 @@
 """The estimate beside what training takes: hidden rows of each model, rows of arcs."""
 
-import gc
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,6 @@ def test_training_takes_no_more_than_the_estimate(tmp_path, name):
         partition_graph(data, 1, parts, method="libra")
         graph = load(parts)
         trainer = Trainer(model_for(config, graph), graph, train)
-        gc.collect()  # of earlier tests: it would count below zero
         give_back_freed_memory()
         before = resident(exact=True).total
         Path("/proc/self/clear_refs").write_text("5")  # the peak of this process begins anew: other tests ran in it
