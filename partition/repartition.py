@@ -55,8 +55,8 @@ class ScatteredRows:
 
     def __init__(self, pieces: list[np.ndarray], piece: np.ndarray, row: np.ndarray) -> None:
         self._pieces, self._piece, self._row = pieces, piece, row
-        self.shape = (len(row), *pieces[0].shape[1:])
-        self.dtype = pieces[0].dtype
+        self.shape: tuple[int, ...] = (len(row), *pieces[0].shape[1:])
+        self.dtype: np.dtype = pieces[0].dtype
 
     def __len__(self) -> int:
         return len(self._row)

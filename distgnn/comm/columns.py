@@ -40,8 +40,10 @@ class ColumnGroup:
     """
 
     def __init__(self, transport: Transport, num_columns: int, num_rows: int):
-        self.transport, self.num_columns = transport, num_columns
-        self.first, self.me = transport.rank // num_columns * num_columns, transport.rank % num_columns
+        self.transport = transport
+        self.num_columns = num_columns
+        self.first: int = transport.rank // num_columns * num_columns
+        self.me: int = transport.rank % num_columns
         self.bounds: np.ndarray = row_bounds(num_rows, num_columns)
         self._buffers: dict[tuple, np.ndarray] = {}
         self._sending: dict[str, list[MPI.Request]] = {"to_columns": [], "to_rows": []}

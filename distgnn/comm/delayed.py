@@ -24,6 +24,7 @@ from distgnn.comm.bins import Bin
 from distgnn.comm.channel import Channel, CodedRows, WideRows, num_bytes_of
 from distgnn.comm.exchange import Exchange
 from distgnn.comm.page_memory import page_aligned_zeros
+from distgnn.comm.plans import ExchangePlan
 from distgnn.comm.transport import Transport
 from distgnn.comm.wire import Wire
 
@@ -56,9 +57,15 @@ class DelayedExchange:
         late_row_average: float = 0.0,
         held: bool = True,
     ):
-        self.exact, self.bins, self.delay, self.warmup, self.wire = exact, bins, delay, warmup, wire
-        self.late_row_average, self.held = late_row_average, held
-        self.plan, self.transport = exact.plan, exact.transport
+        self.exact = exact
+        self.bins = bins
+        self.delay = delay
+        self.warmup = warmup
+        self.wire = wire
+        self.late_row_average = late_row_average
+        self.held = held
+        self.plan: ExchangePlan = exact.plan
+        self.transport: Transport = exact.transport
         self._first_late_epoch, self._epoch = warmup, -1  # of the last late exchange
         self._channels: dict[tuple[str, int], Channel] = {}
 

@@ -53,7 +53,7 @@ class Exchange:
         self.transport = transport
         self._receiving: list[MPI.Request] = []
         self._arriving = np.empty((0, 0))
-        self.tag = 0
+        self.tag: int = 0
 
     def start_broadcast(self, rows: np.ndarray, into: np.ndarray | None = None, in_pieces: bool = False) -> None:
         """Start sending owned `rows` [O, D] to the ranks that hold them as source halos. Collective: yes.
@@ -126,9 +126,9 @@ class Exchange:
 
     def expect_partials(self, like: np.ndarray, into: np.ndarray | None = None) -> None:
         """The first half of `start_reduce`: number the exchange and wait for nobody. Collective: yes."""
-        tag = self.tag = self.transport.begin("reduce", like.shape[1])
+        self.tag = self.transport.begin("reduce", like.shape[1])
         partials = self._buffer("partials", self.plan.reduce_indptr[-1], like) if into is None else into
-        self._receiving = self._post_receives(partials, self.plan.reduce_indptr, tag)
+        self._receiving = self._post_receives(partials, self.plan.reduce_indptr, self.tag)
         self._arriving = partials
 
     def send_partials(self, targets: np.ndarray) -> None:

@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -42,16 +43,19 @@ class Transport:
 
     def __init__(self, comm: MPI.Comm, debug: bool = False):
         self._sending: list[MPI.Request] = []
-        self.comm = comm.Dup()
-        self.rank, self.num_ranks = comm.rank, comm.size
-        self.crew = getattr(self.comm, "crew", None)  # who notices a rank that leaves (ending/leaving.py)
+        self.comm: Any = comm.Dup()
+        self.rank: int = comm.rank
+        self.num_ranks: int = comm.size
+        self.crew: Any = getattr(self.comm, "crew", None)  # who notices a rank that leaves (ending/leaving.py)
         self.debug = debug
-        self.num_calls = self.num_sums = 0
-        self.counters, self.messages = Counters(), MessageMemory()
+        self.num_calls: int = 0
+        self.num_sums: int = 0
+        self.counters: Counters = Counters()
+        self.messages: MessageMemory = MessageMemory()
         self.largest_message = LARGEST_MESSAGE
         self.suppressed = self.has_global_loss = self.in_pieces = False
         self.waits: dict[str, float] = {}
-        self.sent_to = np.zeros(comm.size, np.int64)
+        self.sent_to: np.ndarray = np.zeros(comm.size, np.int64)
         self.is_far: np.ndarray = np.zeros(comm.size, bool)
         self._names: dict[int, str] = {}
         self._num_tags = int(MPI.COMM_WORLD.Get_attr(MPI.TAG_UB) or 0) + 1

@@ -31,7 +31,7 @@ from distgnn.fitting.progress import phases
 from distgnn.fitting.result import FitResult
 from distgnn.fitting.source import Cut, cut_of, given_parts, is_parts
 from distgnn.fitting.train_part import Job, say, train_part
-from distgnn.fitting.user_model import arguments_of
+from distgnn.fitting.user_model import arguments_of, without_compile
 from distgnn.partition.folder.reader import partition_files
 from distgnn.system.atomic import check_target, new_folder
 from distgnn.system.calls.launch import call_on_ranks, check_ranks
@@ -99,9 +99,12 @@ def fit(
     if split is not None and (isinstance(split, str) or not isinstance(split, Sequence)):
         raise InputError(f"split is {split!r}: expected shares of train, valid and test, as (0.6, 0.2, 0.2)")
     options |= ({"seed": seed} if seed else {}) | ({} if epochs is None else {"epochs": epochs})
+    given, model = model, without_compile(model)
     asked = read_keywords(model, options)
     packed = None if model is None or isinstance(model, str | ModelConfig) else _packed(model)
     limit, tell = _check_early(asked, out, packed is None), (lambda line: None) if quiet else say
+    if model is not given:
+        tell("torch.compile is left out: the module in it is trained, its aggregations by compiled kernels")
     if any(kind.__name__ == "LightningModule" for kind in type(model).__mro__):
         tell("of a LightningModule only forward is called: give loss=, optimizer= and callbacks= where it has its own")
     if hosts is not None:

@@ -145,7 +145,8 @@ def _check_objects(objects: Mapping[str, Any]) -> None:
         names = [] if loss is None else [*inspect.signature(loss).parameters][:2]
     except (TypeError, ValueError):
         names = []
-    if names == ["input", "target"] or (loss is not None and type(loss).__module__.startswith("torch.nn.")):
+    kind = loss if isinstance(loss, type) else type(loss)
+    if names == ["input", "target"] or (loss is not None and kind.__module__.startswith("torch.nn.")):
         raise InputError(
             "loss is called as loss(graph, logits): write lambda graph, logits: "
             "criterion(logits[graph.train_mask], graph.labels[graph.train_mask])"

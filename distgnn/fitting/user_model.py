@@ -6,6 +6,7 @@
 | (x, edge_index, …), as PyG's do | feats, graph.edge_index, and by its name each further argument without a default |
 | (data) | the graph, which has x, edge_index, … |
 | (x) | feats |
+| (*args), around one module, as DataParallel's | what that one takes |
 """
 
 import inspect
@@ -20,14 +21,23 @@ GRAPH = ("graph", "g", "dist_graph", "block")
 DATA = ("data",)
 FEATS = ("x", "feats", "feat", "features", "h", "input", "inputs", "in_feat", "node_feats", "node_feat", "xs")
 ARCS = ("edge_index", "adj_t", "adj", "edges")
+VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 COLUMNS = ("edge_weight", "edge_attr", "edge_type", "node_type", "batch")  # columns of the graph under PyG's names
 
 
 def adapt(model: nn.Module) -> nn.Module:
     """The module, to be called with (graph, feats) from now on; its parameters keep their names. Raises: InputError."""
+    model = without_compile(model)
     names = arguments_of(model)
     if names != ["graph", "feats"]:
         model.forward = _Adapted(model.forward, names)
+    return model
+
+
+def without_compile(model: Any) -> Any:
+    """The module that `torch.compile` was given: ranks would each compile it, and its exchanges cannot be."""
+    while type(model).__name__ == "OptimizedModule":
+        (model,) = model.children()
     return model
 
 
@@ -56,6 +66,9 @@ def arguments_of(model: nn.Module) -> list[str]:
     except (TypeError, ValueError):
         every = []
     taken = [one.name for one in every if one.kind in kinds and one.default is inspect.Parameter.empty]
+    children = list(model.children())
+    if not taken and len(children) == 1 and all(one.kind in VARIABLE for one in every):
+        return arguments_of(children[0])
     if not taken:
         return ["feats", "edge_index"] if type(model).__module__.startswith("torch_geometric.") else ["graph", "feats"]
     meanings = dict.fromkeys((*GRAPH, *DATA), "graph") | dict.fromkeys(FEATS, "feats")

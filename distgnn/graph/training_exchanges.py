@@ -47,8 +47,12 @@ class TrainingExchanges:
         overlaps: bool,
         nodes: Nodes | None = None,
     ):
-        self.algorithm, self.schedule, self.transport = algorithm, schedule, transport
-        self.wire, self.keys, self.overlaps = wire, keys, overlaps
+        self.algorithm = algorithm
+        self.schedule = schedule
+        self.transport = transport
+        self.wire = wire
+        self.keys = keys
+        self.overlaps = overlaps
         self._exact_now = False  # within `all_exact`
         self.exact: tuple[Exchange, Exchange]
         self._node_plans: tuple[NodePlan, NodePlan] | None = None

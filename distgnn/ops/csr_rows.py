@@ -13,12 +13,12 @@ class Entries:
     """
 
     def __init__(self, indptr: np.ndarray, rows: np.ndarray):
+        self.indptr: np.ndarray = np.zeros(len(rows) + 1, np.int64)
         self._places: np.ndarray | None = None
         if not len(rows):
-            self.indptr, self._first, self._ranges = np.zeros(1, np.int64), np.zeros(0, np.int64), []
+            self._first, self._ranges = np.zeros(0, np.int64), []
             return
         first = indptr[rows]
-        self.indptr = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(indptr[rows + 1] - first, out=self.indptr[1:])
         self._first = first
         starts = np.flatnonzero(np.diff(rows, prepend=-2) != 1)

@@ -67,7 +67,7 @@ class Mark:
 
     state: int = 0
     arrived: tuple[int, int] | None = None
-    whole: weakref.ref | None = None
+    whole: weakref.ref[torch.Tensor] | None = None
 
 
 _marks = WeakTensorKeyDictionary()  # of watched parameters

@@ -26,7 +26,9 @@ class Aligned:
             if isinstance(one, RowTensor):
                 back = one.dim() - one.row_dim
                 if first is None:
-                    first, self.space, self.back = one, one.row_space, back
+                    first = one
+                    self.space: Space = one.row_space
+                    self.back: int = back
                 elif back != self.back:
                     raise InputError(
                         f"torch's {name} of rows with rows, {list(first.shape)} and {list(one.shape)}, would make a "

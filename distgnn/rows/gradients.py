@@ -18,11 +18,13 @@ from distgnn.ops.own_loop import mark_summed, sums_of_gradients, watch_whole
 from distgnn.rows.row_by_row import again
 from distgnn.rows.row_tensor import OWN_FUNCTION, WHOLE, RowTensor, handles, local_of, refuse
 
-own_rows = WeakTensorKeyDictionary()  # leaves whose rows are this rank's: their gradient is whole already
+# leaves whose rows are this rank's: their gradient is whole already
+own_rows: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 SPARSE = (
     "sparse gradients of a table are not summed over ranks: make the table with sparse=False, or dg.nn.NodeEmbedding"
 )
-replaced = WeakTensorKeyDictionary()  # parameters in whose place others are: an optimiser that has them is refused
+# parameters in whose place others are: an optimiser that has them is refused
+replaced: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 _same_weights = WeakTensorKeyDictionary()  # leaves that all ranks began with alike
 
 

@@ -52,7 +52,10 @@ class Space:
         draw_ids: Callable[[], np.ndarray] | None = None,
         kind: str = "rows",
     ):
-        self.graph, self.num_local, self.num_global, self.kind = graph, num_local, num_global, kind
+        self.graph = graph
+        self.num_local = num_local
+        self.num_global = num_global
+        self.kind = kind
         self.num_counted: int = num_local if num_counted is None else num_counted
         self._make_places, self._make_draw_ids = places, draw_ids or (lambda: self.places)
         self._lookups: dict[bytes, RowLookup] = {}
@@ -143,7 +146,8 @@ class MaskedRows(Space):
     """
 
     def __init__(self, base: Space, mask: torch.Tensor):
-        self.base, self.rows = base, mask[: base.num_counted].nonzero().view(-1)
+        self.base = base
+        self.rows: torch.Tensor = mask[: base.num_counted].nonzero().view(-1)
         (total,) = sum_over_ranks(base.comm, np.array([len(self.rows)]))
         super().__init__(
             base.graph,
@@ -182,7 +186,8 @@ class Flat(Space):
     """Rows [n, width] as n * width rows."""
 
     def __init__(self, base: Space, width: int):
-        self.base, self.width = base, width
+        self.base = base
+        self.width = width
         super().__init__(
             base.graph,
             base.num_local * width,

@@ -7,6 +7,7 @@ import re
 import resource
 from pathlib import Path
 
+from distgnn.errors import InputError
 from distgnn.system.jobs.local_mpiexec import LESS_MEMORY, control_groups
 from distgnn.system.jobs.rank_log import note
 from distgnn.system.units import human_bytes
@@ -17,6 +18,22 @@ NO_MEMORY = re.compile(
     r"|can't start new thread|unable to allocate|insufficient memory|MPI_ERR_NO_MEM",
     re.IGNORECASE,
 )
+
+
+PROGRAM = 200_000_000  # bytes of a rank that has loaded torch and nothing else, not counting shared pages
+
+
+def check_programs(num_ranks: int, free: int | None = None) -> None:
+    """Refuse to start so many ranks on this machine where their programs alone have no room.
+
+    Args: free: bytes; None asks the system. Raises: InputError with both numbers and how many have room.
+    """
+    free = available_bytes() if free is None else free
+    if num_ranks * PROGRAM > free:
+        raise InputError(
+            f"{num_ranks} ranks need {human_bytes(num_ranks * PROGRAM)} for their programs alone, and this machine has "
+            f"{human_bytes(free)} free: at most {free // PROGRAM} of them; the graph needs room too"
+        )
 
 
 def available_bytes() -> int:

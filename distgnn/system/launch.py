@@ -19,6 +19,7 @@ from typing import Any
 
 from distgnn.errors import InputError, RunError
 from distgnn.system.cores import available_cores, threads_per_rank
+from distgnn.system.free_memory import check_programs
 from distgnn.system.hosts import BATCH_VARIABLES, check_tasks, host_options, on_this_machine
 from distgnn.system.jobs import local_mpiexec
 from distgnn.system.jobs.own_rank import start_mpi, under_mpi
@@ -232,6 +233,8 @@ def _run_here(
     check_tasks()
     mpiexec = find_mpiexec()
     flavor, here = mpi_flavor(mpiexec), on_this_machine()
+    if here:
+        check_programs(num_ranks)
     if flavor == "mpich" and here:
         check_room(num_ranks)
     command = mpiexec_command(mpiexec, flavor, num_ranks)

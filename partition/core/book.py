@@ -37,7 +37,8 @@ class PartitionBook:
     """
 
     def __init__(self, edge_list: EdgeList, cut: VertexCut) -> None:
-        self.edge_list, self.cut = edge_list, cut.check(edge_list)
+        self.edge_list = edge_list
+        self.cut: VertexCut = cut.check(edge_list)
         self.source_mask: np.ndarray = empty_mask(edge_list.num_nodes, cut.num_parts)
         self.target_mask: np.ndarray = empty_mask(edge_list.num_nodes, cut.num_parts)
         # The arc src -> dst is computed in its part: src is needed there as a source, dst as a target.
@@ -64,7 +65,8 @@ class PartitionBook:
 
     def _derive(self) -> None:
         """Everything that follows from the masks and the owners."""
-        self.num_parts, self.num_nodes = self.cut.num_parts, self.edge_list.num_nodes
+        self.num_parts: int = self.cut.num_parts
+        self.num_nodes: int = self.edge_list.num_nodes
         self.owner: np.ndarray = np.ascontiguousarray(self.cut.owner, dtype=np.int32)
         self.halo_counts: np.ndarray = np.zeros((self.num_parts, self.num_parts, 3), dtype=np.int64)
         section = np.empty(self.num_nodes, dtype=np.int32)
@@ -78,13 +80,14 @@ class PartitionBook:
             by_owner = np.argsort(section, kind="stable")
         # Sections of a part follow one another: 2 p its interior, 2 p + 1 its boundary.
         sizes = np.bincount(section, minlength=2 * self.num_parts).reshape(self.num_parts, 2)
-        self.num_interior, self.num_owned = sizes[:, 0], sizes.sum(axis=1)
+        self.num_interior: np.ndarray = sizes[:, 0]
+        self.num_owned: np.ndarray = sizes.sum(axis=1)
         self.owned_indptr: np.ndarray = np.concatenate([[0], np.cumsum(self.num_owned)])
         self.owned_ids: np.ndarray = by_owner.astype(np.int64, copy=False)
         first_rows = np.repeat(self.owned_indptr[:-1], self.num_owned)
         self.local_row: np.ndarray = np.empty(self.num_nodes, dtype=np.int32)
         self.local_row[by_owner] = np.arange(self.num_nodes) - first_rows
-        self.num_rows = self.num_owned + self.halo_counts.sum(axis=(1, 2))
+        self.num_rows: np.ndarray = self.num_owned + self.halo_counts.sum(axis=(1, 2))
 
     @property
     def reverse_part(self) -> np.ndarray:

@@ -39,7 +39,8 @@ class Rows:
 
     def __init__(self, take: Callable[[np.ndarray], Any], ids: np.ndarray, width: tuple[int, ...], dtype: Any) -> None:
         self._take, self._ids = take, ids
-        self.shape, self.dtype = (len(ids), *width), np.dtype(dtype)
+        self.shape: tuple[int, ...] = (len(ids), *width)
+        self.dtype: np.dtype = np.dtype(dtype)
 
     def __len__(self) -> int:
         return len(self._ids)

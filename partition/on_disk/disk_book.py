@@ -158,7 +158,9 @@ class DiskBook(PartitionBook):
     def __init__(
         self, edge_list: SpooledEdges, cut: VertexCut, dealt: DealtEdges, sources: np.ndarray, targets: np.ndarray
     ) -> None:
-        self.edge_list, self.cut, self._dealt = edge_list, cut, dealt
+        self.edge_list = edge_list
+        self.cut = cut
+        self._dealt = dealt
         self.source_mask, self.target_mask = sources, targets
         # The masks are known already: nothing reads all edges once more.
         self._derive()
@@ -196,7 +198,8 @@ class OwnedRows:
 
     def __init__(self, ids: np.ndarray, rows: np.ndarray) -> None:
         self._ids, self._rows = ids, rows
-        self.shape, self.dtype = rows.shape, rows.dtype
+        self.shape: tuple[int, ...] = rows.shape
+        self.dtype: np.dtype = rows.dtype
 
     def __getitem__(self, ids: np.ndarray) -> np.ndarray:
         # Ids ascend, and only ids of this part are asked for: where an id stands is where its row lies.

@@ -36,7 +36,9 @@ class SpooledEdges(EdgeList):
 
     def __init__(self, *args: Any, ends: np.ndarray, outs: np.ndarray, loops: np.ndarray, **fields: Any) -> None:
         super().__init__(*args, **fields)
-        self.ends, self._outs, self._loops = ends, outs, loops
+        self.ends = ends
+        self._outs = outs
+        self._loops = loops
         self._num_loops = int(loops.sum(dtype=np.int64))
 
     @property

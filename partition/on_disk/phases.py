@@ -90,8 +90,13 @@ class DiskCut:
     def __init__(
         self, graph: GraphData, shares: np.ndarray, space: Workspace, memory: MemoryLimit, clock: Clock
     ) -> None:
-        self.graph, self.shares, self.space, self.memory, self.clock = graph, shares, space, memory, clock
-        self.num_parts, self.own = len(shares), resident()[1]
+        self.graph = graph
+        self.shares = shares
+        self.space = space
+        self.memory = memory
+        self.clock = clock
+        self.num_parts: int = len(shares)
+        self.own: int = resident()[1]
         self.measured: dict[str, dict[str, Any]] = space.notes("measured")
 
     def edges(self, direction: str, self_loops: str) -> SpooledEdges:

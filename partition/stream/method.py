@@ -170,7 +170,9 @@ class Assignment:
         shares: np.ndarray,
     ) -> None:
         self.edges: EdgeArrays = EdgeArrays(edges.low, edges.high, len(degrees), two_way, num_arcs)
-        self.parts, self.degrees, self.shares = parts, degrees, shares
+        self.parts = parts
+        self.degrees = degrees
+        self.shares = shares
         self.state: State | None = None
 
     def place(self, begins: np.ndarray, empty: Empty, step: Step) -> None:

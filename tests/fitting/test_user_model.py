@@ -1,6 +1,7 @@
 """A module's forward gets what its arguments are called; what is not known is said."""
 
 import pytest
+import torch
 from torch import nn
 
 from distgnn.errors import InputError
@@ -35,6 +36,13 @@ def test_forward_gets_what_it_asks_for(forward, gets):
     names = {id(graph): "G"}
     shown = tuple(names.get(id(one), one) for one in found) if isinstance(found, tuple) else names.get(id(found), found)
     assert shown == gets
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside torch.compile
+@pytest.mark.parametrize("wrap", [torch.compile, nn.DataParallel])
+def test_a_wrapper_gets_what_its_module_asks_for(wrap):
+    graph = Graph()
+    assert adapt(wrap(module(lambda self, x, edge_index: (x, edge_index))))(graph, "F") == ("F", "arcs")
 
 
 def test_a_column_that_the_graph_has_not_is_said():

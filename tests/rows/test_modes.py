@@ -101,6 +101,16 @@ def functional(s, model):
     return backward(s, torch.func.functional_call(model, dict(model.named_parameters()), (s.x, s.e)))
 
 
+def compiled_in_place(s, model):
+    model.compile(backend="eager")
+    return backward(s, model(s.x, s.e))
+
+
+def compiled_step(s, model):
+    torch.compile(lambda: backward(s, model(s.x, s.e)), backend="eager")()
+    return model(s.x, s.e)
+
+
 MODES = {
     "plain": lambda s, model: backward(s, model(s.x, s.e)),
     "checkpoint": checkpointed,
@@ -114,6 +124,8 @@ MODES = {
     "a second pass and a penalty": twice,
     "in place": in_place,
     "functional_call": functional,
+    "module.compile": compiled_in_place,
+    "a compiled step": compiled_step,
 }
 REFUSED = {
     "reentrant checkpoint": (
@@ -163,6 +175,7 @@ def run(scene, mode):
 
 
 @pytest.mark.mpi(3, timeout=600)  # kernels of many kinds are compiled
+@pytest.mark.filterwarnings("ignore")  # of torch's compiler
 def test_modes_are_equal(comm):
     whole, rows = scenes(comm)
     for name, mode in MODES.items():

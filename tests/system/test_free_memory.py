@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from distgnn.errors import InputError
 from distgnn.system import free_memory
+from distgnn.system.calls.launch import check_ranks
 from distgnn.system.free_memory import no_memory
+from distgnn.system.launch import run_program
 
 
 def caught(act) -> BaseException:
@@ -54,3 +57,11 @@ def test_a_shortage_is_one_line_with_rank_phase_and_advice(monkeypatch, act):
 @pytest.mark.parametrize("act", OTHERS.values(), ids=OTHERS)
 def test_other_errors_are_none(act):
     assert no_memory(caught(act), 0) is None
+
+
+@pytest.mark.parametrize("start", [check_ranks, lambda n: run_program(["true"], n)])
+def test_more_ranks_than_have_memory_are_not_started(start, monkeypatch):
+    free_memory.check_programs(4, 4 * free_memory.PROGRAM)
+    monkeypatch.setattr(free_memory, "available_bytes", lambda: 5 * free_memory.PROGRAM)
+    with pytest.raises(InputError, match=r"6 ranks need 1.2 GB .* at most 5 of them"):
+        start(6)

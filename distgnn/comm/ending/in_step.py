@@ -39,7 +39,8 @@ class Calls:
     """
 
     def __init__(self) -> None:
-        self.number = self.started = 0
+        self.number: int = 0
+        self.started: int = 0
         self._recent: deque[tuple[int, str]] = deque(maxlen=REMEMBERED)
 
     def begin(self, kind: str, waits: bool = True) -> None:

@@ -57,7 +57,9 @@ class NodeDelayed(DelayedExchange):
         exact = Exchange(plan.with_near, transport, plan.nodes.by_node())
         wire = wire if wire.whole else replace(wire, halo_ids=_ids_of_sums(plan, wire.halo_ids))
         super().__init__(exact, bins, delay, warmup, wire, late_row_average=late_row_average)
-        self.node_plan, self.flat_bins, self.stage = plan, flat_bins, NodeStage(plan, transport)
+        self.node_plan = plan
+        self.flat_bins = flat_bins
+        self.stage: NodeStage = NodeStage(plan, transport)
         self._sources: dict[tuple, np.ndarray] = {}
 
     def at(self, site: int, epoch: int, seed: int = 0) -> "NodeEpochExchange":

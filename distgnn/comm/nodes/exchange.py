@@ -36,7 +36,8 @@ class NodeExchange(Exchange):
 
     def __init__(self, plan: NodePlan, transport: Transport):
         super().__init__(plan.flat, transport, plan.nodes.by_node())
-        self.stage, self.between = NodeStage(plan, transport), Exchange(plan.between, transport)
+        self.stage: NodeStage = NodeStage(plan, transport)
+        self.between: Exchange = Exchange(plan.between, transport)
         self._flat = Exchange(plan.flat, transport)
         self._passing: tuple[SharedRows, int] | None = None  # a broadcast that this rank must still pass on
         self._adding: tuple[SharedRows, int] | None = None  # a reduce for which it must still add and send

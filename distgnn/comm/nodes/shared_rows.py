@@ -39,7 +39,9 @@ class SharedRows:
     """
 
     def __init__(self, comm: MPI.Intracomm, transport: Transport, num_rows: int, like: np.ndarray):
-        self.transport, self.place, self.use = transport, comm.rank, 0
+        self.transport = transport
+        self.place: int = comm.rank
+        self.use: int = 0
         counts = comm.allgather(num_rows)
         width, size = like.shape[1], like.shape[1] * like.itemsize
         blocks = [-(-(COUNTERS * LINE + 2 * count * size) // PAGE) * PAGE for count in counts]

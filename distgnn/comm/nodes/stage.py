@@ -22,7 +22,8 @@ class NodeStage:
     """
 
     def __init__(self, plan: NodePlan, transport: Transport):
-        self.plan, self.transport = plan, transport
+        self.plan = plan
+        self.transport = transport
         nodes, flat = plan.nodes, plan.flat
         self.everyone: range = range(len(nodes.near))
         self._led_by = {owner: nodes.near.index(nodes.leader(owner, nodes.here)) for owner in plan.far_owners}

@@ -35,9 +35,8 @@ class BatchDegrees:
         self.owned: np.ndarray = np.zeros((num_owned, 2))
         for column in range(2):
             self.owned[rows, column] = _degrees(arcs[column], exchange[column])
-        self.sources, self.targets = (
-            _to_halos(one, self.owned, count) for one, count in zip(exchange, num_halos, strict=True)
-        )
+        self.sources: np.ndarray = _to_halos(exchange[0], self.owned, num_halos[0])
+        self.targets: np.ndarray = _to_halos(exchange[1], self.owned, num_halos[1])
         self._scales: dict[tuple[str, float, int], RowScale] = {}
 
     def scale(self, kind: str, power: float, offset: int, dtype: type[Any]) -> RowScale:

@@ -34,7 +34,8 @@ class Batches:
     """
 
     def __init__(self, graph: DistGraph, num_micro: int, num_strata: int, history: bool = True):
-        self.graph, self.num_micro = graph, num_micro
+        self.graph = graph
+        self.num_micro = num_micro
         self.num_strata: int = num_strata if num_micro > 1 else 1
         keeps = history and isinstance(graph.feats, SparseRows) and graph.constants.enabled
         sparse_sums = SparseSums(graph, graph.feats) if keeps else None

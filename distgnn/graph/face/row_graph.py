@@ -5,12 +5,12 @@ own code. This one shows them as `RowTensor`s, for scripts. Operators take eithe
 """
 
 import functools
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from distgnn.comm import extreme_over_ranks, sum_over_ranks
 from distgnn.errors import InputError
@@ -86,7 +86,8 @@ class RowFrame(Frame):
 
     def __init__(self, frame: Frame, space: Space, kept: dict[str, RowTensor]):
         self._frame, self._space, self._kept = frame, space, kept
-        self.kind, self.num_rows = frame.kind, space.num_global
+        self.kind: str = frame.kind
+        self.num_rows: int = space.num_global
 
     def __getitem__(self, name: str) -> Any:
         return as_rows(self._frame[name], self._space, self._kept, name)
@@ -294,13 +295,18 @@ class RowGraph(DGLRows):
 
 @functools.cache
 def watch_compiler() -> None:
-    """Before a module that `torch.compile` made runs, keep it from looking into functions on rows."""
+    """Keep `torch.compile`, also as `module.compile()`, from looking into functions on rows."""
+    if "torch._dynamo" in sys.modules:  # something may be compiled already
+        keep_from_compiler()
+        return
+    theirs = torch.compile
 
-    def see(module: nn.Module, inputs: Any) -> None:
-        if type(module).__name__ == "OptimizedModule":
-            keep_from_compiler()
+    @functools.wraps(theirs)
+    def compiled(*args: Any, **kwargs: Any) -> Any:
+        keep_from_compiler()
+        return theirs(*args, **kwargs)
 
-    nn.modules.module.register_module_forward_pre_hook(see)
+    setattr(torch, "compile", compiled)  # noqa: B010 - mypy refuses to assign a function
 
 
 @functools.cache

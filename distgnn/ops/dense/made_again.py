@@ -25,7 +25,10 @@ class MadeAgain:
     """
 
     def __init__(self, kept: Sequence[torch.Tensor | None], make: Any, shape: tuple[int, int], dtype: torch.dtype):
-        self.kept, self.make, self.shape, self.dtype = tuple(kept), make, shape, dtype
+        self.kept: tuple[torch.Tensor | None, ...] = tuple(kept)
+        self.make = make
+        self.shape = shape
+        self.dtype = dtype
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -90,7 +90,8 @@ class PlainModel(nn.Module):
 
     def __init__(self, config: ModelConfig, sizes: GraphSizes):
         super().__init__()
-        self.config, self.sizes = config, sizes
+        self.config = config
+        self.sizes = sizes
         name, width, count = config.name, config.hidden_feats, config.num_layers
         widths = [width if name == "rgcn" else sizes.num_feats] + [width] * (count - 1) + [sizes.num_classes]
         num_norms = count - 1

@@ -124,7 +124,9 @@ class KFAC(OwnOptimizer):
         self.weights: list[_Weight] = []
         self.factors: dict[Key, torch.Tensor] = {}
         self.adam: Adam = Adam([], lr, weight_decay)
-        self.steps = self.records = self.next_record = 0
+        self.steps: int = 0
+        self.records: int = 0
+        self.next_record: int = 0
         self._stale = self._recording = False
         self._recorder: Any = None  # a Recorder, from `watch` on
         self._say: Callable[[str], None] = print
@@ -264,7 +266,9 @@ class KFAC(OwnOptimizer):
         """Take over what `state` gave, of which `state_like` has made room for."""
         super().load_state(state)
         steps, records, next_record, stale, *damping = state["numbers"].tolist()
-        self.steps, self.records, self.next_record = int(steps), int(records), int(next_record)
+        self.steps = int(steps)
+        self.records = int(records)
+        self.next_record = int(next_record)
         self._stale = bool(stale)
         self.damping.load(damping)
 

@@ -76,7 +76,8 @@ class RegressionTask:
     loss: OwnLoss | None
 
     def __init__(self, kind: str):
-        self.metric, self.loss = kind, self._loss
+        self.metric = kind
+        self.loss = self._loss
 
     def check(self, graph: Any, config: TrainConfig) -> None:
         check_graph_for("regression", graph.info)
