@@ -28,7 +28,7 @@ def run(tmp_path):
             env=os.environ | environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
         text = answer.stdout + answer.stderr
@@ -232,13 +232,6 @@ def test_never():
     assert "mpiexec ended with exit code" in text and "test_never" in text
 
 
-@pytest.mark.mpi(1, 2, 4)
-def test_here_too(comm, num_ranks, shared_tmp_path):
-    assert comm.size == num_ranks
-    assert comm.allreduce(1) == num_ranks
-    assert len(set(comm.allgather(str(shared_tmp_path)))) == 1
-
-
 def test_limits_stretch_on_a_slow_machine(run):
     """The limit of 1 s is used up, and the test still ends: the machine is said to be 30 times slower."""
     outcomes, text = run(
@@ -281,16 +274,10 @@ def test_two():
     (folder / "test_inner.py").write_text(source)
     command = [sys.executable, "-c", "import sys, pytest; sys.path[0] = sys.argv.pop(1); sys.exit(pytest.main())"]
     command += [str(HARNESS), "-p", "no:cacheprovider", "-m", "not mpi and not slow", "-o", "markers=slow"]
-    for workers in ([], ["-n", "2"]):
-        answer = subprocess.run(
-            [*command, *workers],
-            cwd=folder,
-            env=os.environ | {"DISTGNN_DATA": "/nonexistent"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        text = answer.stdout + answer.stderr
-        assert "2 tests skipped for lack of real graphs (/nonexistent): set DISTGNN_DATA" in text, text
-        assert "left out: 2 mpi, 1 slow (make test runs all" in text, text
+    environment = os.environ | {"DISTGNN_DATA": "/nonexistent"}
+    answer = subprocess.run(  # what workers have counted comes back
+        [*command, "-n", "2"], cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
+    text = answer.stdout + answer.stderr
+    assert "2 tests skipped for lack of real graphs (/nonexistent): set DISTGNN_DATA" in text, text
+    assert "left out: 2 mpi, 1 slow (make test runs all" in text, text

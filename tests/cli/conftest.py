@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from command import distgnn
 
 from distgnn.cli import main
 from distgnn.datasets import GraphData
@@ -60,6 +61,15 @@ def made(tmp_path_factory):
     for count, name in ((1, "parts"), (2, "parts-2")):
         partition_graph(str(folder / "graph"), count, folder / name)
     return folder
+
+
+@pytest.fixture(scope="session")
+def trained(made):
+    """The graph in two parts trained on two ranks by the program, once: (its process, its run folder); not written."""
+    words = ["--epochs", 4, "--hidden-feats", 4, "--num-layers", 2, "--eval-every", 2, "--run-dir", made / "run"]
+    done = distgnn("train", made / "parts-2", *words)
+    assert done.returncode == 0, done.stderr
+    return done, made / "run"
 
 
 @pytest.fixture

@@ -18,27 +18,24 @@ def one_line_error(done: subprocess.CompletedProcess, says: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_logits_do_not_depend_on_the_parts(run, graph_folder, tmp_path):
-    """Trained on 2 ranks, predicted on 1 and 3, in the original vertex order."""
-    for parts in (1, 2, 3):
-        code, out, err = run("partition", graph_folder, "--parts", parts, "--out", tmp_path / f"parts-{parts}")
-        assert code == 0 and "replication factor" in out, err
-    assert json.loads(run("info", tmp_path / "parts-3", "--json")[1])["num_parts"] == 3
-    words = ["--epochs", 4, "--hidden-feats", 4, "--eval-every", 2, "--run-dir", tmp_path / "run"]
-    done = distgnn("train", tmp_path / "parts-2", *words)
-    assert done.returncode == 0, done.stderr
-    for name in ("test accuracy", "waiting", "exchanged", "replication factor", str(tmp_path / "run")):
+def test_the_logits_do_not_depend_on_the_parts(run, trained, graph_folder, parts, tmp_path):
+    """Trained on 2 ranks, predicted on 1 and on 2 of another cut, in the original vertex order."""
+    cut = tmp_path / "cut"
+    code, out, err = run("partition", graph_folder, "--parts", 2, "--out", cut, "--method", "libra")
+    assert code == 0 and "replication factor" in out, err
+    assert json.loads(run("info", cut, "--json")[1])["num_parts"] == 2
+    done, folder = trained
+    for name in ("test accuracy", "waiting", "exchanged", "replication factor", str(folder)):
         assert name in done.stdout
     assert "4/4" in done.stderr
-    words = ["predict", tmp_path / "run", tmp_path / "parts-1", "--out", tmp_path / "logits-1.npy", "--quiet"]
-    code, _, err = run(*words)
+    code, _, err = run("predict", folder, parts, "--out", tmp_path / "logits-1.npy", "--quiet")
     assert code == 0, err
-    done = distgnn(*words[:2], tmp_path / "parts-3", "--out", tmp_path / "logits-3.npy", "--quiet")
+    done = distgnn("predict", folder, cut, "--out", tmp_path / "logits-2.npy", "--quiet")
     assert done.returncode == 0, done.stderr
-    one, three = (np.load(tmp_path / f"logits-{parts}.npy") for parts in (1, 3))
-    np.testing.assert_allclose(three, one, rtol=1e-4, atol=1e-5)  # float32 sums in another order
+    one, two = (np.load(tmp_path / f"logits-{ranks}.npy") for ranks in (1, 2))
+    np.testing.assert_allclose(two, one, rtol=1e-4, atol=1e-5)  # float32 sums in another order
     assert (one.shape, one.dtype) == ((40, 3), np.float32)
-    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    summary = json.loads((folder / "summary.json").read_text())
     labels, test = np.load(graph_folder / "labels.npy"), np.load(graph_folder / "test.npy")
     assert (one[test].argmax(1) == labels[test]).mean() == pytest.approx(summary["test_accuracy"])
 
@@ -46,7 +43,7 @@ def test_the_logits_do_not_depend_on_the_parts(run, graph_folder, tmp_path):
 @pytest.mark.slow
 def test_given_ranks_train_several_seeds_and_a_wrong_number_of_them_is_refused(two_parts, tmp_path):
     words = ["--runs", 2, "--epochs", 2, "--hidden-feats", 4, "--run-dir", tmp_path / "run", "--json"]
-    one_line_error(distgnn("train", two_parts, *words, under=3), "2 parts but 3 ranks are running")
+    one_line_error(distgnn("train", two_parts, *words, under=1), "2 parts but 1 ranks are running")
     assert not (tmp_path / "run").exists()
     done = distgnn("train", two_parts, *words, under=2)
     assert done.returncode == 0, done.stderr
@@ -74,7 +71,7 @@ def test_a_part_that_one_rank_cannot_read_ends_all(two_parts, tmp_path):
 
 @pytest.mark.slow
 def test_check_passes_on_two_ranks():
-    done = distgnn("check", "--ranks", 2, timeout=300)  # it compiles all kernels where none are kept
+    done = distgnn("check", "--ranks", 2, timeout=900)  # it compiles all kernels where none are kept
     assert done.returncode == 0, done.stderr
     assert "training step  ok: 2 ranks against one process" in done.stdout
 
@@ -126,7 +123,7 @@ graph.comm.Barrier()
     (tmp_path / "script.py").write_text(script)
     mpiexec = find_mpiexec()
     command = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), 2), sys.executable, str(tmp_path / "script.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode != 0
     assert "rank 1 failed:" in done.stderr
     assert "ZeroDivisionError: on purpose" in done.stderr

@@ -63,7 +63,7 @@ def outcomes(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     for task in TASKS:
         partition_graph(graph_for(task), 1, folder / task)
-    shared = "--hidden-feats 4 --num-layers 2 --num-heads 2 --epochs 1 --quiet --run-dir".split()
+    shared = "--hidden-feats 8 --num-layers 2 --num-heads 2 --epochs 1 --quiet --run-dir".split()
     words = []
     for model, weighted, task in RUNS:
         run_dir = str(folder / f"{model}-{weighted}-{task}")

@@ -1,62 +1,64 @@
-"""`distgnn warmup`: what it compiles is all that a cut and a training run in the same cache need."""
+"""`distgnn warmup`: what it compiles is all that a cut and a training run with these options need."""
 
-import hashlib
-import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
-from command import distgnn
 
-from distgnn import partition
-from distgnn.cli.commands.warmup import small_graph
+from distgnn.cli.commands import warmup
 from distgnn.datasets import load_graph
+from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
 
 GRAPH = "communities:nodes=3000,communities=20,avg_degree=6,feats=24,classes=5,seed=2"
-
-
-@pytest.mark.slow
-def test_after_warmup_training_compiles_nothing(tmp_path, monkeypatch):
-    cache, parts = tmp_path / "cache", tmp_path / "parts"
-    for folder in {file.parent for file in Path(partition.__file__).parent.rglob("__pycache__/*.nbi")}:
-        # Of cuts, which take longest, what other tests have made: the next test is about them. Names are numba's.
-        source = str(folder.parent)
-        shutil.copytree(folder, cache / f"{folder.parent.name}_{hashlib.sha1(source.encode()).hexdigest()}")
-    sizes = ("--feats", 24, "--hidden-feats", 16, "--classes", 5)
-    done = distgnn("warmup", "--cache", cache, "--model", "gcn", *sizes, timeout=900)
-    assert done.returncode == 0, done.stderr
-    made = sorted(cache.rglob("*.nbc"))
-    assert f"{len(made)} kernels in " in done.stdout
-
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
-    for words in (
-        ("partition", GRAPH, "--parts", 2, "--out", parts),
-        ("train", parts, "--model", "gcn", "--hidden-feats", 16, "--epochs", 3, "--run-dir", tmp_path / "run"),
-    ):
-        done = distgnn(*words, timeout=600)
-        assert done.returncode == 0, done.stderr
-        assert "compiling" not in done.stderr
-    assert sorted(cache.rglob("*.nbc")) == made
-
-
-CUT_BOTH = """
-import sys
-from distgnn.kernels import compilation
-from distgnn.partition import partition_graph
-
-for number, graph in enumerate(sys.argv[2:]):
-    partition_graph(graph, 2, f"{sys.argv[1]}/{number}")
-    print(compilation()[:2])
+USED = """
+import gc, json, os, sys
+out = sys.argv.pop(1)
+from distgnn.cli import main
+code = main()
+from numba.core.registry import CPUDispatcher
+with open(f"{out}/{os.getpid()}", "w") as file:
+    for one in gc.get_objects():
+        if isinstance(one, CPUDispatcher) and one.__module__.startswith("distgnn."):
+            captured = [repr(cell.cell_contents) for cell in one.py_func.__closure__ or ()]
+            made = [value for value in captured if " at 0x" not in value]  # a tile, numbers, no functions
+            for signature in one.signatures:
+                print(json.dumps([one.__module__, one.py_func.__qualname__, made, str(signature)]), file=file)
+sys.exit(code)
 """
 
 
+def kernels_of(words: list, ranks: int) -> set[str]:
+    """The kernels that a command of the program calls, on so many ranks; it may find all of them compiled."""
+    mpiexec = find_mpiexec()
+    with tempfile.TemporaryDirectory() as out:
+        command = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), ranks), sys.executable, "-c", USED, out]
+        done = subprocess.run([*command, *map(str, words)], capture_output=True, text=True, timeout=900, check=False)
+        assert done.returncode == 0, done.stderr
+        files = list(Path(out).iterdir())
+        assert len(files) == ranks
+        return {line for file in files for line in file.read_text().splitlines()}
+
+
 @pytest.mark.slow
-def test_the_small_graphs_cut_needs_every_kernel_of_a_real_ones(tmp_path):
-    command = [sys.executable, "-c", CUT_BOTH, str(tmp_path), small_graph(24, 5), GRAPH]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    first, second = done.stdout.splitlines()
-    assert first == second and first != "(0, 0)"
+def test_after_warmup_neither_a_cut_nor_training_compiles(run, tmp_path, monkeypatch):
+    """Which kernels each calls is compared: to compile them into an empty folder would take minutes."""
+    cache, made = tmp_path / "cache", {"partition": set(), "train": set()}
+
+    def start(words, environment):
+        assert environment["NUMBA_CACHE_DIR"] == str(cache)
+        made[words[0]] |= kernels_of(words, 2 if words[0] == "train" else 1)
+
+    monkeypatch.setattr(warmup, "_distgnn", start)
+    options = ["--model", "gcn", "--hidden-feats", 16]
+    code, out, err = run("warmup", "--cache", cache, *options, "--feats", 24, "--classes", 5)
+    assert code == 0 and "0 kernels in" in out, err
+    parts = tmp_path / "parts"
+    cut = kernels_of(["partition", GRAPH, "--parts", 2, "--out", parts], 1)
+    trained = kernels_of(["train", parts, *options, "--epochs", 3, "--run-dir", tmp_path / "run"], 2)
+    assert len(cut) > 20 and not cut - made["partition"]
+    assert len(trained) > 10 and not trained - made["train"]
 
 
 def test_refused_before_anything_is_compiled(refused, tmp_path):
@@ -68,4 +70,4 @@ def test_refused_before_anything_is_compiled(refused, tmp_path):
 @pytest.mark.parametrize("classes", [1, 12, 40, 349])
 def test_any_number_of_classes(classes):
     """There are graphs of as many as the guide's recipe names, and as OGB's."""
-    assert load_graph(small_graph(5, classes)).num_classes == classes
+    assert load_graph(warmup.small_graph(5, classes)).num_classes == classes

@@ -246,7 +246,7 @@ def test_random_damage_raises_nothing_else(name, small_graph, tmp_path):
     folder = small_graph.save(tmp_path / "sparse")
     whole = (folder / name).read_bytes()
     rng = np.random.default_rng(0)
-    for _ in range(60):
+    for _ in range(20):
         damaged = np.frombuffer(whole, dtype=np.uint8).copy()
         places = rng.integers(0, len(whole), rng.integers(1, 8))
         damaged[places] = rng.integers(0, 256, len(places))

@@ -1,14 +1,15 @@
 """One downloaded file as a graph: what each kind is understood as, and the line of what is wrong."""
 
 import gzip
+import sys
 
 import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
-from command import distgnn
 
 import distgnn as dg
+from distgnn.cli import main
 from distgnn.datasets import load_graph
 from distgnn.datasets.findings.findings import Findings
 from distgnn.errors import GraphFormatError, InputError
@@ -196,7 +197,7 @@ def test_what_is_wrong_is_one_line_with_the_file_and_the_line(name, case, tmp_pa
     assert "\n" not in str(error.value) and name in str(error.value)
 
 
-def test_files_of_columns_stand_in_a_dict_and_on_the_command_line(tmp_path, monkeypatch):
+def test_files_of_columns_stand_in_a_dict_and_on_the_command_line(tmp_path, monkeypatch, capsys):
     """The same graph, whatever kind of file has its rows."""
     monkeypatch.chdir(tmp_path)
     feats, labels = np.arange(8, dtype=np.float32).reshape(4, 2), np.array([0, 1, 1, 0])
@@ -225,8 +226,9 @@ def test_files_of_columns_stand_in_a_dict_and_on_the_command_line(tmp_path, monk
         with pytest.raises(InputError, match=message):
             load_graph({"edge_index": "e.txt", "x": file})
     words = ["e.txt", "--feats", "x.csv", "--labels", "y.txt", "--parts", "1", "--out", "parts"]
-    assert distgnn("partition", *words).returncode == 0
+    monkeypatch.setattr(sys, "argv", ["distgnn", "partition", *words])
+    assert main() == 0
     part = dg.partition.read_manifest("parts")
     assert part["name"] == "e" and part["graph"]["num_classes"] == 2 and part["graph"]["num_feats"] == 2
-    refused = distgnn("partition", *words[:-1], "other", "--renumber")
-    assert refused.returncode == 2 and "in the order of ids from 0" in refused.stderr
+    monkeypatch.setattr(sys, "argv", ["distgnn", "partition", *words[:-1], "other", "--renumber"])
+    assert main() == 2 and "in the order of ids from 0" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """Every file of examples/ does what its head says: the commands there are run, on real ranks."""
 
 import ast
+import importlib.util
 import os
 import re
 import shlex
@@ -13,15 +14,39 @@ import pytest
 import typer
 from command import without_rank_variables
 
-from distgnn.cli.main import make_app
+from distgnn.cli.main import main, make_app
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NEEDS = dict.fromkeys(("dgl_model.py", "export.py", "fit_dgl.py"), "dgl")
 NEEDS |= dict.fromkeys(("pyg_model.py", "fit_pyg.py"), "torch_geometric") | {"search_optuna.py": "optuna"}
 SHORTER = {  # each fit starts ranks
-    "search_optuna.py": ("search_optuna.py 3", "search_optuna.py 1"),
-    "delayed_study.py": ('    "cd-5": {"algorithm": "cd-5"},\n', ""),
+    "search_optuna.py": [("search_optuna.py 3", "search_optuna.py 1")],
+    "delayed_study.py": [('    "cd-5": {"algorithm": "cd-5"},\n', ""), ('    "0c": {"algorithm": "0c"},\n', "")],
 }
+IN_ONE_PROCESS = {
+    "fit_pyg.py": "largest difference to result.predict(): ",
+    "fit_dgl.py": "largest difference to result.predict(): ",
+    "launch.py": "rank 1: loss ",
+    "search_optuna.py": "best of 1 trials: {",
+    "delayed_study.py": "cd-5, int8  test accuracy ",
+    "export.py": "largest difference to distgnn predict: ",
+}
+ON_RANKS = {
+    "own_loop.py": "logits [2000, 10]",
+    "dgl_model.py": "TrainResult(epochs=30, loss=",
+    "pyg_model.py": "test accuracy ",
+    "custom_loss.py": "epoch 30  focal loss ",
+    "link_prediction.py": "of the test edges",
+    "graph_classification.py": "of 100 graphs",
+}
+ONE_AFTER_THE_OTHER = """
+import os, runpy, sys
+for name, *words in {jobs!r}:
+    os.chdir(os.path.dirname(name))
+    sys.argv = [name, *words]
+    print("script", os.path.basename(name), flush=True)
+    runpy.run_path(name, run_name="__main__")
+"""
 
 
 def run(words: list[str], folder: Path, **more: str) -> subprocess.CompletedProcess:
@@ -30,7 +55,7 @@ def run(words: list[str], folder: Path, **more: str) -> subprocess.CompletedProc
     command = [*programs.get(words[0], [words[0]]), *words[1:]]
     environment = without_rank_variables() | {"PYTHONPATH": str(EXAMPLES.parent), "MPLBACKEND": "agg"} | more
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=400, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False
     )
 
 
@@ -65,47 +90,72 @@ def test_the_image_installs_what_there_is_and_runs_commands_that_exist():
     assert f"ENV NUMBA_CACHE_DIR={made['cache']}\n" in text and made["hidden_feats"] == 256
 
 
+def commands_of(name: str, folder: Path) -> list[list[str]]:
+    """The commands at the head of an example, which is put into a folder."""
+    script = (EXAMPLES / name).read_text()
+    for more, fewer in SHORTER.get(name, ()):
+        assert more in script
+        script = script.replace(more, fewer)
+    (folder / name).write_text(script)
+    head = ast.get_docstring(ast.parse(script), clean=False) or ""
+    return [shlex.split(line) for line in head.splitlines() if line.split()[:1] in (["distgnn"], ["python"])]
+
+
+def cut(words: list[str], folder: Path, kept: Path) -> bool:
+    """Whether the command makes `parts`: then they are made in `folder`, in this process, each cut once."""
+    if words[:2] != ["distgnn", "partition"]:
+        return False
+    parts, shared = kept / "-".join(words).replace("/", "-"), ":" in words[2]
+    if shared and parts.is_dir():
+        shutil.copytree(parts, folder / "parts")
+        return True
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(sys, "argv", words)
+        assert main() == 0
+    if shared:
+        shutil.copytree(folder / "parts", parts)
+    return True
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("fit_pyg.py", "largest difference to result.predict(): "),
-        ("fit_dgl.py", "largest difference to result.predict(): "),
-        ("launch.py", "rank 1: loss "),
-        ("search_optuna.py", "best of 1 trials: {"),
-        ("delayed_study.py", "cd-5, int8  test accuracy "),
-        ("own_loop.py", "logits [2000, 10]"),
-        ("dgl_model.py", "TrainResult(epochs=30, loss="),
-        ("pyg_model.py", "test accuracy "),
-        ("custom_loss.py", "epoch 30  focal loss "),
-        ("link_prediction.py", "of the test edges"),
-        ("graph_classification.py", "of 100 graphs"),
-        ("export.py", "largest difference to distgnn predict: "),
-    ],
-)
-def test_the_commands_at_its_head(name, says, tmp_path, kept):
+@pytest.mark.parametrize("name", IN_ONE_PROCESS)
+def test_the_commands_at_its_head(name, tmp_path, kept):
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])
-    script = (EXAMPLES / name).read_text()
-    more, fewer = SHORTER.get(name, ("", ""))
-    assert more in script
-    script = script.replace(more, fewer)
-    (tmp_path / name).write_text(script)
-    head = ast.get_docstring(ast.parse(script), clean=False) or ""
-    commands = [shlex.split(line) for line in head.splitlines() if line.split()[:1] in (["distgnn"], ["python"])]
+    commands = commands_of(name, tmp_path)
     assert len(commands) >= 1
     for words in commands:
-        parts = kept / "-".join(words).replace("/", "-")
-        if parts.is_dir():
-            shutil.copytree(parts, tmp_path / "parts")
-            continue
-        done = run(words, tmp_path, DISTGNN_CACHE=str(kept / "cache"))
-        assert done.returncode == 0, done.stderr
-        if words[:2] == ["distgnn", "partition"] and ":" in words[2]:
-            shutil.copytree(tmp_path / "parts", parts)
-    assert says in done.stdout
-    if "largest difference" in says:
+        if not cut(words, tmp_path, kept):
+            done = run(words, tmp_path, DISTGNN_CACHE=str(kept / "cache"))
+            assert done.returncode == 0, done.stderr
+    assert IN_ONE_PROCESS[name] in done.stdout
+    if "largest difference" in IN_ONE_PROCESS[name]:
         assert float(done.stdout.split()[-1]) < 1e-3  # logits of float32 sums in another order
+
+
+@pytest.mark.slow
+def test_scripts_on_ranks_in_one_job(tmp_path, kept):
+    """Those whose head ends with `distgnn run -n 2`: one after the other on the same ranks, which start once."""
+    jobs = []
+    for name in ON_RANKS:
+        if name in NEEDS and importlib.util.find_spec(NEEDS[name]) is None:
+            continue
+        (folder := tmp_path / Path(name).stem).mkdir()
+        *before, last = commands_of(name, folder)
+        for words in before:
+            if not cut(words, folder, kept):
+                assert run(words, folder).returncode == 0
+        made = typer.main.get_command(make_app()).commands["run"].make_context("run", last[2:]).params
+        script, *words = made["command"]
+        assert (last[:2], made["ranks"], script) == (["distgnn", "run"], 2, name)
+        jobs.append((str(folder / name), *words))
+    (tmp_path / "all.py").write_text(ONE_AFTER_THE_OTHER.format(jobs=jobs))
+    done = run(["distgnn", "run", "-n", "2", "all.py"], tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name, says in ON_RANKS.items():
+        said = done.stdout.partition(f"script {name}\n")[2].partition("\nscript ")[0]
+        assert says in said or str(tmp_path / Path(name).stem / name) not in str(jobs), (name, done.stdout)
 
 
 @pytest.mark.slow
@@ -117,7 +167,7 @@ def test_the_notebook_in_a_kernel(tmp_path, monkeypatch):
         monkeypatch.setenv(name, value)
     notebook = nbformat.read(EXAMPLES / "fit.ipynb", as_version=4)
     where = {"metadata": {"path": str(tmp_path)}}
-    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources=where).execute()
+    nbclient.NotebookClient(notebook, timeout=900, kernel_name="python3", resources=where).execute()
     shown = [out.get("data", {}) for cell in notebook.cells for out in cell.get("outputs", ())]
     assert sum("image/png" in data for data in shown) == 1  # replaced, not one below the other
     said = "".join(data.get("text/plain", "") for data in shown)

@@ -71,6 +71,7 @@ def test_a_file_of_an_earlier_version_is_read(folder, monkeypatch):
 def test_a_file_that_does_not_fit_is_measured_again(folder, monkeypatch, content):
     (folder / SIDECAR).write_text(content.replace("MINE", tuning.machine()))
     monkeypatch.setattr(kernels, "tune_rows", lambda *_: frozenset({1024}))
+    monkeypatch.setattr(tuning, "own_products_pay", lambda: True)
     assert loaded(folder).tuning.blocked == {1024}
     assert json.loads((folder / SIDECAR).read_text())["blocked"] == [1024]
 

@@ -10,7 +10,7 @@ from distgnn.system.jobs.own_rank import RANK_VARIABLES
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
 
 
-def distgnn(*words, under: int = 0, timeout: float = 120) -> subprocess.CompletedProcess:
+def distgnn(*words, under: int = 0, timeout: float = 600) -> subprocess.CompletedProcess:
     """Run the program in a process of its own, by itself or under `mpiexec -n UNDER`. `timeout`: on a quiet machine."""
     command = [sys.executable, "-m", "distgnn.cli", *map(str, words)]
     if under:

@@ -21,7 +21,7 @@ from distgnn.errors import DistGNNError
 
 FREE_BYTES = 96 << 20  # of memory, whatever the size of the files (a block of a table is 4 MB of text)
 BYTES_PER_BYTE = 5000  # gzip packs up to 1032 : 1, and a digit and a comma become 8 bytes
-HANGS = 60.0  # seconds
+HANGS = 120.0  # seconds
 
 
 @dataclass

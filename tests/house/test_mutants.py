@@ -2,12 +2,14 @@
 
 from collections import Counter
 
+import pytest
 from mutants import faults_of, importers, is_compiled, read_mutants
 
 AREAS = ("comm", "datasets", "graph", "kernels", "ops", "partition", "system", "train")
 FEWEST = 120
 
 
+@pytest.mark.slow
 def test_every_mutant_can_be_applied():
     mutants = read_mutants()
     assert [fault for mutant in mutants for fault in faults_of(mutant)] == []
@@ -21,6 +23,7 @@ def test_there_are_mutants_of_every_area():
     assert {mutant.area for mutant in mutants} == set(AREAS)
 
 
+@pytest.mark.slow
 def test_which_kernels_a_mutant_makes_stale():
     found = importers("partition/core/plan.py")
     assert "partition/core/local_graph.py" in found and "partition/moves/merge.py" not in found

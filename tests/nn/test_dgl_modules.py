@@ -8,7 +8,6 @@ from against_dgl import Inputs, num_arc_ids, run_ranks, run_whole, same
 from cut_graphs import UNDIRECTED, dist_graph, random_cut, random_graph, whole_graph
 from dgl_layers import cases
 
-from distgnn.datasets import load_graph
 from distgnn.errors import InputError
 from distgnn.nn import distribute
 from distgnn.system.other_libraries import import_dgl
@@ -47,18 +46,6 @@ def test_a_rank_without_vertices_and_arcs_takes_part(comm, name):
     graph = dist_graph(data, comm, cut, debug=True)
     assert comm.rank != 1 or graph.num_nodes() == graph.num_edges() == 0
     same(run_ranks(graph, model, inputs, call), expected)
-
-
-@pytest.mark.slow
-@pytest.mark.mpi(3)
-@pytest.mark.parametrize("name", ["sage pool", "gat", "rgcn bdd"])
-def test_module_runs_unchanged_on_a_dense_graph(comm, data_root, name):
-    data = load_graph("tolokers", data_root)
-    edges = data.edge_list()
-    model, call = make(name), CASES[name][1]
-    inputs = Inputs.random(data.num_nodes, num_arc_ids(edges))
-    expected = run_whole(data, model, inputs, call)
-    same(run_ranks(dist_graph(data, comm), model, inputs, call), expected, rtol=1e-7, atol=1e-8)  # sums of 2,000 rows
 
 
 @pytest.mark.mpi(2)

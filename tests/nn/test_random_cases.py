@@ -5,8 +5,8 @@ from random_cases import CUTS, Case, counterexample, difference, draw
 
 CORNERS = [
     Case(300, 60, 3, cut=cut, model=model, num_layers=2, directed=directed)
-    for cut in CUTS
-    for model, directed in (("sage", True), ("gat", True), ("gin", False))
+    for number, cut in enumerate(CUTS)
+    for model, directed in (("gat", True), (("sage", True), ("gin", False))[number % 2])
     if cut not in ("random", "libra", "cmr")
 ]
 

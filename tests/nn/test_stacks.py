@@ -33,7 +33,7 @@ def train(graph, config: ModelConfig, epochs: int):
 @pytest.mark.mpi(3)
 @pytest.mark.parametrize("config", VARIANTS, ids=label)
 def test_training_does_not_depend_on_ranks(comm, config):
-    config.hidden_feats = 16
+    config.hidden_feats = 8
     typed = config.name in (*EDGE_MODELS, "rgcn")
     data = random_graph(3, weighted=config.name in ("gcn", "gat"), typed=typed)
     config.weighted = data.edge_weight is not None
@@ -45,11 +45,10 @@ def test_training_does_not_depend_on_ranks(comm, config):
 
 @pytest.mark.slow
 @pytest.mark.mpi(2)
-@pytest.mark.parametrize("name", ["gcn", "gat", "appnp"])  # a sum, attention, and hops without weights
-def test_models_learn_cora(comm, data_root, name):
+def test_a_model_learns_cora(comm, data_root):
+    """One of them: tests/nn/test_plain_model.py has the gradients of each."""
     data = load_graph("cora", data_root)
-    norm = "none" if name in ("gcn2", "appnp") else "layer"
-    config = ModelConfig(name, hidden_feats=64, num_layers=2, norm=norm)
+    config = ModelConfig("gat", hidden_feats=64, num_layers=2)
     result, _ = train(dist_graph(data, comm, dtype="float32", self_loops="add"), config, epochs=60)
     assert result.summary["test_metric"] > 0.75  # published accuracies of these models lie between 0.78 and 0.85
 

@@ -69,13 +69,14 @@ def test_rows_that_torch_keeps_wait_too_and_must_not_be_written_to(tmp_path, mon
         out.backward()
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_no_file(tmp_path):
     text = (
         "import os, signal, sys, torch\nfrom distgnn.ops import Buffers\nbuffers = Buffers(sys.argv[1])\n"
         "kept = [buffers.empty(1 << 14, 64, torch.float32).fill_(1) for _ in range(6)]\n"
         "assert buffers.disk.moved_bytes\nos.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    done = subprocess.run([sys.executable, "-c", text, str(tmp_path)], timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", text, str(tmp_path)], timeout=300, check=False)
     assert done.returncode == -signal.SIGKILL and not os.listdir(tmp_path)
 
 

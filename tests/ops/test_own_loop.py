@@ -19,7 +19,7 @@ EPOCHS = 12
 
 def make_model(graph, seed: int = 0):
     torch.manual_seed(seed)
-    return build_model(ModelConfig(hidden_feats=16), graph.num_feats, graph.num_classes).to(graph.weight_dtype)
+    return build_model(ModelConfig(hidden_feats=8), graph.num_feats, graph.num_classes).to(graph.weight_dtype)
 
 
 def step_loss(model, graph) -> torch.Tensor:

@@ -1,5 +1,7 @@
 """A partition folder with every kind of file, and graphs to cut."""
 
+import shutil
+
 import pytest
 
 from distgnn.datasets import load_graph
@@ -9,10 +11,17 @@ from distgnn.partition import partition_graph
 from .folders import make_graph
 
 
+@pytest.fixture(scope="session")
+def three_parts(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("three") / "parts"
+    partition_graph(make_graph("sparse", weighted=True, typed=True), 3, folder)
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path):
-    partition_graph(make_graph("sparse", weighted=True, typed=True), 3, tmp_path / "parts")
-    return tmp_path / "parts"
+def folder(three_parts, tmp_path):
+    """A copy, to be damaged."""
+    return shutil.copytree(three_parts, tmp_path / "parts")
 
 
 @pytest.fixture(scope="session")

@@ -42,7 +42,7 @@ def test_the_same_seed_gives_the_same_cut(method, power_law):
     assert (first.edge_part != other.edge_part).any() == (not method.startswith("cmr")), "nothing in cmr is random"
 
 
-@pytest.mark.parametrize("num_parts", [2, 8, 32])
+@pytest.mark.parametrize("num_parts", [2, 32])
 @pytest.mark.parametrize("method", IN_PROCESS)
 def test_balances(method, num_parts, power_law):
     """Hashing whole vertices cannot promise more than the hubs leave."""
@@ -105,7 +105,7 @@ def test_the_methods_are_those_of_the_configuration():
     assert tuple(METHODS) == cut.METHODS
 
 
-@pytest.mark.parametrize(("name", "num_parts"), [("ogb/ogbn_arxiv", 4), ("ogb/ogbn_arxiv", 32), ("slashdot", 4)])
+@pytest.mark.parametrize(("name", "num_parts"), [("ogb/ogbn_arxiv", 32), ("slashdot", 4)])
 def test_libra_in_stored_order_is_dgls(name, num_parts, data_root, tmp_path, capfd):
     """Same replication factor as DGL's C++ within 0.5 %: ties are random in both (0.1 % from seed to seed here)."""
     edges = load_graph(name, data_root).edge_list()

@@ -40,7 +40,7 @@ def browse(page, *options: str) -> str:
     fixed = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars"]
     profile = f"--user-data-dir={page.parent / 'profile'}"
     command = [CHROMIUM, *fixed, profile, "--enable-logging=stderr", *options, page.as_uri()]
-    return subprocess.run(command, capture_output=True, text=True, timeout=180, check=True).stderr
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stderr
 
 
 @pytest.mark.parametrize("width", [1200, 420])

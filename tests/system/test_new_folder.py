@@ -80,7 +80,7 @@ def _stale_name(tmp_path):
 def _hold(folder, ready, done):
     lock = atomic.lock_file(folder)
     ready.set()
-    done.wait(60)
+    done.wait(300)
     os.close(lock)
 
 
@@ -93,7 +93,7 @@ def test_a_folder_that_a_process_of_another_namespace_fills_stays(tmp_path):
     process = context.Process(target=_hold, args=(partial, ready, done))
     process.start()
     try:
-        assert ready.wait(60)
+        assert ready.wait(300)
         remove_stale(tmp_path / "out")
         assert partial.is_dir()
     finally:

@@ -11,13 +11,13 @@ from distgnn.nn import model_for
 from distgnn.train import Trainer
 
 MODELS = {
-    "sage": ModelConfig("sage", 6, 3),
-    "gcn, batch norm, weights": ModelConfig("gcn", 6, 3, norm="batch", weighted=True),
-    "gin, pair norm": ModelConfig("gin", 6, 2, norm="pair"),
-    "appnp": ModelConfig("appnp", 6, 2),
-    "gcn2, graph norm": ModelConfig("gcn2", 6, 3, norm="graph"),
-    "recomputed": ModelConfig("sage", 6, 3, remat=True),
-    "labels as input": ModelConfig("sage", 6, 2, label_reuse=0.5),
+    "sage": ModelConfig("sage", 8, 3),
+    "gcn, batch norm, weights": ModelConfig("gcn", 8, 3, norm="batch", weighted=True),
+    "gin, pair norm": ModelConfig("gin", 8, 2, norm="pair"),
+    "appnp": ModelConfig("appnp", 8, 2),
+    "gcn2, graph norm": ModelConfig("gcn2", 8, 3, norm="graph"),
+    "recomputed": ModelConfig("sage", 8, 3, remat=True),
+    "labels as input": ModelConfig("sage", 8, 2, label_reuse=0.5),
 }
 AS_ON_TWO_PARTS = {
     "cd-2": {"algorithm": "cd-2"},
@@ -46,7 +46,7 @@ def test_losses_are_those_of_one_rank(comm, name):
 @pytest.mark.mpi(4)
 def test_links(comm):
     data = random_graph(9).split_links(0.1, 0.2)
-    config = ModelConfig(hidden_feats=6, num_layers=2)
+    config = ModelConfig(hidden_feats=8, num_layers=2)
     shared, alone = (fit(graph, config, "link") for graph in (dist_graph(data, comm, columns=2), whole_graph(data)))
     np.testing.assert_allclose(shared.losses, alone.losses, rtol=1e-9)
     assert shared.summary["test_metric"] == pytest.approx(alone.summary["test_metric"], abs=1e-9)

@@ -16,7 +16,7 @@ ONE_PASS = [("sage", "layer"), ("gcn", "none"), ("gat", "layer")]
 
 def losses(graph, name: str, norm: str = "layer", epochs: int = 4, **options) -> list[float]:
     torch.manual_seed(0)
-    config = ModelConfig(name, 16, 3, norm=norm, **options)
+    config = ModelConfig(name, 8, 3, norm=norm, **options)
     network = build_model(config, graph.num_feats, graph.num_classes)
     return Trainer(network, graph, TrainConfig(epochs=epochs, eval_every=epochs)).fit().losses
 
@@ -53,7 +53,7 @@ def test_rematerialisation_changes_no_bit(comm, name):
 def test_the_number_of_the_next_mask_is_as_without_rematerialisation(comm):
     """Backward counts the draws of each layer anew; what is drawn next must not repeat one of them."""
     graph = whole_graph(random_graph(5))
-    network = build_model(ModelConfig("sage", 16, 3, dropout=0.5, remat=True), graph.num_feats, graph.num_classes)
+    network = build_model(ModelConfig("sage", 8, 3, dropout=0.5, remat=True), graph.num_feats, graph.num_classes)
     out = network.to(graph.dtype)(graph, graph.feats)
     draws = graph.draws()
     out.sum().backward()

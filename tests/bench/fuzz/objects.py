@@ -3,7 +3,7 @@
     python tests/bench/fuzz/objects.py --cases 20000 [--first 0] [--only pyg]
 
 Each becomes the graph that its library shows, with every column that is not taken named, or is refused in one line
-(tests/harness/fuzz_objects.py). Prints, by kind, how many were taken and refused, and every finding. Exits 1 if there
+(fuzz_objects.py). Prints, by kind, how many were taken and refused, and every finding. Exits 1 if there
 was one.
 """
 
@@ -11,9 +11,7 @@ import argparse
 import collections
 import sys
 import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "harness"))
 from fuzz_objects import KINDS, try_one
 
 

@@ -49,6 +49,7 @@ def test_calls_on_a_line_per_rank_in_the_way_of_mpi(comm):
         assert comm.bcast(None, root=0) == 5
 
 
+@pytest.mark.slow
 def test_exchanges_of_other_kinds_that_wait_for_each_other(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     done = distgnn("run", "-n", 2, tmp_path / "script.py")

@@ -3,7 +3,6 @@ does not, however long they work on."""
 
 import subprocess
 import sys
-import time
 
 import pytest
 from command import distgnn, without_rank_variables
@@ -30,30 +29,27 @@ main()
 WAIT = "sum_over_ranks(comm, np.ones(1))"
 CASES = {
     "distgnn run, an exit code": ("run", "", "sys.exit(3)", WAIT, 3),
-    "distgnn run, a text": ("run", "", 'raise SystemExit("no data")', WAIT, 1),
-    "mpiexec, an exit code": ("mpiexec", "", "sys.exit(4)", WAIT, 4),
-    "mpiexec, return": ("mpiexec", "", "return", WAIT, 1),
-    "mpiexec, MPI imported first": ("mpiexec", "from mpi4py import MPI", "quit()", WAIT, 1),
+    "mpiexec, a text": ("mpiexec", "", 'raise SystemExit("no data")', WAIT, 1),
+    "mpiexec, MPI imported first": ("mpiexec", "from mpi4py import MPI", "return", WAIT, 1),
     "distgnn run, one works alone": ("run", "", "return", "time.sleep(2)", 0),
     "mpiexec, the rooted call was made": ("mpiexec", "", "comm.gather(1); return", "time.sleep(1); comm.gather(2)", 0),
     "distgnn run, MPI_Finalize by the script": ("run", "", "MPI.Finalize(); return", "time.sleep(1)", 0),
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("launcher", "first", "act", "others", "code"), CASES.values(), ids=CASES)
 def test_a_rank_leaves(tmp_path, launcher, first, act, others, code):
     (tmp_path / "script.py").write_text(SCRIPT.format(first=first, act=act, others=others))
-    began = time.monotonic()
     if launcher == "run":
         done = distgnn("run", "-n", 2, tmp_path / "script.py")
     else:
         mpiexec = find_mpiexec()
         words = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), 2), sys.executable, str(tmp_path / "script.py")]
         done = subprocess.run(
-            words, env=without_rank_variables(), capture_output=True, text=True, timeout=100, check=False
+            words, env=without_rank_variables(), capture_output=True, text=True, timeout=300, check=False
         )
     assert done.returncode == code, done.stderr
-    assert time.monotonic() - began < 90
     line = "rank 1 left in script.py, after 2 collective calls, the others wait in Allreduce at script.py:"
     assert done.stderr.count(line) == (code != 0), done.stderr
     assert "Traceback" not in done.stderr
@@ -72,11 +68,12 @@ time.sleep(0.2 * MPI.COMM_WORLD.rank)
 """
 
 
+@pytest.mark.slow
 def test_all_messages_are_received_before_mpi_ends(tmp_path):
     """MPICH 5 fails in MPI_Finalize otherwise, and its mpiexec may then kill the other ranks."""
     (tmp_path / "script.py").write_text(HEARD)
     mpiexec = find_mpiexec()
     words = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), 3), sys.executable, str(tmp_path / "script.py")]
-    done = subprocess.run(words, env=without_rank_variables(), capture_output=True, text=True, timeout=100, check=True)
+    done = subprocess.run(words, env=without_rank_variables(), capture_output=True, text=True, timeout=300, check=True)
     assert sorted(done.stdout.splitlines()) == [f"rank {rank} unheard: False" for rank in range(3)]
     assert not done.stderr

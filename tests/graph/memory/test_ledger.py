@@ -1,5 +1,6 @@
 """The ledger: blocks have the bytes of the tensors that live, and the names of who holds them."""
 
+import gc
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,7 @@ def test_what_was_never_touched_is_not_resident(tmp_path):
 
 @pytest.mark.mpi(1, 2)
 def test_blocks_have_the_bytes_of_what_lives(comm):
+    gc.collect()
     Path("/proc/self/clear_refs").write_text("5")  # the peak of this process begins anew: other tests ran in it
     data = random_graph(1, num_nodes=NODES, num_edges=2 * NODES, num_feats=FEATS)
     graph = dist_graph(data, comm, dtype="float32", algorithm="cd-2")
@@ -66,10 +68,12 @@ def test_blocks_have_the_bytes_of_what_lives(comm):
 
 @pytest.mark.mpi(1)
 def test_with_files_all_of_the_peak_has_a_name(comm, tmp_path):
+    gc.collect()
     Path("/proc/self/clear_refs").write_text("5")
     data = random_graph(1, num_nodes=NODES, num_edges=2 * NODES, num_feats=FEATS)
     graph = dist_graph(data, comm, dtype="float32", offload=str(tmp_path))
     model = model_for(ModelConfig(hidden_feats=WIDTH, num_layers=LAYERS), graph)
     config = TrainConfig(epochs=4, eval_every=4, log=None, memory_report=True, timeout=0)
     found = Trainer(model, graph, config).fit().summary["memory"]
-    assert abs(found["blocks"][REST][0]) < 0.03 * found["peak"][0], found
+    # The ledger looks every 2 ms, less often on a busy machine: what lived in between has no name.
+    assert abs(found["blocks"][REST][0]) < 3 * NODES * WIDTH * 4, found

@@ -58,15 +58,6 @@ def test_bfloat16_rows():
     np.testing.assert_array_equal(out, reference.to_bfloat16(full))
 
 
-def test_same_bits_for_any_number_of_threads(num_threads):
-    from distgnn.kernels import set_num_threads
-
-    grad, out = rows_of(2000, 37), rows_of(2000, 37, seed=1)
-    many = activate_backward(grad, out)[1]
-    set_num_threads(1)
-    np.testing.assert_array_equal(many, activate_backward(grad, out)[1])
-
-
 def test_no_rows():
     out, _ = activate(rows_of(0, 37), p=0.5, row_ids=np.zeros(0, np.int64))
     assert activate_backward(out, out)[1].shape == (37,)

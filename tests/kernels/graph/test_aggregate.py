@@ -105,18 +105,6 @@ def test_read_only_memory_maps(tmp_path):
     np.testing.assert_array_equal(spmm(*maps), spmm(indptr, indices, feats))
 
 
-@pytest.mark.parametrize("reduce", ["sum", "max"])
-def test_same_bits_for_any_number_of_threads(reduce, num_threads):
-    from distgnn.kernels import set_num_threads
-
-    indptr, indices, sources = awkward("hub")
-    feats = rows_of(sources, 47)
-    many = spmm(indptr, indices, feats, reduce)
-    set_num_threads(1)
-    for a, b in zip(_tuple(many), _tuple(spmm(indptr, indices, feats, reduce)), strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
 def test_transpose_is_the_adjoint():
     """⟨A x, y⟩ = ⟨x, Aᵀ y⟩ with edge weights found through `positions`."""
     generator = np.random.default_rng(5)

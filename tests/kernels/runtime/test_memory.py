@@ -29,6 +29,7 @@ print(large >> 20, small >> 20, taken() >> 20)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="sets glibc's malloc")
 def test_large_blocks_go_back_when_they_are_freed():
     done = subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True)
@@ -48,10 +49,11 @@ twice(np.ones(3), np.ones(3))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
 def test_compiling_without_room_is_an_error_at_once(tmp_path):
     (tmp_path / "limited.py").write_text(LIMITED)
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, tmp_path / "limited.py", str(200 << 20)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
     assert "MemoryError: compiling a kernel needs 256 MiB of addresses" in done.stderr

@@ -30,6 +30,7 @@ def test_more_effort_makes_fewer_copies(communities, options):
     assert fast >= normal >= best and fast > best
 
 
+@pytest.mark.slow
 def test_more_effort_makes_fewer_copies_of_large_graphs(as_large):
     as_large()
     edges = load_graph("rmat:scale=12,edge_factor=8,feats=0,classes=0,seed=1").edge_list()
@@ -37,6 +38,7 @@ def test_more_effort_makes_fewer_copies_of_large_graphs(as_large):
     assert fast > normal > best
 
 
+@pytest.mark.slow
 def test_more_effort_exchanges_fewer_rows_where_arcs_are_one_way():
     ends = load_graph("communities:nodes=6000,seed=1").edges
     edges = GraphData.from_arrays(ends, 6000, directed=True).edge_list("stored")
@@ -46,7 +48,7 @@ def test_more_effort_exchanges_fewer_rows_where_arcs_are_one_way():
 
 
 def test_a_folder_says_its_effort_and_is_cut_again_with_it(tmp_path):
-    graph = load_graph("communities:nodes=1500,seed=1")
+    graph = load_graph("communities:nodes=800,seed=1")
     for effort in NAMES:
         partition_graph(graph, 2, tmp_path / effort, effort=effort)
         assert read_manifest(tmp_path / effort).get("effort", "normal") == effort
@@ -60,7 +62,7 @@ def test_a_folder_says_its_effort_and_is_cut_again_with_it(tmp_path):
 
 def test_a_folder_whose_cut_has_no_effort_is_cut_again(tmp_path, monkeypatch):
     """On disk, and of a refined cut whose refinement the manifest does not ask for again."""
-    source = "communities:nodes=1000,seed=1"
+    source = "communities:nodes=300,seed=1"
     monkeypatch.setattr("distgnn.partition.pipeline.works_on_disk", lambda *_: True)
     said = []
     partition_graph(source, 2, tmp_path / "disk", effort="best", memory="8GB", say=said.append)

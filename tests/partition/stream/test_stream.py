@@ -23,7 +23,7 @@ def hubs():
     return load_graph("rmat:scale=11,edge_factor=8,feats=0,classes=0,seed=1")
 
 
-@pytest.fixture(params=[1, 2, 8])
+@pytest.fixture(params=[1, 8])
 def small_pieces(request, monkeypatch):
     """So many threads, and pieces, blocks and buckets of some rows."""
     for module in (

@@ -11,7 +11,7 @@ MPIEXEC = """#!/bin/sh
 [ "$1" = --version ] && { echo HYDRA; exit 0; }
 grep -q a: $4 && exit 0
 grep -q b: $4 && exit 3
-sleep 60
+sleep 900
 """
 
 
@@ -21,8 +21,8 @@ def test_hosts_that_fail_or_are_silent_do_not_answer(tmp_path, monkeypatch):
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("DISTGNN_MPIEXEC", str(program))
     began = time.monotonic()
-    assert answering(HOSTS, seconds=1.0) == [("a", 2)]
-    assert time.monotonic() - began < 20  # 60 if it waited for the one that does not answer
+    assert answering(HOSTS, seconds=5.0) == [("a", 2)]
+    assert time.monotonic() - began < 300  # 900 if it waited for the one that does not answer
 
 
 def test_ranks_fill_the_first_hosts():

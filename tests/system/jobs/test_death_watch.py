@@ -10,21 +10,28 @@ from command import without_rank_variables
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
 
 PROGRAM = """
-import os, signal, sys, time
+import contextlib, os, signal, sys, time
 import distgnn
+from distgnn.system.jobs.job_cleanup import children
 from distgnn.system.jobs.rank_log import note
 from mpi4py import MPI
+def watched():
+    # Whether the process beside this one waits for its end already.
+    with contextlib.suppress(OSError):
+        folders = [f"/proc/{child}/fd" for child in children(os.getpid()) or ()]
+        return any("pidfd" in os.readlink(f"{folder}/{fd}") for folder in folders for fd in os.listdir(folder))
+while not watched():
+    time.sleep(0.01)
 MPI.COMM_WORLD.Barrier()
 end = sys.argv[1]
 with note.during("epoch 3, forward"):
     if MPI.COMM_WORLD.rank == 1:
-        time.sleep(0.3)  # the watchers have started
         if end.startswith("SIG"):
             os.kill(os.getpid(), getattr(signal, end))
         if end == "abort":
             MPI.COMM_WORLD.Abort(7)
     if end != "well":
-        time.sleep(100)
+        time.sleep(900)
 """
 LINES = {
     "SIGKILL": "in epoch 3, forward: not by the kernel for memory",
@@ -37,6 +44,7 @@ LINES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", LINES)
 def test_a_killed_rank_is_named(tmp_path, end):
     mpiexec = find_mpiexec()
@@ -44,7 +52,7 @@ def test_a_killed_rank_is_named(tmp_path, end):
         pytest.skip("for MPICH only")
     (tmp_path / "program.py").write_text(PROGRAM)
     words = [*mpiexec_command(mpiexec, "mpich", 2), sys.executable, str(tmp_path / "program.py"), end]
-    done = subprocess.run(words, env=without_rank_variables(), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(words, env=without_rank_variables(), capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode == 0) == (end == "well"), done.stderr
     said = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("distgnn: error:")]
     assert len(said) == bool(LINES[end]), said

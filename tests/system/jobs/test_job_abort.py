@@ -37,10 +37,10 @@ def test_the_job_does_not_end_before_its_last_line_was_read():
         time.sleep(0.5)
         assert child.poll() is None
         assert os.read(child.stderr.fileno(), 1000) == b"the last line\n"
-        assert child.wait(30) == 7
+        assert child.wait(300) == 7
 
 
 @pytest.mark.parametrize("before", ["", "sys.stdout.close()", "sys.stdout = None"])
 def test_nobody_who_reads_and_no_output_do_not_hold_the_end_up(before):
     with aborting(0.1, before) as child:
-        assert child.wait(30) == 7
+        assert child.wait(300) == 7

@@ -179,7 +179,7 @@ def test_a_thread_that_compiles_is_seen():
 
     def wait(signature):
         inside.set()
-        over.wait(30)
+        over.wait(300)
 
     compile_once = jit._under_lock(wait, SimpleNamespace(stats=numba.njit(lambda: 0).stats, _cache=jit.NoCache()))
     doing.hear_of_compiling()
@@ -187,7 +187,7 @@ def test_a_thread_that_compiles_is_seen():
     thread = threading.Thread(target=compile_once, args=((),))
     thread.start()
     try:
-        assert inside.wait(30) and doing.compiling == ["a kernel"]
+        assert inside.wait(300) and doing.compiling == ["a kernel"]
     finally:
         over.set()
         thread.join()
@@ -229,13 +229,13 @@ def test_what_a_thread_held_is_free_when_it_ends_however_often_it_was_looked_at(
         rows = np.zeros(3)
         seen.append(weakref.ref(rows))
         inside.set()
-        over.wait(30)
+        over.wait(300)
 
     gc.disable()
     try:
         thread = threading.Thread(target=hold)
         thread.start()
-        assert inside.wait(30) and thread.ident in doing.frames() and seen[0]() is not None
+        assert inside.wait(300) and thread.ident in doing.frames() and seen[0]() is not None
         over.set()
         thread.join()
         assert seen[0]() is None

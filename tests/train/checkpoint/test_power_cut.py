@@ -40,6 +40,7 @@ def disk(tmp_path_factory):
     return disk
 
 
+@pytest.mark.slow
 def test_the_newest_checkpoint_is_whole_at_every_instant(disk, tmp_path):
     seen = set()
     for count, tree in disk.states(random.Random(0)):

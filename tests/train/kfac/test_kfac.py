@@ -215,7 +215,6 @@ def test_update_on_copies_is_refused(comm, algorithm):
 
 
 RUNS = {
-    "owners": {"dtype": "float32"},
     "late": {"algorithm": "cd-2", "dtype": "float32"},
     "bfloat16": {"dtype": "bfloat16"},
 }

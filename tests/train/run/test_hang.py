@@ -27,7 +27,7 @@ def fault(rank, kind):
     if kind == "loop":
         while True:
             time.sleep(0.01)
-    os.kill(os.getpid(), {{"stop": signal.SIGSTOP, "kill": signal.SIGKILL}}[kind])
+    os.kill(os.getpid(), signal.SIGSTOP)
 
 class Model(torch.nn.Module):
     def __init__(self, graph):
@@ -42,7 +42,7 @@ graph = dist_graph(random_graph(1), MPI.COMM_WORLD)
 watched = False
 Trainer(Model(graph), graph, TrainConfig(epochs=2)).fit()  # compiles kernels, which may take longer than the time limit
 watched = True
-config = TrainConfig(epochs=50, timeout=1.5, run_dir=sys.argv[1], checkpoint_every=2)
+config = TrainConfig(epochs=50, timeout=6, run_dir=sys.argv[1], checkpoint_every=2)
 Trainer(Model(graph), graph, config).fit()
 """
 
@@ -60,14 +60,13 @@ def left_behind(mark: str) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "code", "says"),
+    ("kind", "says"),
     [
-        ("loop", 124, r"rank 1 is in epoch 3, forward for \d+ s at .*\.py:\d+ in fault; the others wait"),
-        ("stop", 124, r"rank 1 does not answer \(stopped, or its machine is gone\); it was last in "),
-        ("kill", None, ""),
+        ("loop", r"rank 1 is in epoch 3, forward for \d+ s at .*\.py:\d+ in fault; the others wait"),
+        ("stop", r"rank 1 does not answer \(stopped, or its machine is gone\); it was last in "),
     ],
 )
-def test_a_rank_that_does_not_go_on(tmp_path, kind, code, says):
+def test_a_rank_that_does_not_go_on(tmp_path, kind, says):
     (tmp_path / "script.py").write_text(SCRIPT.format(harness=str(Path(__file__).parents[2] / "harness")))
     mpiexec = find_mpiexec()
     flavor = mpi_flavor(mpiexec)
@@ -75,17 +74,14 @@ def test_a_rank_that_does_not_go_on(tmp_path, kind, code, says):
     mark = f"DISTGNN_TEST_MARK={tmp_path}"
     environment = os.environ | rank_environment(2, 1, flavor) | dict([mark.split("=", 1)])
     done = subprocess.run(
-        [*command, kind], env=environment, capture_output=True, text=True, timeout=90, check=False, cwd=tmp_path
+        [*command, kind], env=environment, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path
     )
-    assert done.returncode == code or (code is None and done.returncode != 0), done
+    assert done.returncode == 124, done
     assert re.search(says, done.stderr), done.stderr
-    assert len(re.findall(r"distgnn: error: nothing moved for [\d.]+ s \(--timeout 1\.5\)", done.stderr)) == (
-        code is not None
-    )
-    deadline = time.monotonic() + 10
+    assert len(re.findall(r"distgnn: error: nothing moved for [\d.]+ s \(--timeout 6\)", done.stderr)) == 1
+    deadline = time.monotonic() + 120
     while left_behind(mark) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not left_behind(mark)
     assert (tmp_path / "run" / "checkpoint" / "epoch-00000002" / "checkpoint.json").is_file()
-    if code is not None:
-        assert "nothing moved" in (tmp_path / "run" / "logs" / "rank-0.log").read_text()
+    assert "nothing moved" in (tmp_path / "run" / "logs" / "rank-0.log").read_text()

@@ -93,9 +93,9 @@ def test_of_two_that_overwrite_at_once_one_gets_the_folder(tmp_path):
     ]
     try:
         assert [racer.stdout.readline() for racer in racers] == ["ready\n"] * 2
-        for turn in range(300):
+        for turn in range(60):
             for racer in racers:
-                racer.stdin.write(f"{tmp_path}/run{turn // 100}\n")
+                racer.stdin.write(f"{tmp_path}/run{turn // 20}\n")
                 racer.stdin.flush()
             answers = [racer.stdout.readline().strip() for racer in racers]
             assert sorted(answers) == ["held", "refused"], turn
@@ -106,7 +106,7 @@ def test_of_two_that_overwrite_at_once_one_gets_the_folder(tmp_path):
         for racer in racers:
             racer.stdin.close()
             racer.stdout.close()
-            racer.wait(30)
+            racer.wait(300)
 
 
 def test_merged_parts_belong_to_a_run(tmp_path):
