@@ -62,7 +62,10 @@ def name_of(function: Callable[..., Any] | None) -> str | None:
     name = getattr(function, "__qualname__", type(function).__qualname__)
     if not inspect.isfunction(function) or not name.endswith(NO_NAME):
         return name
-    taken = inspect.getclosurevars(function).nonlocals | dict(enumerate(function.__defaults__ or ()))
+    taken: dict[Any, Any] = {
+        **inspect.getclosurevars(function).nonlocals,
+        **dict(enumerate(function.__defaults__ or ())),
+    }
     values = [f" {name}={_shown(value)}" for name, value in taken.items()]
     return f"{name} {_written(function)}{''.join(values)}".rstrip()
 
