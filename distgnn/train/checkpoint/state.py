@@ -37,8 +37,9 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
     comm, graph = trainer.graph.comm, trainer.graph
     if not graph.algorithm.exact:  # late rows are copied on their way to the file: free rows and exact messages go
         graph.buffers.give_back()
-        graph.exchange.drain()
-        graph.exchange.release("packed", "sources", "partials", "targets")
+        exact, _ = graph.exchanges.exact
+        exact.drain()
+        exact.release("packed", "sources", "partials", "targets")
     delayed, identity, cut = held_rows(trainer), trainer.fingerprint, _cut_digests(graph)
     begun = trainer.begun.state(comm)
     random = comm.gather(torch.get_rng_state().numpy(), root=0)  # 5 kB of each rank: only rank 0 writes them
