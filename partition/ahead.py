@@ -16,8 +16,10 @@ from collections.abc import Iterator
 
 from distgnn.config import num_threads
 from distgnn.kernels.runtime import jit
+from distgnn.system.free_memory import available_bytes
 
 LAST_STEPS = "distgnn.partition.last_steps"
+ROOM = 3_000_000_000  # bytes free, for a process that takes some 300 MB beside one that grows
 
 
 @contextlib.contextmanager
@@ -34,7 +36,8 @@ def compiling_ahead(*words: str, wanted: bool) -> Iterator[None]:
         def start(_: float) -> None:
             jit.listeners.remove(start)
             ends.pop_all()
-            if jit.cache_folder() is None:
+            cache = jit.cache_folder()
+            if cache is None or not os.access(cache, os.W_OK) or available_bytes() < ROOM:
                 return
             with contextlib.suppress(OSError):  # no room for it: this process compiles all
                 folder = ends.enter_context(tempfile.TemporaryDirectory(prefix="distgnn-"))

@@ -15,7 +15,7 @@ from torch import nn
 from distgnn.errors import InputError, RunError
 from distgnn.fitting.best_rows import rows_of_other
 from distgnn.fitting.cut_cache import give_up, hold
-from distgnn.fitting.user_model import arguments_of
+from distgnn.fitting.user_model import arguments_of, without_compile
 from distgnn.system.atomic import new_folder
 from distgnn.system.regular_file import read_text
 from distgnn.system.units import human_metric
@@ -173,6 +173,7 @@ def load_result(path: str | Path, model: nn.Module | None = None) -> FitResult:
         >>> dg.load_result("run").best_epoch
         0
     """
+    model = without_compile(model)
     result = FitResult(path, model)
     if model is not None:
         load_best(str(path), copy.deepcopy(model))

@@ -14,7 +14,7 @@ from torch import nn
 from distgnn.config import Settings
 from distgnn.errors import InputError
 from distgnn.fitting.on_rank import Own, check_machines, train_on_this_rank
-from distgnn.fitting.user_model import adapt, not_given
+from distgnn.fitting.user_model import adapt, not_given, without_compile
 from distgnn.nn import distribute
 from distgnn.system.calls.packing import pack, unpack
 from distgnn.system.launch import under_mpi
@@ -51,7 +51,7 @@ def train_part(job: Job) -> bytes | None:
     def make_model(graph: Any) -> nn.Module:
         model = unpack(job.model or b"")
         if not isinstance(model, nn.Module):
-            model = model(graph)
+            model = without_compile(model(graph))
             if not isinstance(model, nn.Module):
                 raise InputError(f"the function given as model made a {type(model).__name__}: expected a torch module")
             made.append(pack(model, type(model).__name__) if graph.rank == 0 else b"")

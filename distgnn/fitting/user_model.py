@@ -36,7 +36,7 @@ def adapt(model: nn.Module) -> nn.Module:
 
 def without_compile(model: Any) -> Any:
     """The module that `torch.compile` was given: ranks would each compile it, and its exchanges cannot be."""
-    while type(model).__name__ == "OptimizedModule":
+    while type(model).__name__ == "OptimizedModule" and type(model).__module__.startswith("torch."):
         (model,) = model.children()
     return model
 

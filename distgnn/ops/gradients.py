@@ -12,16 +12,17 @@ import numpy as np
 import torch
 from torch import nn
 
-from distgnn.comm import start_sum_over_ranks, wait_for_all
+from distgnn.comm import start_sum_over_ranks, sum_over_ranks
 
 
 class Bucket:
     """Parameters of one dtype and, in `flat`, their gradients side by side: float32 for those of bfloat16.
 
-    Attributes: views: of `flat`, in the parameters' shapes and strides.
+    Attributes: views: of `flat`, in the parameters' shapes; in a `flat` that is given in their strides, too.
     """
 
     def __init__(self, parameters: list[nn.Parameter], flat: np.ndarray | None = None):
+        own = flat is None
         if flat is None:
             dtype = parameters[0].dtype
             wide = torch.empty(0, dtype=torch.float32 if dtype == torch.bfloat16 else dtype).numpy().dtype
@@ -30,14 +31,21 @@ class Bucket:
         ends = np.cumsum([one.numel() for one in parameters])
         self.views: list[torch.Tensor] = []
         for one, piece in zip(parameters, np.split(flat, ends[:-1]), strict=True):
+            if own:  # ranks may have other strides in a loop of one's own
+                self.views.append(torch.from_numpy(piece).view(one.shape))
+                continue
             stride = torch.empty_like(one, device="meta").stride()  # without gaps, where the parameter is a piece
             self.views.append(torch.from_numpy(piece).as_strided(one.shape, stride))
 
-    def start(self, comm: Any) -> Any:
-        """Copy the gradients, zeros where there are none, and start their sum. Collective: yes. Returns: a request."""
+    def fill(self) -> None:
+        """Copy the gradients, zeros where there are none."""
         for parameter, view in zip(self.parameters, self.views, strict=True):
             if parameter.grad is not view:
                 view.zero_() if parameter.grad is None else view.copy_(parameter.grad.detach())
+
+    def start(self, comm: Any) -> Any:
+        """Copy the gradients and start their sum. Collective: yes. Returns: a request."""
+        self.fill()
         return start_sum_over_ranks(comm, self.flat)
 
 
@@ -47,7 +55,8 @@ def sums_of_gradients(parameters: list[Any], comm: Any) -> Iterator[tuple[Any, t
     Collective: yes.
     """
     for bucket in map(Bucket, by_dtype(parameters)):
-        wait_for_all([bucket.start(comm)])
+        bucket.fill()
+        bucket.flat[:] = sum_over_ranks(comm, bucket.flat)  # one that waits: a rank that makes another call is noticed
         for one, total in zip(bucket.parameters, bucket.views, strict=True):
             yield one, total.to(one.dtype)
 

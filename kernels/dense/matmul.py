@@ -153,8 +153,8 @@ def _widened(rows):
 def _equal_tiles(width, dtype):
     """(tile, first columns): tiles of one shape that cover a row; the last may overlap its neighbour."""
     # One shape of tile for all columns, the last one moved back: products that are written twice are the same. It needs
-    # one compiled kernel and one layout of panels. It is of
-    # whole vectors where the row has so many columns: 47 need no other kernel than 256.
+    # one compiled kernel and one layout of panels. It is of whole vectors where the row has so many columns: 47 need no
+    # other kernel than 256.
     last = row_tiles(width, dtype, most_vectors())[-1][1]
     tile = row_tiles(min(width, last.lanes * last.vectors), dtype, most_vectors())[-1][1]
     return tile, np.array([*range(0, width - tile.width, tile.width), width - tile.width])

@@ -10,7 +10,7 @@ from distgnn.partition import partition_graph, read_manifest
 
 @pytest.mark.parametrize("norm", ["layer", "none"])
 @pytest.mark.parametrize("name", ["sage", "gcn"])
-def test_the_second_process_compiles_all_kernels_of_a_step_and_no_other(name, norm, tmp_path):
+def test_the_second_process_compiles_all_kernels_of_a_step(name, norm, tmp_path):
     folder = tmp_path / "parts"
     partition_graph("communities:nodes=200,feats=20,classes=7", 1, folder)
     config, known = ModelConfig(name, hidden_feats=24, norm=norm), jit.compilation

@@ -7,6 +7,7 @@ import sys
 import pytest
 from command import without_rank_variables
 from cut_graphs import random_graph
+from mpi4py import MPI
 
 from distgnn.graph import cores
 from distgnn.graph.cores import core_share, ranges
@@ -33,6 +34,12 @@ ALL, NO_QUOTA = list(range(8)), float("inf")
 )
 def test_a_rank_gets_its_share(mine, everyone, quota, expected):
     assert core_share(mine, everyone, quota) == expected
+
+
+def test_the_users_word_beats_the_share(monkeypatch):
+    monkeypatch.delenv("DISTGNN_NUM_THREADS", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert cores.choose_threads(MPI.COMM_SELF) == 3
 
 
 SCRIPT = """

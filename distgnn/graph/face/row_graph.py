@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from distgnn.comm import extreme_over_ranks, sum_over_ranks
 from distgnn.errors import InputError
@@ -299,6 +300,12 @@ def watch_compiler() -> None:
     if "torch._dynamo" in sys.modules:  # something may be compiled already
         keep_from_compiler()
         return
+
+    def see(module: nn.Module, inputs: Any) -> None:  # a script may have taken torch.compile before
+        if type(module).__name__ == "OptimizedModule":
+            keep_from_compiler()
+
+    nn.modules.module.register_module_forward_pre_hook(see)
     theirs = torch.compile
 
     @functools.wraps(theirs)

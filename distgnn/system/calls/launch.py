@@ -21,7 +21,6 @@ from distgnn.errors import DistGNNError, InputError, OnRank, RunError, RunStoppe
 from distgnn.system.calls import on_rank
 from distgnn.system.calls.packing import pack, unpack
 from distgnn.system.cores import available_sockets
-from distgnn.system.free_memory import check_programs
 from distgnn.system.hosts import parse_hosts, read_hosts
 from distgnn.system.jobs.own_rank import under_mpi
 from distgnn.system.launch import run_on_hosts, run_program
@@ -123,8 +122,6 @@ def check_ranks(ranks: int | None, hosts: Sequence[str] | str | None = None) -> 
     if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1:
         shown = " ".join(repr(ranks).split())[:60]
         raise InputError(f"ranks is {shown}: expected a whole number of processes, at least 1")
-    if ranks > 1 and hosts is None:  # said before a graph is cut
-        check_programs(ranks)
     return ranks
 
 

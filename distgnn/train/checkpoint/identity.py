@@ -21,7 +21,7 @@ FREE_TRAIN = (
 
 FREE_MODEL = {"model.remat"}  # nor does this, and `--memory auto` may choose otherwise on another machine
 
-NO_NAME = "<lambda>"
+NO_NAME, NO_SOURCE = "<lambda>", "(without source)"
 
 # Of [run]: said by the graph itself, or how many ranks share a part, which changes as the number of ranks may.
 OF_RANKS = ("feat_norm", "columns")
@@ -50,7 +50,7 @@ def run_settings(config: TrainConfig, metric: str, describe: dict[str, Any], gra
 def name_of(function: Callable[..., Any] | None) -> str | None:
     """What tells a function from others in a checkpoint: its name; of one without a name, how it is written.
 
-    Notes: a lambda without source has its name only (`is_told_apart`). Lambdas of one line are one. A function with a
+    Notes: a lambda without source is like all such (`is_told_apart`). Lambdas of one line are one. A function with a
         name may be changed and keeps it.
     """
     if function is None:
@@ -62,17 +62,19 @@ def name_of(function: Callable[..., Any] | None) -> str | None:
     name = getattr(function, "__qualname__", type(function).__qualname__)
     if not inspect.isfunction(function) or not name.endswith(NO_NAME):
         return name
-    taken: dict[Any, Any] = {
-        **inspect.getclosurevars(function).nonlocals,
-        **dict(enumerate(function.__defaults__ or ())),
-    }
-    values = [f" {name}={_shown(value)}" for name, value in taken.items()]
-    return f"{name} {_written(function)}{''.join(values)}".rstrip()
+    values = []
+    for one, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            values.append(f" {one}={_shown(cell.cell_contents)}")
+        except ValueError:  # a name that gets its value later
+            values.append(f" {one}")
+    values += [f" {place}={_shown(value)}" for place, value in enumerate(function.__defaults__ or ())]
+    return f"{name} {_written(function)}{''.join(values)}"
 
 
 def is_told_apart(name: str | None) -> bool:
     """Whether a name of `name_of` is of one function only."""
-    return name is None or not name.endswith(NO_NAME)
+    return name is None or NO_SOURCE not in name
 
 
 def _shown(value: Any) -> str:
@@ -81,11 +83,11 @@ def _shown(value: Any) -> str:
 
 
 def _written(function: Any) -> str:
-    """The lambdas on the line of one, in one way of writing; empty where there is no source."""
+    """The lambdas on the line of one, in one way of writing."""
     try:
         tree = ast.parse("".join(inspect.findsource(function)[0]))
     except (OSError, SyntaxError):
-        return ""
+        return NO_SOURCE
     line = function.__code__.co_firstlineno
     found = [one for one in ast.walk(tree) if isinstance(one, ast.Lambda) and one.lineno == line]
     return "; ".join(map(ast.unparse, found))

@@ -38,10 +38,12 @@ def test_functions_without_a_name_are_told_apart_by_what_they_do():
     assert name_of(losses[4]) == "partial(weighted, factor=2)"
     assert name_of(scaled(2)).endswith("<lambda> lambda graph, logits: factor * logits.sum() factor=2")
     without_source = eval("lambda graph, logits: logits")
-    assert name_of(without_source) == "<lambda>"
-    assert [is_told_apart(name_of(loss)) for loss in (None, weighted, scaled(2), without_source)] == [True] * 3 + [
-        False
-    ]
+    unknown = [without_source, functools.partial(without_source, 2), eval("lambda graph, logits, alpha=2: logits")]
+    assert [is_told_apart(name_of(loss)) for loss in (None, weighted, scaled(2))] == [True] * 3
+    assert [is_told_apart(name_of(loss)) for loss in unknown] == [False] * 3
+    later = lambda graph, logits: not_yet + logits  # noqa: E731
+    assert name_of(later).endswith("not_yet + logits not_yet")
+    not_yet = 1
 
     class Loss:
         def __call__(self, graph, logits): ...
