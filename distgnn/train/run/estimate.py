@@ -11,7 +11,7 @@ training pairs, k negatives drawn for them, e negatives of an evaluation, B borr
 | structure | the part's files without features, and ids of arcs where no model needs them; arcs of the way back again |
 | hidden layers, see KEEPS | (each · L + besides) · O · W · item; with remat see below |
 | with offload | at most the larger of IN_MEMORY (`distgnn/ops/buffers.py`) and a layer's, of these |
-| outputs | (OUTPUT_ROWS, or LATE_OUTPUT_ROWS, + of the model) · O · C · item |
+| outputs | (OUTPUT_ROWS, or of late sage and gcn LATE_OUTPUT_ROWS, + of the model) · O · C · item |
 | messages | (sent + received) · the widest exchange · item: all exchanges use one memory |
 | columns of a part that t ranks share, and what comes and goes between them | COLUMN_ROWS · O · W / t · item |
 | late rows of cd-R | held ones, 2 · received · widths; target halos of a warm-up, or late messages, the larger |
@@ -77,7 +77,8 @@ JUMP_ROWS = 9.5
 GINE_ROWS, RGCN_ROWS = 3.7, 0.85  # of each arc, and of each pair of a relation and a target
 NARROW_BYTES = 40_000_000  # blocks of bfloat16 rows that are widened, where torch multiplies them
 OUTPUT_ROWS = 4
-LATE_OUTPUT_ROWS, LATE_BESIDES = 2.3, -0.16  # of late schedules: pools hold 4.12 hidden rows and 2.2 outputs
+LATE_OUTPUT_ROWS, LATE_BESIDES = 2.3, -0.16  # of late schedules: pools of sage hold 4.12 hidden rows and 2.2 outputs
+LATE_ATTENTION = 1.0
 COLUMN_ROWS = 4.0  # of columns both ways [O, W / t], and messages both ways [O / t, W]
 TABLES, BYTES_PER_PAIR, BYTES_PER_NEGATIVE = 4, 100, 200
 ID_BYTES, PAIR_BYTES = 8, 16  # in a part's files
@@ -112,15 +113,19 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
         kept = min(kept, max(IN_MEMORY, kept / layers))
 
     exchanged = sum(manifest["pair_rows"][part_id]) + sum(row[part_id] for row in manifest["pair_rows"])
-    inner = max(model["num_layers"] - 2, 0)  # layers from hidden rows to hidden rows
+    # Layers from hidden rows to hidden rows; late rows of gcn2's further ones take half of theirs, as measured
+    inner = max(model["num_layers"] - 2, 0) + keeps.layers / 2
     last = min(outputs, width)
     of_training = inner * width + last + (0 if run.get("cache_first", True) else min(graph["num_feats"], width))
     messages = exchanged * (1 + keeps.halos) * max(width if inner else last, graph["num_feats"]) / columns
     output_rows: float = OUTPUT_ROWS
     if run["algorithm"] not in ("cd-0", "0c"):
         messages = _late_rows(manifest, part_id, run, of_training / columns, messages)
-        kept += inner + (outputs >= width) + LATE_BESIDES  # a sum of late rows is kept: it cannot be made again
-        output_rows = LATE_OUTPUT_ROWS
+        kept += inner + (outputs >= width)  # a sum of late rows is kept: it cannot be made again
+        if model["name"] in ("sage", "gcn"):
+            kept, output_rows = kept + LATE_BESIDES, LATE_OUTPUT_ROWS
+        elif keeps.halos:
+            kept += LATE_ATTENTION
     if columns > 1:
         messages += COLUMN_ROWS * part["owned"] * width / columns
     if train.get("batch", FULL) != FULL and train.get("history", True):
