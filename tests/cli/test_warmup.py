@@ -59,7 +59,7 @@ def test_after_warmup_neither_a_cut_nor_training_compiles(run, tmp_path, monkeyp
     cut = kernels_of(["partition", GRAPH, "--parts", 2, "--out", parts], 1)
     trained = kernels_of(["train", parts, *options, "--epochs", 3, "--run-dir", tmp_path / "run"], 2)
     assert len(cut) > 20 and not cut - made["partition"]
-    assert len(trained) > 10 and any('"_count"' in one for one in trained) and not trained - made["train"]
+    assert len(trained) > 10 and not trained - made["train"]
 
 
 def test_refused_before_anything_is_compiled(refused, tmp_path):
