@@ -23,12 +23,13 @@ ROOM = 3_000_000_000  # bytes free, for a process that takes some 300 MB beside 
 
 
 @contextlib.contextmanager
-def compiling_ahead(*words: str, wanted: bool) -> Iterator[None]:
+def compiling_ahead(words: list[str]) -> Iterator[None]:
     """A second process from the first kernel on that is not in the cache; it ends with the block, or with this one.
 
-    Args: words: its module, and arguments behind the folder for its files; it ends when its standard input does.
+    Args: words: its module, and arguments behind the folder for its files; none: there is no such process. It ends
+        when its standard input does.
     """
-    if not wanted or num_threads() == 1:
+    if not words or num_threads() == 1:
         yield
         return
     with contextlib.ExitStack() as ends:

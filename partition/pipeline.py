@@ -93,7 +93,7 @@ def partition_graph(
             check_size(edge_list, num_parts, graph.name)
             # Flows come late and are half of what a cut compiles.
             flows = config.method == "cmr" and num_parts > 1 and 0 < len(edge_list.src) <= SMALL and memory is None
-            with compiling_ahead(LAST_STEPS, wanted=flows):
+            with compiling_ahead([LAST_STEPS] if flows else []):
                 clock.start("cut", 1)
                 cut = cut_edges(edge_list, num_parts, config)
                 places = cluster_places(edge_list) if config.clusters else None

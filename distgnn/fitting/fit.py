@@ -115,21 +115,10 @@ def fit(
             tell(picked)
         if settings.train.resume and not list(Path(str(settings.train.run_dir)).glob("checkpoint/epoch-*")):
             tell("resume=True, and there is no checkpoint of this cut and model: it starts from the beginning")
-        num_ranks = check_ranks(cut.manifest["num_parts"] * settings.exchange.columns)
-        sections = settings.sections() | {"data": describe_data(cut.folder, cut.manifest)}
-        if packed is not None:
-            del sections["model"]
-        debug = bool(asked.more.get("debug"))
-        run, started = str(settings.train.run_dir), num_ranks > 1 or hosts is not None
-        objects, callbacks = asked.objects, list(asked.objects.get("callbacks", ()))
-        plots = [one for one in callbacks if isinstance(one, LivePlot)] if started else []  # they stay in this process
-        if plots:
-            objects = objects | {"callbacks": [one for one in callbacks if one not in plots]}
-        job = Job(cut.folder, cut.manifest, settings, sections, packed, objects, limit, debug, not quiet)
+        run = str(settings.train.run_dir)
         temporary = Path(run).parent == cache_root() / "runs"
         try:
-            with following(plots, Path(run), settings.train.resume):
-                made = call_on_ranks(train_part, (job,), num_ranks, threads=threads, graceful=True, hosts=hosts)[0]
+            made = _on_ranks(cut, settings, asked, packed, limit, quiet, threads, hosts)
         except RunError:  # a signal, a rank that was killed: there may be a checkpoint, and there are logs
             raise
         except BaseException:
@@ -142,6 +131,32 @@ def fit(
     module = unpack(made) if made else model if isinstance(model, nn.Module) else None
     is_dgl = type(data).__module__.split(".")[0] == "dgl"
     return FitResult(run, module, "dgl" if is_dgl else "pyg", temporary)
+
+
+def _on_ranks(
+    cut: Cut,
+    settings: Settings,
+    asked: Keywords,
+    packed: bytes | None,
+    limit: MemoryLimit,
+    quiet: bool,
+    threads: int | None,
+    hosts: Sequence[str] | str | None,
+) -> bytes | None:
+    """Train on as many ranks as the cut is for. Returns: as `train_part`."""
+    num_ranks = check_ranks(cut.manifest["num_parts"] * settings.exchange.columns)
+    sections = settings.sections() | {"data": describe_data(cut.folder, cut.manifest)}
+    if packed is not None:
+        del sections["model"]
+    started = num_ranks > 1 or hosts is not None
+    objects, callbacks = asked.objects, list(asked.objects.get("callbacks", ()))
+    plots = [one for one in callbacks if isinstance(one, LivePlot)] if started else []  # they stay in this process
+    if plots:
+        objects = objects | {"callbacks": [one for one in callbacks if one not in plots]}
+    debug = bool(asked.more.get("debug"))
+    job = Job(cut.folder, cut.manifest, settings, sections, packed, objects, limit, debug, not quiet)
+    with following(plots, Path(str(settings.train.run_dir)), settings.train.resume):
+        return call_on_ranks(train_part, (job,), num_ranks, threads=threads, graceful=True, hosts=hosts)[0]
 
 
 def _packed(model: Any) -> bytes:

@@ -18,12 +18,12 @@ LAST_KERNELS = "distgnn.fitting.last_kernels"
 KNOWN = ("sage", "gcn")
 
 
-def last_kernels(settings: Settings, manifest: dict[str, Any]) -> list[str] | None:
-    """The words that start the program for a run; None where it does not know the kernels of the run."""
+def last_kernels(settings: Settings, manifest: dict[str, Any]) -> list[str]:
+    """The words that start the program for a run; none where it does not know the kernels of the run."""
     model, graph = settings.model, manifest["graph"]
     plain = settings.run.dtype == "float32" and not graph["sparse_feats"] and not graph["multilabel"]
     if not plain or model.name not in KNOWN or model.norm not in ("layer", "none") or settings.train.task != "node":
-        return None
+        return []
     sizes = graph["num_feats"], model.hidden_feats, graph["num_classes"]
     return [LAST_KERNELS, model.name, model.norm, *map(str, sizes)]
 

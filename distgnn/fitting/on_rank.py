@@ -79,12 +79,11 @@ def train_on_this_rank(
     """
     from distgnn.partition.ahead import compiling_ahead
 
-    words = _last_kernels(parts, settings) if own is None or own.make_model is None else None
-    with compiling_ahead(*words or (), wanted=words is not None):
+    with compiling_ahead(_last_kernels(parts, settings) if own is None or own.make_model is None else []):
         return _train(parts, settings, sections, debug, speak, own)
 
 
-def _last_kernels(parts: str, settings: Settings) -> list[str] | None:
+def _last_kernels(parts: str, settings: Settings) -> list[str]:
     """What a second process is to compile, on the first rank of each machine: its ranks share their kernels."""
     from distgnn.fitting.last_kernels import last_kernels
     from distgnn.partition import read_manifest
@@ -96,7 +95,7 @@ def _last_kernels(parts: str, settings: Settings) -> list[str] | None:
     if rank == 0:
         with contextlib.suppress(PartitionFormatError):  # `load` says it on all ranks
             return last_kernels(settings, read_manifest(parts))
-    return None
+    return []
 
 
 def _train(

@@ -18,8 +18,6 @@ NO_MEMORY = re.compile(
     r"|can't start new thread|unable to allocate|insufficient memory|MPI_ERR_NO_MEM",
     re.IGNORECASE,
 )
-
-
 PROGRAM = 200_000_000  # bytes of a rank that has loaded torch and nothing else, not counting shared pages
 
 

@@ -29,7 +29,7 @@ def test_one_process_is_started_by_the_first_missing_kernel_and_ends_with_the_bl
 
     monkeypatch.setattr(subprocess, "Popen", Recorded)
     before = list(jit.listeners)
-    with compiling_ahead(LAST_STEPS, wanted=True):
+    with compiling_ahead([LAST_STEPS]):
         assert started == []
         jit.listeners[-1](0.0)
         assert jit.listeners == before
@@ -43,5 +43,5 @@ def test_nothing_is_started_on_one_core(monkeypatch):
     monkeypatch.setenv("DISTGNN_NUM_THREADS", "1")
     before = list(jit.listeners)
     for wanted in (True, False):
-        with compiling_ahead(LAST_STEPS, wanted=wanted):
+        with compiling_ahead([LAST_STEPS] if wanted else []):
             assert jit.listeners == before

@@ -3,7 +3,8 @@
     with waiting("Allreduce"): …     a wait says so itself, whatever file it stands in
     compiling                        kernels that are looked up or made: numba's events say so (`hear_of_compiling`)
 
-Files and lines are read for messages only: nothing is decided by them.
+Files and lines are read for messages only. That a thread imports is told by what
+it runs: the body of a module (`imports`).
 """
 
 import gc
