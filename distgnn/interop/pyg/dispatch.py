@@ -70,6 +70,8 @@ def dispatch_in_pyg() -> None:
 def _dispatcher(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(theirs)
     def dispatch(*args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling():  # which graphs there are is nothing to compile
+            return torch.compiler.disable(dispatch)(*args, **kwargs)
         found = ours(*args, **kwargs)
         return theirs(*args, **kwargs) if found is NotImplemented else found
 
@@ -81,7 +83,7 @@ def _calls(call: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(call)
     def of_graph(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling() and any(map(_is_ours, (*args, *kwargs.values()))):
+        if torch.compiler.is_compiling():
             return torch.compiler.disable(of_graph)(self, *args, **kwargs)
         is_graph = {id(one) for one in (*args, *kwargs.values()) if not isinstance(one, torch.Tensor) and _is_ours(one)}
         args = tuple(one.edge_index if id(one) in is_graph else one for one in args)

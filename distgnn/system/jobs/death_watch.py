@@ -1,6 +1,6 @@
 """Who names a rank that is killed where no launcher of ours does: a process beside each rank.
 
-    python -I -S death_watch.py RANK NOTE_FD
+    python -I -S death_watch.py RANK PID NOTE_FD
 
 A user's own `mpiexec` or srun starts ranks; the first import of distgnn in a rank starts this (own_rank.py). It holds
 the rank's output and its socket to the starter (PMI_FD). So the starter hears of the rank's end when the line is
@@ -37,7 +37,7 @@ def start_death_watch(rank: int, note_file: int) -> None:
     """Start the process for this rank, which reads what the rank does from `note_file`. Linux 5.3 or later."""
     if not hasattr(os, "pidfd_open") or not hasattr(os, "posix_spawn"):
         return
-    words = [sys.executable, "-I", "-S", __file__, str(rank), str(note_file)]
+    words = [sys.executable, "-I", "-S", __file__, str(rank), str(os.getpid()), str(note_file)]
     os.set_inheritable(note_file, True)
     with suppress(OSError, NotImplementedError):
         os.posix_spawn(sys.executable, words, os.environ, setsid=True)  # ranks are killed by their groups
@@ -75,15 +75,24 @@ def _close_all_but(kept: set[int]) -> None:
 
 
 def main() -> None:
-    """Wait for the rank's end; write the line if a signal was its end."""
-    rank, note_file = map(int, sys.argv[1:])
+    """Wait for the end of the rank, write the line if a signal was it, and let the starter hear of it in any case."""
+    rank, pid, note_file = map(int, sys.argv[1:])
     held = {1, 2, int(os.environ.get("PMI_FD", "2"))}
     _close_all_but(held | {note_file})
-    pid, before = os.getppid(), memory_kills()
-    parent = int(stat_of(pid)[1])
-    watched, neighbours = os.pidfd_open(pid), set(children(parent) or ())
-    if os.getppid() != pid:
+    try:
+        _watch(rank, pid, note_file)
+    finally:
+        for descriptor in sorted(held, reverse=True):  # Hydra ends nobody where it hears of the socket after the others
+            os.close(descriptor)
+
+
+def _watch(rank: int, pid: int, note_file: int) -> None:
+    before = memory_kills()
+    try:
+        watched, parent = os.pidfd_open(pid), int(stat_of(pid)[1])
+    except (OSError, IndexError):  # it has ended, and the starter knows it
         return
+    neighbours = set(children(parent) or ())
     select.select([watched], [], [])
     words, neighbours = stat_of(pid), neighbours.union(children(parent) or ()) - {pid}
     status = int(words[-1]) if words[0] == "Z" else 0  # else the starter was told first, and nobody knows any more
@@ -95,8 +104,6 @@ def main() -> None:
         phase, log = words_of(note_file)[:2]
         say(death_line(f"rank {rank} on host {HOST}", number, phase or "its start", log, before))
     _end_watchers(neighbours)
-    for descriptor in sorted(held, reverse=True):  # Hydra ends nobody where it hears of the socket after the others
-        os.close(descriptor)
 
 
 if __name__ == "__main__":

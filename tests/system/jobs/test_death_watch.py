@@ -60,3 +60,17 @@ def test_a_killed_rank_is_named(tmp_path, end):
     assert len(said) == bool(LINES[end]), said
     if said:
         assert re.fullmatch(rf"distgnn: error: rank 1 on host \S+ was killed by {end} {LINES[end]}.*", said[0])
+
+
+@pytest.mark.slow
+def test_a_rank_that_ends_at_once_ends_the_job(tmp_path):
+    """Its watcher may still start: the job hung in about every second run."""
+    mpiexec = find_mpiexec()
+    if mpi_flavor(mpiexec) != "mpich":
+        pytest.skip("for MPICH only")
+    world = "import os, distgnn; from mpi4py import MPI; world = MPI.COMM_WORLD; world.Barrier()"
+    words = [*mpiexec_command(mpiexec, "mpich", 2), sys.executable, "-c"]
+    for _ in range(4):
+        program = f"{world}; os._exit(3) if world.rank == 1 else world.Barrier()"
+        done = subprocess.run([*words, program], env=without_rank_variables(), timeout=300, check=False)
+        assert done.returncode == 3
