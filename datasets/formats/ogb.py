@@ -17,17 +17,20 @@ ogbl_vessel/raw/  data.npz (edge_index, num_nodes_list, node_feat, edge_feat)
 The negatives that vessel has for training are not read: training draws its own.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from distgnn.datasets.array_files import is_present, read_npz
-from distgnn.datasets.fields import HELD_OUT, SPLITS
+from distgnn.datasets.fields import EDGE_SPLITS, HELD_OUT, SPLITS
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.ogb_hetero import read_typed_splits, read_typed_text
 from distgnn.datasets.formats.torch_file import read_torch_arrays
 from distgnn.datasets.graph_data import GraphData
+from distgnn.datasets.names.field_names import KEYWORDS
 from distgnn.datasets.objects.values import tidy_labels
 from distgnn.datasets.text.table import read_table
 from distgnn.errors import GraphFormatError, InputError
@@ -216,24 +219,46 @@ def _read_node_splits(place: Path, graph: GraphData) -> None:
 def _read_link_split(place: Path, split: str, graph: GraphData) -> None:
     whole = is_present(place / "split_dict.pt")
     path = place / ("split_dict.pt" if whole else f"{split}.pt")
-    arrays = read_torch_arrays(path, split if whole else None)
+    for name, array in _link_fields(split, read_torch_arrays(path, split if whole else None), str(path)).items():
+        setattr(graph, name, array)
+        graph.files[name] = path
 
-    def need(name: str, dimensions: int) -> np.ndarray:
+
+def _link_fields(split: str, arrays: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Field -> array of one split of links, by OGB's names."""
+
+    def need(name: str, dimensions: int) -> Any:
         if name in arrays and arrays[name].ndim == dimensions:
             return arrays[name]
         found = f"shape {list(arrays[name].shape)}" if name in arrays else f"only {', '.join(sorted(arrays)) or 'none'}"
-        raise GraphFormatError(f"{path}: expected an array {name!r} of {dimensions} dimensions, found {found}")
+        raise GraphFormatError(f"{where}: expected an array {name!r} of {dimensions} dimensions, found {found}")
 
     if "source_node" in arrays:
         sources, targets = need("source_node", 1), need("target_node", 1)
         if len(sources) != len(targets):
-            raise GraphFormatError(f"{path}: {len(sources)} sources and {len(targets)} targets")
+            raise GraphFormatError(f"{where}: {len(sources)} sources and {len(targets)} targets")
         edges, negatives = np.stack([sources, targets], axis=1), ("negative_targets", "target_node_neg")
     else:
         edges, negatives = need("edge", 2), ("negatives", "edge_neg")
-    found = {"edges": edges}
+    found = {f"{split}_edges": edges}
     if split in HELD_OUT:
-        found[negatives[0]] = need(negatives[1], 2)
-    for name, array in found.items():
-        setattr(graph, f"{split}_{name}", array)
-        graph.files[f"{split}_{name}"] = path
+        found[f"{split}_{negatives[0]}"] = need(negatives[1], 2)
+    return found
+
+
+def split_of_ogb(dataset: Any, fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields that the user gives, and the split of an object of OGB's, unless they have one."""
+    if {KEYWORDS.get(name, name) for name in fields} & {*SPLITS, *EDGE_SPLITS}:
+        return fields
+    name = str(getattr(dataset, "name", "ogb"))
+    of_links = hasattr(dataset, "get_edge_split")
+    split = dataset.get_edge_split() if of_links else dataset.get_idx_split()
+    found: dict[str, Any] = {"name": name}
+    if of_links:
+        layout = LINK_LAYOUTS.get(name.removeprefix("ogbl-"))
+        found["held_out"] = layout is None or layout.held_out
+        for part in SPLITS:
+            found |= _link_fields(part, split[part], f"{name}.get_edge_split()")
+    else:
+        found |= {part: split[part] for part in SPLITS}
+    return found | fields

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from distgnn.datasets.findings.findings import Findings
+from distgnn.datasets.formats.ogb import split_of_ogb
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.objects.arrays import is_frame
 from distgnn.datasets.objects.values import sparse_matrix
@@ -35,7 +36,8 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
             matrix of scipy or torch (`weighted=True` takes its values), a table with the columns source and target, or
             edges as `GraphData.from_arrays` takes them; a dict of edges (`edge_index`, `edges` or `adjacency`) and
             fields (`x`, `y`, `train_mask`, …), each an array or the path of a file; a tuple (edge_index, x, y) or
-            (edge_index, x); a data set of PyG or DGL that is one graph, or a list of one graph.
+            (edge_index, x), or (graph, labels); a data set of PyG, DGL or OGB that is one graph, or a list of one
+            graph. OGB's has its split.
         findings: where what was found is written down; without it one Python warning says it.
         fields: fields of GraphData that replace or add to what the object holds, and `directed`. All but NetworkX
             graphs, which say it themselves, are taken as directed: an undirected graph that stores both arcs of each
@@ -49,18 +51,23 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
     found = Findings() if findings is None else findings
     if isinstance(graph, Mapping) and not hasattr(graph, "nnz"):  # scipy's DOK matrix is a dict too
         graph, fields = _of_dict(graph, fields, found)
-    elif isinstance(graph, tuple):  # (edge_index, x) or (edge_index, x, y); two columns of ids are edges
+    elif isinstance(graph, tuple) and not _kinds(graph[0] if graph else None) & GRAPHS.keys():
+        # (edge_index, x) or (edge_index, x, y); two columns of ids are edges
         dims = [getattr(one, "ndim", 0) for one in graph]
         if len(dims) in (2, 3) and dims[:2] == [2, 2] and dims[2:] in ([], [1], [2]):
             graph, fields = graph[0], dict(zip(("x", "y"), graph[1:], strict=False)) | fields
     kinds = _kinds(graph)
-    of_one = bool(kinds & {"torch_geometric.Dataset", "dgl.DGLDataset"})
+    of_ogb = hasattr(graph, "get_idx_split") or hasattr(graph, "get_edge_split")
+    of_one = of_ogb or bool(kinds & {"torch_geometric.Dataset", "dgl.DGLDataset"})
     if of_one or (isinstance(graph, list) and graph and _kinds(graph[0]) & GRAPHS.keys()):
         if len(graph) != 1:
             what = f"{type(graph).__name__} has" if of_one else "this list has"
             raise InputError(f"{what} {len(graph)} graphs: give one of them, or all as one batch")
+        fields = split_of_ogb(graph, fields) if of_ogb else fields
         graph = graph[0]
-        kinds = _kinds(graph)
+    if isinstance(graph, tuple) and len(graph) == 2 and _kinds(graph[0]) & GRAPHS.keys():  # OGB's (graph, labels)
+        graph, fields = graph[0], {"y": graph[1]} | fields
+    kinds = _kinds(graph)
     reader = next((getattr(GraphData, reader) for kind, reader in GRAPHS.items() if kind in kinds), None)
     if reader is None and sparse_matrix(graph) is not None:
         reader = GraphData.from_scipy

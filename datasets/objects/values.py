@@ -76,6 +76,8 @@ def plain_objects(array: np.ndarray, name: str) -> np.ndarray:
             bad = np.array([abs(int(value)) >= 1 << 63 for value in flat])
             fail_at(name, in_rows(bad), "{} holds a number of more than 63 bits")
         return np.array(flat, dtype=None if not whole else np.int64).reshape(array.shape)
+    if array.ndim == 0:
+        raise InputError(f"{name}: a {type(flat[0]).__name__} is no number, text or row of numbers")
     rows = [as_array(value, name) if not isinstance(value, str) else np.array(value) for value in flat]
     first = rows[0]
     other = np.array([row.shape != first.shape or row.dtype.kind not in "biufU" for row in rows])

@@ -78,9 +78,11 @@ def cut_of(
     config = (config or CutConfig()).check_parts(num_parts)
     source = _read(data, data_root, config)
     if not source.num_feats:  # before a large graph is cut
+        left_out = "".join(f"; {line}" for line in source.lines if line.startswith("left out"))
         raise InputError(
             "the graph has no features: training needs at least one feature per vertex (beside edges, a matrix or "
-            "files: a dict of edge_index, x and y; in a shell: distgnn partition EDGES --feats FILE --labels FILE)"
+            "files: a dict of edge_index, x and y; a NetworkX graph: dg.GraphData.from_networkx(G, feats=NAME); "
+            f"in a shell: distgnn partition EDGES --feats FILE --labels FILE){left_out}"
         )
     if task == "node" and not source.has_labels:
         raise InputError(

@@ -1,6 +1,7 @@
 """Objects of other libraries become the graph that the same arrays give."""
 
 import pprint
+from decimal import Decimal
 
 import networkx
 import numpy as np
@@ -153,6 +154,59 @@ def test_a_data_set_of_one_graph_is_that_graph():
     Sets.count = 2
     with pytest.raises(InputError, match="Sets has 2 graphs: give one of them"):
         as_graph_data(Sets())
+
+
+class OgbNodes:
+    """As ogb.nodeproppred.DglNodePropPredDataset, whose only public base is object."""
+
+    name = "ogbn-mine"
+
+    def __init__(self, graph):
+        self.graph = graph
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, place):
+        return self.graph, torch.tensor([[0], [1], [1], [0]])
+
+    def get_idx_split(self):
+        return {"train": torch.tensor([0, 1]), "valid": torch.tensor([2]), "test": torch.tensor([3])}
+
+
+def test_a_data_set_of_ogb_has_its_labels_and_split():
+    dgl = pytest.importorskip("dgl")
+    data = OgbNodes(dgl.graph((SOURCES, TARGETS), num_nodes=4))
+    graph = as_graph_data(data)
+    assert (graph.name, graph.labels.tolist(), graph.train.tolist()) == ("ogbn-mine", [0, 1, 1, 0], [0, 1])
+    assert (graph.valid.tolist(), graph.test.tolist()) == ([2], [3])
+    assert as_graph_data(data, train_mask=torch.tensor([0, 0, 0, 1]) > 0).valid is None  # the user's own split
+    alone = as_graph_data(data[0])
+    assert (alone.labels.tolist(), alone.train) == ([0, 1, 1, 0], None)
+
+
+def test_a_data_set_of_ogb_has_its_links():
+    pyg = pytest.importorskip("torch_geometric.data")
+
+    class OgbLinks(OgbNodes):
+        name = "ogbl-collab"
+
+        def __getitem__(self, place):
+            return self.graph
+
+        def get_edge_split(self):
+            held = {"edge": torch.tensor([[0, 1]]), "edge_neg": torch.tensor([[3, 0], [3, 1]])}
+            return {"train": {"edge": torch.tensor(PAIRS)}, "valid": held, "test": held}
+
+    graph = as_graph_data(OgbLinks(pyg.Data(edge_index=torch.tensor(PAIRS.T), num_nodes=4)))
+    assert (graph.train_edges.tolist(), graph.valid_edges.tolist()) == (PAIRS.tolist(), [[0, 1]])
+    assert graph.test_negatives.tolist() == [[3, 0], [3, 1]] and not graph.held_out
+
+
+@pytest.mark.parametrize("value", [Decimal(1), object()])
+def test_objects_that_are_no_numbers_are_refused(value):
+    with pytest.raises(InputError, match=f"labels: a {type(value).__name__} is no number, text or row of numbers"):
+        as_graph_data(PAIRS, labels=[value] * 4)
 
 
 def test_what_is_no_graph_is_refused(small_graph):
