@@ -1,7 +1,7 @@
 """DGLInterface: what DGL's modules ask of a graph, on one rank's owned vertices and local arcs."""
 
 import copy
-import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -161,7 +161,7 @@ class DGLInterface:
         Raises: NotDistributed on several ranks, but for `dgl.broadcast_nodes` (ChebConv), which repeats a row: readouts
             ask for the same number and would see this rank's rows only.
         """
-        if self.num_ranks > 1 and sys._getframe(1).f_code.co_name != "broadcast_nodes":
+        if self.num_ranks > 1 and traceback.extract_stack(limit=2)[0].name != "broadcast_nodes":
             raise NotDistributed(
                 "a readout over all vertices cannot run distributed: reduce this rank's rows with torch and add the "
                 "ranks' results with distgnn.ops.all_sum"
