@@ -151,9 +151,12 @@ class DGLInterface:
         finally:
             self._frames = outside
 
-    def local_var(self) -> "LocalVar":
+    def local_var(self: Self) -> Self:
         """The same graph; columns set on it are not seen on this one, as in DGL."""
-        return LocalVar(self)
+        made = copy.copy(self)
+        made._frames = self._frames.copy()
+        made.__dict__.pop("_graph", None)  # an index knows its graph
+        return made
 
     def batch_num_nodes(self, ntype: str | None = None) -> torch.Tensor:
         """Rows per graph of a batch: one graph, of which a rank has its own.
@@ -202,19 +205,6 @@ class DGLInterface:
     def _graph(self: messages.MessageGraph) -> Any:
         """What DGL's own operators take for the graph's index."""
         return dispatch.index_of(self)
-
-
-class LocalVar(DGLInterface):
-    """A graph with columns of its own; everything else is asked of the graph it was made from."""
-
-    def __init__(self, graph: DGLInterface):
-        super().__init__(graph._frames.copy(), graph.num_ranks)
-        self._base = graph
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str):
-            return getattr(self._base, name)
 
 
 class OneType:
