@@ -74,4 +74,4 @@ def test_a_rank_that_ends_at_once_ends_the_job(tmp_path):
     for before in ("", elsewhere) * 3:
         program = f"{before}{world}; os._exit(3) if world.rank == 1 else world.Barrier()"
         done = subprocess.run([*words, program], env=without_rank_variables(), timeout=300, check=False)
-        assert done.returncode == 3
+        assert done.returncode in (3, 9)  # of rank 1, or of the one that Hydra then ends
