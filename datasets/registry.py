@@ -93,20 +93,24 @@ def load_graph(
                     found.warn(read.name, stacklevel=2)
                 return read
         looked.append(str(folder))
-    where = ", ".join(dict.fromkeys(looked))
+    raise _not_found(source, root, ", ".join(dict.fromkeys(looked)))
+
+
+def _not_found(source: str, root: Path, where: str) -> InputError:
+    """The error on a source that is nowhere: what to do, for a name, a file or a folder. Args: where: it was looked."""
     if source in NAMED:
-        raise InputError(
+        return InputError(
             f"{source} is not here (looked in {where}); fetch it with: distgnn download {source} --data-root {root}, "
             "or name the folder that has it by --data-root (DISTGNN_DATA)"
         )
     from distgnn.datasets.files.columns import kind_of
 
     if kind_of(Path(source)) and not Path(source).is_dir():
-        raise InputError(f"{source}: no such file (looked in {where})")
+        return InputError(f"{source}: no such file (looked in {where})")
     local = sorted(path.parent.name for path in root.glob("*/graph.json")) if root.is_dir() else []
     names = list(dict.fromkeys([*NAMED, *local]))
     what = f"{source} is a folder without a graph" if Path(source).is_dir() else f"no graph {source!r}"
-    raise InputError(
+    return InputError(
         f"{what}{did_you_mean(source, names)} (looked in {where}); give a graph folder, one of {', '.join(names)}, "
         f"or a generator {', '.join(kind + ':' for kind in GENERATORS)}"
     )

@@ -31,7 +31,7 @@ from distgnn.kernels.graph.blocks import block_csr, block_rows, spmm_blocked
 from distgnn.kernels.graph.csr import csr_from_edges, transpose_csr
 from distgnn.kernels.graph.tuner import Tuning, tune_rows
 from distgnn.kernels.runtime.arrays import empty_rows
-from distgnn.kernels.runtime.formats import BlockedCsr, row_bytes
+from distgnn.kernels.runtime.formats import BlockedCsr
 from distgnn.kernels.runtime.jit import compilation
 from distgnn.kernels.runtime.memory import give_back_freed_memory, return_large_blocks
 from distgnn.kernels.runtime.threads import get_num_threads, set_num_threads
@@ -80,7 +80,6 @@ __all__ = [
     "reference_fused",
     "relu_backward_dots",
     "return_large_blocks",
-    "row_bytes",
     "sddmm",
     "self_check",
     "set_num_threads",

@@ -24,10 +24,11 @@ from distgnn.config.run import RANKS
 from distgnn.errors import DistGNNError, InputError
 from distgnn.system.hosts import read_hosts
 from distgnn.system.jobs.parent_death import die_with_parent
-from distgnn.system.jobs.restarts import Team, say
+from distgnn.system.jobs.restarts import Team
 from distgnn.system.jobs.run_watch import Hosts, RunWatch, answering, first_ranks, no_answer, ranks_on
 from distgnn.system.jobs.supervise import LOST
 from distgnn.system.launch import run_on_hosts, run_under_mpi
+from distgnn.system.output import say
 
 TRIES = 2  # with the same ranks, from the same checkpoint
 Start = Callable[[list[str]], int]

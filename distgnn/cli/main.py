@@ -21,7 +21,7 @@ from distgnn.errors import DistGNNError, RunStopped, is_of_mpi
 from distgnn.system.free_memory import no_memory
 from distgnn.system.jobs.own_rank import DEATH_SECONDS, RANK_VARIABLES, SPEAK_SECONDS, abort_job, under_mpi
 from distgnn.system.launch import torch_environment
-from distgnn.system.output import lenient_output, plain
+from distgnn.system.output import ERROR, lenient_output, say
 
 INTERRUPTED = 130
 COMMANDS = {  # what is typed -> its module below distgnn.cli.commands, in the order of --help
@@ -125,7 +125,7 @@ def _with_advice(error: Any) -> str:
 def _fail(message: str, code: int, everywhere: bool = False) -> int:
     """Print one line. An error that all ranks share is printed once; one of a single rank ends the job."""
     if not everywhere or _rank() == 0:
-        print(f"distgnn: error: {plain(message)}", file=sys.stderr, flush=True)
+        say(message, ERROR)
     if not everywhere and _num_ranks() > 1:
         abort_job(code)
     return code

@@ -1,14 +1,7 @@
 """Width on the wire: rows become bytes when they are packed, and rows again when they are taken.
 
-| wire | bytes of a row of D columns | |
-|---|---|---|
-| float32 | 4 D (8 D for float64 rows) | the row itself |
-| bfloat16 | 2 D | rounded to nearest |
-| int8 | D + 4 | scale per row, rounded at random without bias |
-| int4 | D / 2 + 4 | the same |
-
-Random rounding is keyed by (seed, epoch, site, direction, verb, row id, column): a run repeated is bit-identical. Ids
-never travel.
+The formats are in `distgnn/config/wires.py`. Random rounding is keyed by (seed, epoch, site, direction, verb, row id,
+column): a run repeated is bit-identical. Ids never travel.
 """
 
 from dataclasses import dataclass
@@ -17,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from distgnn import kernels
+from distgnn.config import row_bytes
 
 
 @dataclass(frozen=True)
@@ -24,7 +18,7 @@ class Wire:
     """How rows of one exchange travel.
 
     Args:
-        name: "float32", "bfloat16", "int8" or "int4".
+        name: of a format.
         owned_ids: ids of owned rows, int64 [O], for rounding broadcasts.
         halo_ids: ids of the halo rows that a reduce sends, int64; different from owned ones and on every rank, so that
             rounding errors of partial sums that are added are independent.
@@ -47,7 +41,7 @@ class Wire:
 
     def row_bytes(self, like: np.ndarray) -> int:
         """Bytes of one row with the width and dtype of `like` [*, D]."""
-        return kernels.row_bytes(like.shape[1], self.name, like.itemsize)
+        return row_bytes(like.shape[1], self.name, like.itemsize)
 
     def rows(self, buffer: np.ndarray, like: np.ndarray) -> np.ndarray:
         """Bytes uint8 [M * row_bytes] as what `encode` writes and `decode` reads: one row each."""

@@ -6,10 +6,10 @@ from functools import partial
 
 from distgnn.config.option import check_choice, check_values, documented, option, options_of
 from distgnn.config.together import check_together
+from distgnn.config.wires import WIRES
 from distgnn.errors import InputError
 
 UPDATES = ("owners", "copies")
-WIRES = ("float32", "bfloat16", "int8", "int4")
 REMOTE_RULES = ("held", "paper")
 EXCHANGES = ("auto", "flat", "node")
 
@@ -57,9 +57,9 @@ class Schedule:
     """How rows of training steps travel."""
 
     warmup_epochs: int = _option(1, "Exact, synchronous epochs at the start of cd-R; they fill all held rows.", least=1)
-    wire: str = _option("float32", "Width of rows in training messages.", choices=WIRES)
+    wire: str = _option("float32", "Width of rows in training messages.", choices=tuple(WIRES))
     wire_backward: str | None = _option(
-        None, "Width of gradients in messages.", choices=WIRES, default_text="as --wire"
+        None, "Width of gradients in messages.", choices=tuple(WIRES), default_text="as --wire"
     )
     remote_rule: str = _option(
         "held",

@@ -11,7 +11,6 @@ Legend: O owned rows, A local arcs, D width.
 Over 300 lines: each delegated member is a documented line of the interface that models see.
 """
 
-from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from typing import Any
 
@@ -32,7 +31,7 @@ from distgnn.graph.links.edge_pairs import EdgePairs, edge_pairs
 from distgnn.graph.memory import MemoryLedger, MemoryReport, blocks_of
 from distgnn.graph.model_rows import Degrees, ModelRows, OwnedRows
 from distgnn.graph.part_arrays import arc_columns, as_tensor, input_rows, vertex_columns
-from distgnn.graph.random_keys import RandomKeys
+from distgnn.graph.random_keys import DrawsByKeys, RandomKeys
 from distgnn.graph.training_exchanges import TrainingExchanges, wire_of
 from distgnn.interop.dgl.api import DGLInterface
 from distgnn.interop.pyg.api import PyGInterface, register
@@ -59,7 +58,7 @@ def dtype_name(dtype: str | torch.dtype) -> str:
     return name
 
 
-class DistGraph(DGLInterface, PyGInterface):
+class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
     """One rank's share of a graph, answering to the message-passing part of `dgl.DGLGraph`.
 
     Models see owned rows only: `num_nodes()` is O, and every vertex of the whole graph is owned by one rank.
@@ -126,7 +125,6 @@ class DistGraph(DGLInterface, PyGInterface):
     algorithm: Algorithm
     schedule: Schedule
     tuning: Tuning
-    random_keys: RandomKeys
     transport: Transport
     plan: ExchangePlan
     exchange_note: str | None
@@ -248,38 +246,6 @@ class DistGraph(DGLInterface, PyGInterface):
         """The model's rows from owned ones: the same; with update on copies halo copies get theirs. Collective."""
         return self.model_rows.from_owned(rows)
 
-    # --- randomness: see RandomKeys --------------------------------------------------------------------------
-
-    @property
-    def seed(self) -> int:
-        """Of random masks and rounding."""
-        return self.random_keys.seed
-
-    @seed.setter
-    def seed(self, seed: int) -> None:
-        self.random_keys.seed = seed
-
-    @property
-    def step(self) -> int:
-        """The training step, part of the key of every random mask. The trainer moves it."""
-        return self.random_keys.step
-
-    @step.setter
-    def step(self, step: int) -> None:
-        self.random_keys.step = step
-
-    def next_call(self, site: int) -> int:
-        """How often this dropout site drew in this step before."""
-        return self.random_keys.next_call(site)
-
-    def draws(self) -> tuple[int, dict[int, int]]:
-        """How far this step's masks and exchanges have been numbered; `set_draws` goes back to it."""
-        return self.random_keys.draws()
-
-    def set_draws(self, draws: tuple[int, dict[int, int]]) -> None:
-        """Number on from what `draws` gave."""
-        self.random_keys.set_draws(draws)
-
     # --- exchanges: see TrainingExchanges --------------------------------------------------------------------
 
     @property
@@ -312,10 +278,6 @@ class DistGraph(DGLInterface, PyGInterface):
         """Does an aggregation of a training step wait for messages?"""
         return self.exchanges.waits_for_rows
 
-    def exact_exchanges(self) -> AbstractContextManager[None]:
-        """Within, every exchange of a training step is synchronous and whole, and moves nothing of the schedule."""
-        return self.exchanges.all_exact()
-
     def next_site(self) -> Site | None:
         """Where in the training step the next exchange stands, under a delayed algorithm; None: exact."""
         return self.exchanges.next_site()
@@ -331,18 +293,6 @@ class DistGraph(DGLInterface, PyGInterface):
     def memory_report(self) -> MemoryReport:
         """Memory of each rank by name: at the peak of a run with `memory_report` set, else now. Collective: yes."""
         return self.ledger.report(self.comm)
-
-    def schedule_state(self) -> dict[str, np.ndarray]:
-        """Held and pending rows of this rank, for a checkpoint; `TrainingExchanges.state_dict`. Collective: yes."""
-        return self.exchanges.state_dict()
-
-    def load_schedule_state(self, state: dict[str, np.ndarray]) -> None:
-        """Take up what `schedule_state` gave on this rank. Collective: yes."""
-        self.exchanges.load_state_dict(state)
-
-    def refill_schedule(self, epoch: int) -> None:
-        """Drop held and pending rows and fill them by warm-up epochs from `epoch` on. Collective: yes."""
-        self.exchanges.refill(epoch)
 
     # --- sizes -----------------------------------------------------------------------------------------------
 

@@ -34,11 +34,11 @@ from distgnn.kernels.runtime.compile_line import compile_line, compile_line_from
 from distgnn.ops.file_memory import check_folder
 from distgnn.partition import load_part, read_manifest
 from distgnn.partition.folder.manifest_file import part_folder
+from distgnn.system import output
 from distgnn.system.hosts import check_tasks, several_tasks
 from distgnn.system.jobs.own_rank import under_mpi
 from distgnn.system.jobs.rank_log import note
 from distgnn.system.launch import PRINT_VARIABLE
-from distgnn.system.output import plain
 
 OF_A_GRAPH = inspect.signature(DistGraph).parameters.keys() - {"local", "comm", "algorithm", "tuning", "schedule"}
 OPTIONS = [*sorted(OF_A_GRAPH), *(one.name for one in fields(Schedule))]
@@ -46,7 +46,7 @@ OPTIONS = [*sorted(OF_A_GRAPH), *(one.name for one in fields(Schedule))]
 
 def say_on_stderr(text: str) -> None:
     """A line that is no error."""
-    print(plain(text), file=sys.stderr, flush=True)
+    output.say(text, "")
 
 
 @note.during("loading")

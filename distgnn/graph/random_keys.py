@@ -81,3 +81,39 @@ class RandomKeys:
     def set_draws(self, draws: tuple[int, dict[int, int]]) -> None:
         """Number on from what `draws` gave: a layer that is computed again draws the masks it drew."""
         self._num_sites, self._calls_of_site = draws[0], dict(draws[1])
+
+
+class DrawsByKeys:
+    """What a graph shows of its `random_keys`: a base class."""
+
+    random_keys: RandomKeys
+
+    @property
+    def seed(self) -> int:
+        """Of random masks and rounding."""
+        return self.random_keys.seed
+
+    @seed.setter
+    def seed(self, seed: int) -> None:
+        self.random_keys.seed = seed
+
+    @property
+    def step(self) -> int:
+        """The training step, part of the key of every random mask. The trainer moves it."""
+        return self.random_keys.step
+
+    @step.setter
+    def step(self, step: int) -> None:
+        self.random_keys.step = step
+
+    def next_call(self, site: int) -> int:
+        """How often this dropout site drew in this step before."""
+        return self.random_keys.next_call(site)
+
+    def draws(self) -> tuple[int, dict[int, int]]:
+        """How far this step's masks and exchanges have been numbered; `set_draws` goes back to it."""
+        return self.random_keys.draws()
+
+    def set_draws(self, draws: tuple[int, dict[int, int]]) -> None:
+        """Number on from what `draws` gave."""
+        self.random_keys.set_draws(draws)

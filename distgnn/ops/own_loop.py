@@ -32,6 +32,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError, RunError, on_all_ranks
+from distgnn.ops.function import version_of
 from distgnn.ops.gradients import broadcast_tensors, clip_gradients, is_rows, sums_of_gradients
 
 SUMMED = -1  # state of a gradient: summed over ranks
@@ -66,7 +67,7 @@ class Mark:
     """
 
     state: int = 0
-    arrived: tuple[int, int] | None = None
+    arrived: tuple[int, int | None] | None = None
     whole: weakref.ref[torch.Tensor] | None = None
 
 
@@ -231,11 +232,11 @@ def _check_ordinary(parameters: list[nn.Parameter], comm: Any) -> None:
         raise on_all_ranks(RunError(OF_ONE_RANK))
 
 
-def _identity(grad: torch.Tensor | None) -> tuple[int, int] | None:
+def _identity(grad: torch.Tensor | None) -> tuple[int, int | None] | None:
     """Where a gradient lies, and how often it was written to; None where that tells nothing of it alone."""
     if grad is None or grad.layout != torch.strided or grad._is_view():
         return None
-    return grad.data_ptr(), grad._version
+    return grad.data_ptr(), version_of(grad)
 
 
 def _changed(parameter: nn.Parameter) -> bool:

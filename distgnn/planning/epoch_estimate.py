@@ -13,8 +13,7 @@ With few nodes the sum of gradients and its latencies count as well.
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from distgnn.config import Settings
-from distgnn.kernels import row_bytes
+from distgnn.config import Settings, row_bytes
 from distgnn.planning.graph_sizes import GraphSizes
 from distgnn.planning.prices import EpochPrices
 from distgnn.replay.network import Network, sum_seconds

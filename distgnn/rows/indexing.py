@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from distgnn.errors import InputError
+from distgnn.ops.function import version_of
 from distgnn.ops.sums import all_sum
 from distgnn.rows.align import in_space, local_in, part_of
 from distgnn.rows.row_by_row import FROM_ROWS, again
@@ -142,14 +143,13 @@ def by_mask(rows: RowTensor, mask: torch.Tensor) -> RowTensor:
 
 def masked_by(space: Space, mask: torch.Tensor) -> MaskedRows:
     """The rows of a space where a mask is true; the same object for the same mask. Collective: where it is new."""
-    version = None if mask.is_inference() or local_of(mask).is_inference() else local_of(mask)._version
-    kept: list[tuple[Any, ...]] = space.__dict__.setdefault("kept_masks", [])
-    for known, then, chosen in kept:
+    version = version_of(local_of(mask))
+    for known, then, chosen in space.kept_masks:
         if version is not None and known() is mask and then == version:
             return chosen
     made = MaskedRows(space, local_in(mask, space, 0, "mask").bool())
     if version is not None:
-        kept[:] = [*kept[1 - KEPT_MASKS :], (weakref.ref(mask), version, made)]
+        space.kept_masks = [*space.kept_masks[1 - KEPT_MASKS :], (weakref.ref(mask), version, made)]
     return made
 
 

@@ -59,6 +59,7 @@ class Space:
         self.num_counted: int = num_local if num_counted is None else num_counted
         self._make_places, self._make_draw_ids = places, draw_ids or (lambda: self.places)
         self._lookups: dict[bytes, RowLookup] = {}
+        self.kept_masks: list[tuple[Any, ...]] = []  # (mask, its version, the rows it chooses): see indexing.py
 
     @property
     def transport(self) -> Any:

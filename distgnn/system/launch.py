@@ -13,7 +13,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from distgnn.system.free_memory import check_programs
 from distgnn.system.hosts import BATCH_VARIABLES, check_tasks, host_options, on_this_machine
 from distgnn.system.jobs import local_mpiexec
 from distgnn.system.jobs.own_rank import start_mpi, under_mpi
-from distgnn.system.jobs.supervise import Watch, ended_with_parent, supervise
+from distgnn.system.jobs.supervise import ended_with_parent, supervise
 from distgnn.system.shared_memory import check_room, check_room_here
 
 THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -156,22 +155,14 @@ def torch_environment() -> dict[str, str]:
     return variables
 
 
-def run_under_mpi(
-    argv: list[str],
-    num_ranks: int,
-    threads: int | None = None,
-    *,
-    graceful: bool = False,
-    watch: Callable[[], Watch] | None = None,
-) -> int:
+def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None, **how: Any) -> int:
     """Run `distgnn ARGV` on `num_ranks` ranks of this machine and return the exit code.
 
     Args:
         argv: arguments of the command line, without the program's name.
         threads: per rank; None shares this process's cores out equally.
-        graceful: at the first signal mpiexec is sent SIGUSR1, which it passes on to every rank, here and on other
-            machines: a training run writes a checkpoint and ends. A second signal stops the ranks at once.
-        watch: makes what sees that no rank moves any more.
+        how: graceful, watch: as of `supervise.Job`. With `graceful` a training run writes a checkpoint at the first
+            signal and ends; a second signal stops the ranks at once.
 
     Raises: RunError where there is no `mpiexec`, or where srun started several tasks that know nothing of each other;
         InputError for counts below one.
@@ -182,7 +173,7 @@ def run_under_mpi(
     """
     # `python -m` would import a folder `datasets` of the working directory
     ours = {} if sys.path[0] in ("", os.getcwd()) else {"PYTHONSAFEPATH": "1"}
-    return _run_here(_program(argv), num_ranks, threads, ours, graceful=graceful, watch=watch)
+    return _run_here(_program(argv), num_ranks, threads, ours, how)
 
 
 def run_program(
@@ -191,18 +182,15 @@ def run_program(
     threads: int | None = None,
     timeout: float | None = None,
     *,
-    graceful: bool = False,
-    received: list[int] | None = None,
     reason: Path | None = None,
-    temporary: Path | None = None,
+    **how: Any,
 ) -> int:
     """Run a program of the user's on `num_ranks` ranks of this machine and return the exit code.
 
     Args:
-        program: command and arguments, as ["python", "script.py"]; threads, graceful: as of `run_under_mpi`.
+        program: command and arguments, as ["python", "script.py"]; threads: as of `run_under_mpi`.
         timeout: seconds after which ranks that exchange nothing are ended; None: as DISTGNN_TIMEOUT says.
-        received: is filled with the signals that came; reason: a file that gets the line on a rank that was killed;
-            temporary: as of `supervise`.
+        reason: a file that gets the line on a rank that was killed; how: fields of `supervise.Job`.
 
     Raises: as `run_under_mpi`. Notes: what a script computes of a graph is the same on all ranks, so the first one
         prints it, unless DISTGNN_PRINT is "all".
@@ -212,20 +200,11 @@ def run_program(
         ours[TIMEOUT_VARIABLE] = str(check_timeout("timeout", timeout))
     if reason is not None:
         ours[local_mpiexec.REASON] = str(reason)
-    told: dict[str, Any] = {"received": received, "temporary": temporary}
-    return _run_here(ended_with_parent(program), num_ranks, threads, ours, graceful=graceful, **told)
+    return _run_here(ended_with_parent(program), num_ranks, threads, ours, how)
 
 
 def _run_here(
-    program: list[str],
-    num_ranks: int,
-    threads: int | None,
-    ours: dict[str, str],
-    *,
-    graceful: bool,
-    watch: Callable[[], Watch] | None = None,
-    received: list[int] | None = None,
-    temporary: Path | None = None,
+    program: list[str], num_ranks: int, threads: int | None, ours: dict[str, str], how: dict[str, Any]
 ) -> int:
     """Run a program on ranks of this machine, which find the variables `ours` besides those of all ranks."""
     if num_ranks < 1 or (threads is not None and threads < 1):
@@ -244,9 +223,7 @@ def _run_here(
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
     environment |= rank_environment(num_ranks, threads or threads_per_rank(num_ranks), flavor)
     environment |= loopback_variables(flavor) | _terminal_variables() | ours
-    how: dict[str, Any] = {"proxies": flavor != "openmpi", "watch": watch and watch()}
-    how |= {"received": received, "temporary": temporary}
-    return supervise([*command, *program], environment, graceful, **how)
+    return supervise([*command, *program], environment, proxies=flavor != "openmpi", **how)
 
 
 def check_timeout(name: str, value: float | str) -> float:
@@ -265,18 +242,15 @@ def run_on_hosts(
     hosts: list[tuple[str, int]],
     threads: int | None,
     *,
-    graceful: bool = False,
-    watch: Callable[[], Watch] | None = None,
     program: list[str] | None = None,
-    received: list[int] | None = None,
-    temporary: Path | None = None,
+    **how: Any,
 ) -> int:
     """Run `distgnn ARGV` on the ranks of several machines and return the exit code.
 
     Args:
-        argv, threads, graceful, watch: as of `run_under_mpi`; threads default to this machine's cores, shared by
-            the ranks of the host that has most.
-        program: a command to run in place of `distgnn ARGV`; received, temporary: as of `supervise`.
+        argv, threads: as of `run_under_mpi`; threads default to this machine's cores, shared by the ranks of the host
+            that has most.
+        program: a command to run in place of `distgnn ARGV`; how: fields of `supervise.Job`.
         hosts: (name, ranks) of each machine; the same Python and paths must be there.
     """
     if threads is not None and threads < 1:
@@ -292,15 +266,9 @@ def run_on_hosts(
     options = host_options(hosts, flavor, ours | {"DISTGNN_LAUNCHED": "1"})
     program = _program(argv) if program is None else ended_with_parent(program)
     command = [*mpiexec_command(mpiexec, flavor, num_ranks), *options, *program]
-    how: dict[str, Any] = {
-        "proxies": flavor != "openmpi",
-        "machines": len({name for name, _ in hosts}),
-        "received": received,
-        "temporary": temporary,
-    }
+    how |= {"proxies": flavor != "openmpi", "machines": len({name for name, _ in hosts})}
     try:
-        variables = os.environ | ours | _terminal_variables()
-        return supervise(command, variables, graceful, **how, watch=watch and watch())
+        return supervise(command, os.environ | ours | _terminal_variables(), **how)
     finally:
         if flavor != "openmpi":
             Path(options[1]).unlink(missing_ok=True)

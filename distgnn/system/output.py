@@ -11,6 +11,7 @@ from typing import Any, TextIO, cast
 
 ESCAPED = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")  # control, format (text direction), surrogates, private use, separators
 
+ERROR = "distgnn: error: "  # the head of a line on an error
 LOST = "distgnn: standard output could not be written ({}); the work itself is not affected"
 
 
@@ -24,6 +25,11 @@ def plain(text: object) -> str:
         letter.encode("unicode_escape", "backslashreplace").decode("ascii") if escaped else letter
         for letter, escaped in letters
     )
+
+
+def say(text: object, head: str = "distgnn: ") -> None:
+    """A line on standard error, without terminal control."""
+    print(f"{head}{plain(text)}", file=sys.stderr, flush=True)
 
 
 class LenientStream:

@@ -47,7 +47,7 @@ class ExactStep:
 
         Args: loss: of (graph, logits) to the scalar for the backward pass, and a number that is not needed here.
         """
-        with _unmoved(model), graph.exact_exchanges():
+        with _unmoved(model), graph.exchanges.all_exact():
             graph.step = epoch
             graph.transport.start_step()
             model.train()

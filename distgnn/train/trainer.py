@@ -8,11 +8,10 @@ Over 300 lines: the training loop is read in one piece.
 """
 
 import math
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from distgnn.ops.saved_rows import saved_in
 from distgnn.system.atomic import replace_file
 from distgnn.system.jobs.rank_log import RankLog
 from distgnn.system.jobs.watchdog import Watchdog
-from distgnn.system.output import plain
+from distgnn.system.output import say
 from distgnn.train.checkpoint.fingerprint import fingerprint
 from distgnn.train.checkpoint.identity import is_told_apart, name_of, run_settings
 from distgnn.train.checkpoint.objects import flatten
@@ -191,7 +190,7 @@ class Trainer:
         """Tell the user (rank 0) and this rank's log something that is no error."""
         self.log.write(text)
         if self.graph.rank == 0:
-            (self._say or (lambda line: print(plain(line), file=sys.stderr, flush=True)))(text)
+            (self._say or partial(say, head=""))(text)
 
     def fit(self) -> TrainResult:
         """Train, from the newest checkpoint where `resume` is set. The model ends with the weights of the best

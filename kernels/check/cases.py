@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from distgnn.config.wires import WIRES
 from distgnn.kernels.check import cases_graph, cases_rows
 from distgnn.kernels.check.inputs import Graph, Pairs
-from distgnn.kernels.runtime.formats import WIRES, BlockedCsr
+from distgnn.kernels.runtime.formats import BlockedCsr
 
 CASES: dict[str, Callable[[Callable, dict, Graph], Pairs]] = {
     "block_csr": cases_graph.block_csr_case,
@@ -81,7 +82,7 @@ def examples(dtypes: tuple[str, ...] = ("float32", "float64")) -> Iterator[Examp
         yield from _named("bfloat16", _narrow(feats, heads))
         for wire in WIRES:
             yield Example(f"encode_rows {wire}", "encode_rows", {"feats": feats, "rows": PLACES, "wire": wire})
-            yield Example(f"decode_rows {wire}", "decode_rows", {"out": feats, "wire": wire, "accumulate": True})
+            yield Example(f"decode_rows {wire}", "decode_rows", {"out": feats, "wire": wire})
 
 
 def _named(dtype: str, *groups: Iterator[tuple[str, dict[str, Any]]]) -> Iterator[Example]:

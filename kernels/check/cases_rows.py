@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from distgnn.config.wires import WIRES, row_bytes
 from distgnn.kernels.check import reference, reference_fused
 from distgnn.kernels.check.inputs import Graph, Pairs, distinct_ids, like, permuted, pick
-from distgnn.kernels.runtime.formats import LEVELS, row_bytes
 
 DRAW = {"seed": 11, "step": 11, "site": 11}
 
@@ -176,21 +176,18 @@ def decode_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     num, wire = graph.num_sources, given["wire"]
     out = like(given["out"], num)
     packed = np.random.default_rng(5).integers(0, 256, (num, row_bytes(out.shape[1], wire)), np.uint8)
-    if wire in LEVELS:
+    if WIRES[wire].levels:
         # Any bytes are codes; the four of the scale must be a sensible float.
         packed[:, -4:] = np.linspace(0.5, 2, num, dtype=np.float32).view(np.uint8).reshape(-1, 4)
     else:
         values = like(np.empty((0, out.shape[1]), np.float32 if wire == "float32" else np.uint16), num)
         packed = values.view(np.uint8).reshape(packed.shape)
-    rows, accumulate = permuted(given.get("rows"), num), given.get("accumulate", False)
-    expected, places = out.copy(), slice(None) if rows is None else rows
-    expected[places] = _decoded(packed, wire, out.shape[1]) + (expected[places] if accumulate else 0)
-    return [(function(packed, wire, out, rows, accumulate=accumulate), expected)]
+    return [(function(packed, wire, out), _decoded(packed, wire, out.shape[1]))]
 
 
 def _decoded(packed, wire, width):
     """Rows from their bytes, in numpy."""
-    if wire not in LEVELS:
+    if not WIRES[wire].levels:
         return reference.widened(packed.view(np.float32 if wire == "float32" else np.uint16))
     codes = packed[:, :-4].view(np.int8).astype(np.int32)
     if wire == "int4":

@@ -5,8 +5,9 @@ The plain ones are in reference.py.
 
 import numpy as np
 
+from distgnn.config.wires import WIRES
 from distgnn.kernels.check.reference import dropout, edges_of, random_bits, to_bfloat16, widened
-from distgnn.kernels.runtime.formats import BELOW, LEVELS, ROUNDING_TAG
+from distgnn.kernels.runtime.formats import BELOW, ROUNDING_TAG
 from distgnn.kernels.simd.philox import derive_key
 
 
@@ -153,7 +154,7 @@ def encode_decode(feats, rows, wire, row_ids, draw):
         return values
     if wire == "bfloat16":
         return widened(to_bfloat16(values))
-    key, levels = derive_key(**draw, tag=ROUNDING_TAG), np.float32(LEVELS[wire] * BELOW)
+    key, levels = derive_key(**draw, tag=ROUNDING_TAG), np.float32(WIRES[wire].levels * BELOW)
     top = np.abs(values).max(axis=1, keepdims=True)
     factor = np.divide(levels, top, out=np.zeros_like(top), where=top > 0)
     # The same formula as the kernel's in float32, since a code is a floor: another rounding would be another code.

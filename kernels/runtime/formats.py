@@ -1,4 +1,4 @@
-"""Formats that kernels share with their references: rows on the wire, dropout masks, arcs in blocks.
+"""Formats that kernels share with their references: rounding of codes, dropout masks, arcs in blocks.
 
 Both take them from here, so neither imports the other.
 """
@@ -7,21 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-WIRES = ("float32", "bfloat16", "int8", "int4")
 ROUNDING_TAG = 0x726F756E  # "roun": other draws than dropout's
-LEVELS = {"int8": 127, "int4": 7}
 BELOW = 1 - 2.0**-20  # keeps the largest code, plus u < 1, below LEVELS + 1 whatever the rounding of 1 / scale
-
-
-def row_bytes(width: int, wire: str, item: int = 4) -> int:
-    """Bytes of one encoded row of `width` numbers of `item` bytes; as float32 it travels as it is, whatever its dtype.
-
-    Raises: ValueError for an unknown wire.
-    """
-    if wire not in WIRES:
-        raise ValueError(f"wire must be one of {', '.join(WIRES)}, got {wire!r}")
-    # Rows of int8 and int4 end with a float32 scale, 4 bytes; int4 has two columns in a byte.
-    return {"float32": item * width, "bfloat16": 2 * width, "int8": width + 4, "int4": (width + 1) // 2 + 4}[wire]
 
 
 def mask_parameters(p: float, dtype: np.dtype) -> tuple[np.uint32, np.floating]:

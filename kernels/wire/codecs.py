@@ -1,12 +1,8 @@
 """Rows as bytes on the wire: float32, bfloat16, int8 and int4, packed and unpacked in one pass.
 
-    wire       bytes of a row of D columns      value
-    float32    4 D                              itself
-    bfloat16   2 D                              rounded to nearest even
-    int8       D + 4                            code · scale,  scale = max |row| / 127, code in [-127, 127]
-    int4       ceil(D / 2) + 4                  code · scale,  scale = max |row| / 7, code in [-7, 7]
+The formats are in `distgnn/config/wires.py`. A row's scale (float32) stands behind its codes. int4 keeps column 2 k in
+the low and 2 k + 1 in the high half of byte k.
 
-The scale (float32) stands behind the codes. int4 keeps column 2 k in the low and 2 k + 1 in the high half of byte k.
 Codes are rounded at random without bias: floor(value / scale + u), u from the generator of philox.py, keyed by
 (seed, step, site, global row id, column), so the bits do not depend on ranks or threads.
 """
@@ -15,16 +11,17 @@ import functools
 
 import numpy as np
 
+from distgnn.config.wires import WIRES, row_bytes
 from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import index_array, output, row_array
-from distgnn.kernels.runtime.formats import BELOW, LEVELS, ROUNDING_TAG, row_bytes
+from distgnn.kernels.runtime.formats import BELOW, ROUNDING_TAG
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.simd.philox import GROUP, derive_key
 from distgnn.kernels.simd.random_vectors import fractions, group_tiles, row_words
 from distgnn.kernels.simd.vector_math import floor, largest
 from distgnn.kernels.simd.vectors import add, load, scale, store
-from distgnn.kernels.wire.gather import add_rows, pack_rows, scatter_kernel
+from distgnn.kernels.wire.gather import pack_rows
 
 
 @checked_once
@@ -48,45 +45,38 @@ def encode_rows(
     feats, rows = row_array(feats, dtypes=(np.float32,)), index_array(rows, "rows")
     width = feats.shape[1]
     out = output(out, (len(rows), row_bytes(width, wire)), np.uint8)
-    if wire in ("float32", "bfloat16"):
+    if not WIRES[wire].levels:
         pack_rows(feats, rows, out.view(np.float32 if wire == "float32" else np.uint16))
         return out
     if row_ids is None or len(row_ids) != len(feats):
         raise ValueError(f"wire={wire!r} needs row_ids, one for each of the {len(feats)} rows")
     scales, ids = np.empty(len(rows), np.float32), index_array(row_ids, "row_ids")
     key = derive_key(seed, step, site, ROUNDING_TAG)
-    arguments = feats, rows, ids, np.float32(LEVELS[wire] * BELOW), *key, out, scales, wire == "int4"
+    arguments = feats, rows, ids, np.float32(WIRES[wire].levels * BELOW), *key, out, scales, wire == "int4"
     run(_encode_kernel(width % GROUP), even_chunks(len(rows), width), *arguments)
     out[:, -4:] = scales.view(np.uint8).reshape(-1, 4)
     return out
 
 
 @checked_once
-def decode_rows(
-    packed: np.ndarray, wire: str, out: np.ndarray, rows: np.ndarray | None = None, *, accumulate: bool = False
-) -> np.ndarray:
-    """out[rows[i]] = (or +=) the row that packed[i] stands for.
+def decode_rows(packed: np.ndarray, wire: str, out: np.ndarray) -> np.ndarray:
+    """out[i] = the row that packed[i] stands for.
 
-    Args: packed uint8 [M, row_bytes]; out float32 [N, D]; rows int [M], each at most once, not checked; None: all.
+    Args: packed uint8 [M, row_bytes]; out float32 [M, D].
     Returns: out.
     """
     out = output(out, out.shape, np.float32)
-    width = out.shape[1]
+    num_rows, width = out.shape
     packed = row_array(packed, "packed", (np.uint8,))
-    rows = np.arange(len(packed)) if rows is None else index_array(rows, "rows")
-    if packed.shape != (len(rows), row_bytes(width, wire)):
-        raise ValueError(f"packed must have shape {(len(rows), row_bytes(width, wire))}, got {packed.shape}")
-    if wire in ("float32", "bfloat16"):
+    if packed.shape != (num_rows, row_bytes(width, wire)):
+        raise ValueError(f"packed must have shape {(num_rows, row_bytes(width, wire))}, got {packed.shape}")
+    if not WIRES[wire].levels:
         # Bytes of a float format are its rows: a view, no pass over them.
         values = packed.view(np.float32 if wire == "float32" else np.uint16)
-        if accumulate:
-            return add_rows(out, rows, values)
-        run(scatter_kernel(width % GROUP, False), even_chunks(len(rows), width), out, rows, values)
-        return out
+        return pack_rows(values, np.arange(num_rows), out)
     # The scale stands behind the codes at any alignment: copied out once, so that the kernel reads aligned floats.
     scales = packed[:, -4:].copy().view(np.float32)[:, 0]
-    function = _decode_kernel(width % GROUP)
-    run(function, even_chunks(len(rows), width), packed, scales, rows, out, wire == "int4", accumulate)
+    run(_decode_kernel(width % GROUP), even_chunks(num_rows, width), packed, scales, out, wire == "int4")
     return out
 
 
@@ -133,9 +123,8 @@ def _encode_kernel(rest):
 
 
 @inline
-def _decode_group(tile, codes, column, factor, out, first, accumulate):
-    row = scale(load(tile, codes, column), factor)
-    store(tile, out, first + column, add(load(tile, out, first + column), row) if accumulate else row)
+def _decode_group(tile, codes, column, factor, out, first):
+    store(tile, out, first + column, scale(load(tile, codes, column), factor))
 
 
 @functools.cache
@@ -143,12 +132,12 @@ def _decode_kernel(rest):
     whole, part = group_tiles(rest)
 
     @kernel
-    def decode(start, stop, packed, scales, rows, out, halves, accumulate):
-        """Writes out[rows[start:stop]]."""
+    def decode(start, stop, packed, scales, out, halves):
+        """Writes out[start:stop]."""
         width, end = out.shape[1], out.shape[1] - rest
         codes = np.zeros(width + 1, np.int8)
         for i in range(start, stop):
-            first = rows[i] * width
+            first = i * width
             if halves:
                 for k in range((width + 1) // 2):
                     # (x ^ 8) - 8 is the sign of a four-bit number without a branch: 0 … 7 stay, 8 … 15 become -8 … -1.
@@ -159,8 +148,8 @@ def _decode_kernel(rest):
                 for k in range(width):
                     codes[k] = np.int8(packed[i, k])
             for column in range(0, end, GROUP):
-                _decode_group(whole, codes, column, scales[i], out, first, accumulate)
+                _decode_group(whole, codes, column, scales[i], out, first)
             if rest > 0:
-                _decode_group(part, codes, end, scales[i], out, first, accumulate)
+                _decode_group(part, codes, end, scales[i], out, first)
 
     return decode

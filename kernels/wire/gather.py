@@ -52,7 +52,7 @@ def add_rows(out: np.ndarray, rows: np.ndarray, packed: np.ndarray) -> np.ndarra
     out = output(out, (len(out), packed.shape[1]), _allowed(out, packed))
     if len(rows) != len(packed):
         raise ValueError(f"rows and packed must be equally long, got {len(rows)} and {len(packed)}")
-    run(scatter_kernel(packed.shape[1] % GROUP, True), even_chunks(*packed.shape), out, rows, packed)
+    run(_add_kernel(packed.shape[1] % GROUP), even_chunks(*packed.shape), out, rows, packed)
     return out
 
 
@@ -108,29 +108,23 @@ def _pack_kernel(rest):
 
 
 @functools.cache
-def scatter_kernel(rest, adding):
-    """The kernel for widths with this remainder by 128; adding: to what is in out, else over it."""
+def _add_kernel(rest):
     whole, part = group_tiles(rest)
 
     @kernel
-    def scatter(start, stop, out, rows, packed):
+    def add_to_rows(start, stop, out, rows, packed):
         """Writes out[rows[start:stop]]."""
         width, end = packed.shape[1], packed.shape[1] - rest
         for i in range(start, stop):
-            # Plainly: out[rows[i]] (+)= packed[i]. Each row at most once, so no two threads write the same one. Only
-            # what is added to is read, and so asked for.
+            # Plainly: out[rows[i]] += packed[i]. Each row at most once, so no two threads write the same one.
             target, coming = rows[i] * width, rows[min(i + AHEAD, stop - 1)] * width
             for column in range(0, end, GROUP):
-                row = load(whole, packed, i * width + column)
-                if adding:
-                    prefetch(whole, out, coming + column)
-                    row = add(load(whole, out, target + column), row)
+                prefetch(whole, out, coming + column)
+                row = add(load(whole, out, target + column), load(whole, packed, i * width + column))
                 store(whole, out, target + column, row)
             if rest > 0:
-                row = load(part, packed, i * width + end)
-                if adding:
-                    prefetch(part, out, coming + end)
-                    row = add(load(part, out, target + end), row)
+                prefetch(part, out, coming + end)
+                row = add(load(part, out, target + end), load(part, packed, i * width + end))
                 store(part, out, target + end, row)
 
-    return scatter
+    return add_to_rows

@@ -62,50 +62,41 @@ def cut_pairs(
         the first.
     Returns: part [M] int16, and whether more than that was saved, to go on from other parts.
     """
-    edge_part = edge_part.copy()
     ends, num_parts = np.concatenate([edges.src, edges.dst]), len(limits.max_weight)
     at = ends, np.concatenate([edge_part, edge_part])
     # int64 [N, P], 1 where a vertex has an edge in a part: converting to CSR adds up what is in the same place.
     where = sparse.coo_matrix((np.ones(len(ends), dtype=np.int32), at), (edges.num_nodes, num_parts)).tocsr()
     where.data = np.ones(where.nnz, dtype=np.int64)
-    copies = np.diff(where.indptr)
+    this = _Round(edges, edge_part, np.diff(where.indptr), limits, memory)
     # where.nnz: all copies at first. Less one for each vertex with an edge, these are beyond the first.
-    too_little = least_saved * (where.nnz - np.count_nonzero(copies))
-    order, starts = group(edge_part, num_parts)
-    edges_of = [order[begin:end] for begin, end in itertools.pairwise(starts)]
+    too_little = least_saved * (where.nnz - np.count_nonzero(this.copies))
+    # where.T @ where: in how many vertices each two parts meet.
+    pairs = _pairs((where.T @ where).toarray())
+    # Who had nothing to save rests for a round, unless that would be the last one.
+    resting = memory.idle[pairs[:, 0], pairs[:, 1]]
+    memory.idle[pairs[:, 0], pairs[:, 1]] = False
+    saved = this.cut_in_turn(pairs[~resting])
+    if saved <= too_little:
+        saved += this.cut_in_turn(pairs[resting])
+    return this.edge_part, saved > too_little
 
-    # Of the pairs that save something, by number: threads finish in any order. Copies saved, vertices of the pair, and
-    # in how many more parts they are.
-    found: dict[int, tuple[int, np.ndarray, np.ndarray]] = {}
-    # A table over all vertices, all -1, for each thread that is at work.
-    tables: list[np.ndarray] = []
 
-    def cut_some(start: int, stop: int, disjoint: np.ndarray) -> None:
-        number = tables.pop() if tables else np.full(edges.num_nodes, -1, dtype=np.int32)
-        for i in range(start, stop):
-            p, q = both = disjoint[i]
-            chosen = np.concatenate([edges_of[p], edges_of[q]])
-            ends, sides = np.empty((len(chosen), 2), dtype=np.int32), np.zeros(len(chosen), dtype=np.uint8)
-            sides[len(edges_of[p]) :] = 1
-            # Room for two new vertices of each edge.
-            vertices = np.empty(2 * len(chosen), dtype=edges.src.dtype)
-            vertices = vertices[: _number(edges.src, edges.dst, chosen, number, vertices, ends)]
-            before = _parts_of(ends, sides, len(vertices))
-            # In as many parts as in these two: in no third one.
-            only_here = copies[vertices] == before
-            free, most = np.array([memory.free[p, q], memory.free[q, p]]), limits.max_copies[both]
-            pair = Pair(ends, sides, limits.weights[chosen], only_here, limits.max_weight[both], most, free)
-            fewer = cut_pair(pair, len(vertices))
-            memory.free[p, q], memory.free[q, p] = np.clip(WIDER * free, LEAST_FREE, FREE)
-            memory.idle[p, q] = not fewer
-            if fewer:
-                # Signed before it is subtracted: a vertex that left a part has -1, which uint8 would make 255.
-                more = _parts_of(ends, sides, len(vertices)).astype(copies.dtype) - before
-                edges_of[p], edges_of[q] = (np.sort(chosen[sides == side]) for side in range(2))
-                found[i] = fewer, vertices, more
-        tables.append(number)
+class _Round:
+    """Parts while pairs of them are cut anew. copies: int64 [N], in how many parts each vertex is."""
 
-    def cut_in_turn(pairs: np.ndarray) -> int:
+    def __init__(self, edges: Edges, edge_part: np.ndarray, copies: np.ndarray, limits: Limits, memory: Memory):
+        self.edges, self.copies, self.limits, self.memory = edges, copies, limits, memory
+        self.edge_part = edge_part.copy()
+        order, starts = group(edge_part, len(limits.max_weight))
+        self.edges_of = [order[begin:end] for begin, end in itertools.pairwise(starts)]
+        # Of the pairs that save something, by number: threads finish in any order. Copies saved, vertices of the pair,
+        # and in how many more parts they are.
+        self.found: dict[int, tuple[int, np.ndarray, np.ndarray]] = {}
+        # A table over all vertices, all -1, for each thread that is at work.
+        self.tables: list[np.ndarray] = []
+
+    def cut_in_turn(self, pairs: np.ndarray) -> int:
+        """Cut all these pairs; returns the copies saved."""
         saved = 0
         # Disjoint pairs have no edge in common. The others wait: each has a part in common with one that is cut now.
         while len(pairs):
@@ -115,26 +106,46 @@ def cut_pairs(
                 if taken.isdisjoint(pair):
                     taken.update(pair)
                     chosen[i] = True
-            run(cut_some, range(np.count_nonzero(chosen) + 1), pairs[chosen])
-            for i, (fewer, vertices, more) in sorted(found.items()):
+            run(self._cut_some, range(np.count_nonzero(chosen) + 1), pairs[chosen])
+            for i, (fewer, vertices, more) in sorted(self.found.items()):
                 for p in pairs[chosen][i]:
-                    edge_part[edges_of[p]] = p
+                    self.edge_part[self.edges_of[p]] = p
                 # Later pairs ask which vertices are in no third part: counts must follow what this pair moved.
-                copies[vertices] += more
+                self.copies[vertices] += more
                 saved += fewer
-            found.clear()
+            self.found.clear()
             pairs = pairs[~chosen]
         return saved
 
-    # where.T @ where: in how many vertices each two parts meet.
-    pairs = _pairs((where.T @ where).toarray())
-    # Who had nothing to save rests for a round, unless that would be the last one.
-    resting = memory.idle[pairs[:, 0], pairs[:, 1]]
-    memory.idle[pairs[:, 0], pairs[:, 1]] = False
-    saved = cut_in_turn(pairs[~resting])
-    if saved <= too_little:
-        saved += cut_in_turn(pairs[resting])
-    return edge_part, saved > too_little
+    def _cut_some(self, start: int, stop: int, disjoint: np.ndarray) -> None:
+        tables = self.tables
+        number = tables.pop() if tables else np.full(self.edges.num_nodes, -1, dtype=np.int32)
+        for i in range(start, stop):
+            self._cut(i, disjoint[i], number)
+        tables.append(number)
+
+    def _cut(self, i: int, both: np.ndarray, number: np.ndarray) -> None:
+        """Cut pair i of two parts; what it saves is `found`, and `edges_of` has the edges of both from now on."""
+        (p, q), edges, copies, memory = both, self.edges, self.copies, self.memory
+        chosen = np.concatenate([self.edges_of[p], self.edges_of[q]])
+        ends, sides = np.empty((len(chosen), 2), dtype=np.int32), np.zeros(len(chosen), dtype=np.uint8)
+        sides[len(self.edges_of[p]) :] = 1
+        # Room for two new vertices of each edge.
+        vertices = np.empty(2 * len(chosen), dtype=edges.src.dtype)
+        vertices = vertices[: _number(edges.src, edges.dst, chosen, number, vertices, ends)]
+        before = _parts_of(ends, sides, len(vertices))
+        # In as many parts as in these two: in no third one.
+        only_here = copies[vertices] == before
+        free, most = np.array([memory.free[p, q], memory.free[q, p]]), self.limits.max_copies[both]
+        pair = Pair(ends, sides, self.limits.weights[chosen], only_here, self.limits.max_weight[both], most, free)
+        fewer = cut_pair(pair, len(vertices))
+        memory.free[p, q], memory.free[q, p] = np.clip(WIDER * free, LEAST_FREE, FREE)
+        memory.idle[p, q] = not fewer
+        if fewer:
+            # Signed before it is subtracted: a vertex that left a part has -1, which uint8 would make 255.
+            more = _parts_of(ends, sides, len(vertices)).astype(copies.dtype) - before
+            self.edges_of[p], self.edges_of[q] = (np.sort(chosen[sides == side]) for side in range(2))
+            self.found[i] = fewer, vertices, more
 
 
 def _pairs(shared: np.ndarray) -> np.ndarray:

@@ -99,7 +99,7 @@ def test_the_state_of_a_schedule_has_what_was_in_flight(comm, monkeypatch, algor
     deliver_at_wait(monkeypatch)
     graph = dist_graph(random_graph(3), comm, dtype="float32", algorithm=algorithm)
     run(graph, range(6))
-    state = graph.schedule_state()
+    state = graph.exchanges.state_dict()
     graph.drain()
     for number, channel in graph.exchanges.delayed[0]._channels.items():
         for bin_number, received in channel.received.items():

@@ -43,12 +43,12 @@ def test_going_on_gives_the_same_bits(comm, name):
     whole, cut = trainer_of(comm, dict(OPTIONS[name])), trainer_of(comm, dict(OPTIONS[name]))
     expected = losses(whole, range(12))
     assert losses(cut, range(6)) == expected[:6]
-    state = cut.graph.schedule_state()
+    state = cut.graph.exchanges.state_dict()
     assert bool(state) == (name != "cd-0")
     resumed = trainer_of(comm, dict(OPTIONS[name]))
     copy_weights(cut, resumed)
     assert losses(cut, range(6, 12)) == expected[6:]  # the first run goes on; what was saved is a copy and stays
-    resumed.graph.load_schedule_state(state)
+    resumed.graph.exchanges.load_state_dict(state)
     assert losses(resumed, range(6, 12)) == expected[6:]
     for trainer in (whole, cut, resumed):
         trainer.graph.drain()
@@ -59,9 +59,10 @@ def test_a_refill_is_a_synchronous_epoch(comm):
     exact, late = trainer_of(comm, {}), trainer_of(comm, {"algorithm": "cd-2"})
     losses(late, range(7))
     copy_weights(late, exact)
-    late.graph.refill_schedule(7)
+    late.graph.exchanges.refill(7)
     resumed = trainer_of(comm, {"algorithm": "cd-2"})
-    resumed.graph.load_schedule_state(late.graph.schedule_state())  # it knows that the refill is still to come
+    state = late.graph.exchanges.state_dict()
+    resumed.graph.exchanges.load_state_dict(state)  # it knows that the refill is still to come
     copy_weights(late, resumed)
     assert losses(late, range(7, 8)) == losses(exact, range(7, 8)) == losses(resumed, range(7, 8))
     copy_weights(late, exact)
@@ -74,11 +75,11 @@ def test_a_refill_is_a_synchronous_epoch(comm):
 def test_the_state_of_other_settings_is_refused(comm):
     late = trainer_of(comm, {"algorithm": "cd-2"})
     losses(late, range(3))
-    state = late.graph.schedule_state()
+    state = late.graph.exchanges.state_dict()
     for options in ({"algorithm": "cd-3"}, {"algorithm": "cd-2", "wire": "int8"}):
         with pytest.raises(ValueError, match=r"(pending\.\d|held) of broadcast 1 is .* same partition and settings"):
-            trainer_of(comm, options).graph.load_schedule_state(state)
+            trainer_of(comm, options).graph.exchanges.load_state_dict(state)
     with pytest.raises(ValueError, match="the state has held rows, cd-0 does not"):
-        trainer_of(comm, {}).graph.load_schedule_state(state)
+        trainer_of(comm, {}).graph.exchanges.load_state_dict(state)
     with pytest.raises(ValueError, match="the state lacks held rows, cd-2 does not"):
-        trainer_of(comm, {"algorithm": "cd-2"}).graph.load_schedule_state({})
+        trainer_of(comm, {"algorithm": "cd-2"}).graph.exchanges.load_state_dict({})

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from cut_graphs import DIRECTED, broadcast_and_reduce, dist_graph, random_graph
 
-from distgnn import config
 from distgnn.comm import DelayedExchange, make_bins
 from distgnn.errors import InputError
-from distgnn.kernels.runtime import formats
 
 WIDTH = 24
 STEP = {"bfloat16": 2**-8, "int8": 1 / 127, "int4": 1 / 7}  # of the largest value in a row
@@ -151,7 +149,3 @@ def test_partial_sums_are_rounded_with_the_ids_of_their_vertices(comm, direction
     senders = np.bincount(exchange.plan.reduce_rows, minlength=graph.num_owned)
     assert senders.any()
     np.testing.assert_array_equal(sums[:, 0], senders * graph.owned_ids)
-
-
-def test_settings_and_kernels_know_the_same_formats():
-    assert set(config.WIRES) == set(formats.WIRES)

@@ -32,7 +32,7 @@ FLOORS = (
         foreign=("tomli",),
         inside=("mpi4py", "cloudpickle", "numba"),
     ),
-    Floor(("kernels",), foreign=("numba", "numpy", "llvmlite")),
+    Floor(("kernels",), ours=(0,), foreign=("numba", "numpy", "llvmlite")),
     Floor(("datasets",), ours=(0, 1), foreign=("numpy", "scipy"), inside=("ogb", "dgl", "torch")),
     Floor(("partition",), ours=(0, 1, 2), foreign=("numpy", "scipy", "numba"), inside=("pymetis", "mtkahypar")),
     Floor(("comm",), ours=(0, 1, 3), foreign=("mpi4py", "numpy")),
@@ -71,7 +71,6 @@ EXCEPTIONS = {
     ("distgnn.ops.sums", "mpi4py"): "names the reduction of a single number",
     ("distgnn.train.self_check", "mpi4py"): "compares all ranks with this one alone",
     ("distgnn.replay.stand_in", "mpi4py"): "stands in for a communicator and its requests",
-    ("distgnn.train.run.estimate", "distgnn.kernels"): "asks for the bytes of a row on the wire, where no MPI is",
     ("distgnn.train.run.machine", "mpi4py"): "writes the version of the MPI library into the run folder",
 }
 

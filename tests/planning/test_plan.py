@@ -6,8 +6,8 @@ import pytest
 
 from distgnn.config import RunConfig, Schedule, Settings, TrainConfig
 from distgnn.config.model import ModelConfig
+from distgnn.config.wires import row_bytes
 from distgnn.errors import InputError, RunError
-from distgnn.kernels import row_bytes
 from distgnn.planning.choose import all_estimates, choose, commands, parse_ranks
 from distgnn.planning.epoch_estimate import OWNED_IN_MEMORY, ROWS_IN_MEMORY, Choice, Rank, assumed_prices, estimate
 from distgnn.planning.graph_sizes import PUBLISHED, GraphSizes

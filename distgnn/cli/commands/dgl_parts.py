@@ -1,11 +1,9 @@
 """`distgnn import-dgl` and `distgnn export-dgl`: cuts from DGL and for DGL."""
 
-import sys
-
 import typer
 
 from distgnn.cli.display import print_table
-from distgnn.system.output import plain
+from distgnn.system.output import plain, say
 
 
 def import_dgl(
@@ -30,7 +28,7 @@ def import_dgl(
     findings = Findings()
     graph = load_graph(source, data_root, findings=findings)
     for line in findings.lines():
-        print(f"distgnn: {plain(line)}", file=sys.stderr)
+        say(line)
     edge_list = graph.edge_list(direction, self_loops)
     manifest = write_partition(graph, edge_list, read_dgl_cut(cut, edge_list, sides), out, "dgl", overwrite=overwrite)
     print_table("Imported", rows_of_table(manifest, out))

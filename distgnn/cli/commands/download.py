@@ -1,10 +1,8 @@
 """`distgnn download`: fetch a dataset where there is a network."""
 
-import sys
-
 import typer
 
-from distgnn.system.output import plain
+from distgnn.system.output import plain, say
 
 
 def download(
@@ -14,4 +12,4 @@ def download(
     """Download a dataset; OGB's need the ogb extra."""
     from distgnn.datasets.downloads import download as fetch
 
-    print(plain(fetch(name, data_root, lambda line: print(f"distgnn: {plain(line)}", file=sys.stderr))))
+    print(plain(fetch(name, data_root, say)))

@@ -1,7 +1,6 @@
 """`distgnn partition`: cut a graph into parts, offline, in one process."""
 
 import json
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +12,7 @@ from distgnn.cli.options import AsJson, Only, Quiet, with_options
 from distgnn.config import CutConfig, num_threads
 from distgnn.errors import InputError
 from distgnn.fitting.progress import phases
-from distgnn.system.output import plain
+from distgnn.system.output import plain, say
 from distgnn.system.units import human_bytes, human_seconds
 
 BALANCES = {"arcs": "edge", "owned": "owned", "copies": "copies"}
@@ -79,7 +78,7 @@ def partition(
             overwrite=overwrite,
             data_root=data_root,
             progress=advance,
-            say=lambda line: None if quiet else print(f"distgnn: {plain(line)}", file=sys.stderr),
+            say=lambda line: None if quiet else say(line),
         )
     show(manifest, out, quiet, as_json)
 

@@ -97,16 +97,7 @@ def train(
     if rank == 0 and as_json:
         print(json.dumps(summary, indent=1))
     elif rank == 0 and speak:
-        from distgnn.cli.display import print_table
-
-        print_table("Trained", closing_rows(summary, manifest))
-        if "memory" in summary:
-            from distgnn.graph.memory.ledger import REST, MemoryReport
-
-            memory_of: dict[str, Any] = summary["memory"]
-            blocks = {name: values for name, values in memory_of["blocks"].items() if name != REST}
-            report = MemoryReport(memory_of["peak"], memory_of["anonymous"], blocks)
-            print_table("Memory at the peak", report.rows())
+        _print_tables(summary, manifest)
 
 
 def _checked(settings: Settings, launching: LaunchConfig, manifest: dict[str, Any]) -> Settings:
@@ -169,6 +160,18 @@ def _with_saved(settings: Settings, given: set[str], config: str | None, manifes
     check_names(saved, config)
     check_same_graph(saved, describe_graph(manifest), config)
     return settings.with_saved(saved, config, given)
+
+
+def _print_tables(summary: dict[str, Any], manifest: dict[str, Any]) -> None:
+    from distgnn.cli.display import print_table
+
+    print_table("Trained", closing_rows(summary, manifest))
+    if "memory" in summary:
+        from distgnn.graph.memory.ledger import REST, MemoryReport
+
+        memory: dict[str, Any] = summary["memory"]
+        blocks = {name: values for name, values in memory["blocks"].items() if name != REST}
+        print_table("Memory at the peak", MemoryReport(memory["peak"], memory["anonymous"], blocks).rows())
 
 
 def closing_rows(summary: dict[str, Any], manifest: dict[str, Any]) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from mpi4py import MPI
 from distgnn.errors import DistGNNError, exit_code
 from distgnn.system.free_memory import no_memory
 from distgnn.system.jobs.own_rank import DEATH_SECONDS, SPEAK_SECONDS, abort_job, is_child, may_end_alone
-from distgnn.system.output import plain
+from distgnn.system.output import ERROR, say
 
 
 def abort_on_uncaught(comm: MPI.Comm, alone: bool = True) -> None:
@@ -42,12 +42,12 @@ def abort_on_uncaught(comm: MPI.Comm, alone: bool = True) -> None:
         if not shared:
             time.sleep(SPEAK_SECONDS * min(comm.rank, 10))
             if shortage is not None:
-                print(f"distgnn: error: {plain(shortage)}", file=sys.stderr)
+                say(shortage, ERROR)
             else:
                 print(f"rank {comm.rank} failed:", file=sys.stderr)
                 traceback.print_exception(kind, error, trace)
         elif comm.rank == 0:
-            print(f"distgnn: error: {plain(error)}", file=sys.stderr)
+            say(error, ERROR)
         sys.stderr.flush()
         if not shared:
             abort_job(code)

@@ -27,12 +27,12 @@ from mpi4py import MPI
 
 from distgnn.comm.ending.in_step import Calls, check_kind, difference, line_of_rows
 from distgnn.errors import RunError
+from distgnn.system import output
 from distgnn.system.jobs import own_rank
 from distgnn.system.jobs.doing import line_of, waiting, waits
 from distgnn.system.jobs.local_mpiexec import OWN_CODE, SPOKEN
 from distgnn.system.jobs.own_rank import abort_job
 from distgnn.system.jobs.rank_log import note
-from distgnn.system.output import plain
 
 senders: WeakSet[Any] = WeakSet()  # transports of this process: what they send must have left before it may
 LOOK_SECONDS = 0.5
@@ -304,7 +304,7 @@ def say(rank: int, place: str, where: str) -> None:
 def speak(text: str, place: str) -> None:
     """A line on standard error; the launcher need not say more of this rank."""
     note.set(f"{SPOKEN} in {place}")
-    print(f"distgnn: error: {plain(text)}", file=sys.stderr, flush=True)
+    output.say(text, output.ERROR)
 
 
 def _probed(comm: MPI.Comm, tag: int, rank: int = MPI.ANY_SOURCE) -> int | None:

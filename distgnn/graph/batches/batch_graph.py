@@ -20,6 +20,7 @@ from distgnn.graph.batches.batch_exchange import BatchExchange, OwnedAndHalos
 from distgnn.graph.batches.sparse_sums import SparseSums
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.global_values import global_mean
+from distgnn.graph.random_keys import DrawsByKeys
 from distgnn.ops.aggregation.aggregator import Site
 from distgnn.ops.aggregation.row_scale import RowScale, SubsetScale, whole_scale
 from distgnn.ops.aggregation.spmm import spmm
@@ -42,7 +43,7 @@ class Shared:
     sparse_sums: SparseSums | None
 
 
-class BatchGraph:
+class BatchGraph(DrawsByKeys):
     """One step's share of a graph: a `GraphView` (`distgnn/ops/protocol.py`) of the batch's owned rows.
 
     Collective: the constructor, and every aggregation forward and backward.
@@ -170,37 +171,9 @@ class BatchGraph:
         mine = rows is self.feats and self._shared.history
         return mine and self._whole.is_input(self._whole.feats)
 
-    # --- random masks and exchanges --------------------------------------------------------------------------
-
-    @property
-    def seed(self) -> int:
-        """Of random masks."""
-        return self._whole.seed
-
-    @property
-    def step(self) -> int:
-        """The training step, counted over all batches."""
-        return self._whole.step
-
-    @step.setter
-    def step(self, step: int) -> None:
-        self._whole.step = step
-
-    def next_call(self, site: int) -> int:
-        """How often this dropout site drew in this step before."""
-        return self._whole.next_call(site)
-
-    def draws(self) -> tuple[int, dict[int, int]]:
-        """How far this step's masks and exchanges have been numbered."""
-        return self._whole.draws()
-
-    def set_draws(self, draws: tuple[int, dict[int, int]]) -> None:
-        """Number on from what `draws` gave."""
-        self._whole.set_draws(draws)
-
     def next_site(self) -> Site:
         """The number of the next exchange of this step: whose held rows it reads and writes."""
-        return Site(self._whole.random_keys.next_site(), self.step, self.seed)
+        return Site(self.random_keys.next_site(), self.step, self.seed)
 
     # --- losses and rows -------------------------------------------------------------------------------------
 

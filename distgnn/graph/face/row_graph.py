@@ -149,15 +149,6 @@ def _column(name: str) -> Any:
 class RowGraph(DGLRows):
     """What scripts see of a graph: put in front of DistGraph's classes by `with_rows`."""
 
-    feats: Any
-    labels: Any
-    node_values: Any
-    train_mask: Any
-    valid_mask: Any
-    test_mask: Any
-    node_types: Any
-    graph_ids: Any
-
     knows_rows = True
     face: Any
     feats, labels, node_values = _column("feats"), _column("labels"), _column("node_values")

@@ -1,7 +1,7 @@
 """DGLInterface: what DGL's modules ask of a graph, on one rank's owned vertices and local arcs."""
 
 import copy
-import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -151,9 +151,12 @@ class DGLInterface:
         finally:
             self._frames = outside
 
-    def local_var(self) -> "LocalVar":
+    def local_var(self: Self) -> Self:
         """The same graph; columns set on it are not seen on this one, as in DGL."""
-        return LocalVar(self)
+        made = copy.copy(self)
+        made._frames = self._frames.copy()
+        made.__dict__.pop("_graph", None)  # an index knows its graph
+        return made
 
     def batch_num_nodes(self, ntype: str | None = None) -> torch.Tensor:
         """Rows per graph of a batch: one graph, of which a rank has its own.
@@ -161,7 +164,7 @@ class DGLInterface:
         Raises: NotDistributed on several ranks, but for `dgl.broadcast_nodes` (ChebConv), which repeats a row: readouts
             ask for the same number and would see this rank's rows only.
         """
-        if self.num_ranks > 1 and sys._getframe(1).f_code.co_name != "broadcast_nodes":
+        if self.num_ranks > 1 and traceback.extract_stack(limit=2)[0].name != "broadcast_nodes":
             raise NotDistributed(
                 "a readout over all vertices cannot run distributed: reduce this rank's rows with torch and add the "
                 "ranks' results with distgnn.ops.all_sum"
@@ -202,19 +205,6 @@ class DGLInterface:
     def _graph(self: messages.MessageGraph) -> Any:
         """What DGL's own operators take for the graph's index."""
         return dispatch.index_of(self)
-
-
-class LocalVar(DGLInterface):
-    """A graph with columns of its own; everything else is asked of the graph it was made from."""
-
-    def __init__(self, graph: DGLInterface):
-        super().__init__(graph._frames.copy(), graph.num_ranks)
-        self._base = graph
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str):
-            return getattr(self._base, name)
 
 
 class OneType:

@@ -16,7 +16,7 @@ sends its gradients the right way too.
 
 import functools
 import inspect
-import sys
+import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
@@ -29,7 +29,7 @@ from distgnn.interop.pyg.norm import GcnNorm
 from distgnn.ops.function import Function, is_same, version_of
 from distgnn.rows.align import in_space
 from distgnn.rows.row_by_row import again
-from distgnn.rows.row_tensor import RowTensor, local_of, rows_of
+from distgnn.rows.row_tensor import RowTensor, local_of, name_of, rows_of
 
 Handler = Callable[..., Any]
 HANDLERS: dict[str, Handler] = {}  # name of torch's function -> ours; filled by functions.py
@@ -300,20 +300,12 @@ def _signature(name: str) -> inspect.Signature:
     return inspect.signature(HANDLERS[name])
 
 
-def name_of(func: Any) -> str:
-    """The name of a function of torch, of a property for its getter."""
-    name = getattr(func, "__name__", str(func))
-    return func.__self__.__name__ if name in ("__get__", "__set__") else name
-
-
 def refuse(name: str) -> NoReturn:
     """Raise InputError for torch's function `name`, naming the aggregator or layer that asked for it."""
     who = f"torch's {name} on edge_index"
-    frame: Any = sys._getframe(1)
-    while frame is not None:
+    for frame, _ in traceback.walk_stack(None):
         caller = frame.f_locals.get("self")
         if isinstance(caller, torch.nn.Module):
             who = f"{type(caller).__name__} ({who})"
             break
-        frame = frame.f_back
     raise InputError(f"{who} cannot run distributed: {INSTEAD}")

@@ -24,11 +24,6 @@ class DeepStack(Described):
     Shape: [O, in_feats] to logits [O, num_classes].
     """
 
-    weighted: bool
-    sizes: tuple[int, int, int]
-    norm: str
-    drops: nn.ModuleList
-
     def __init__(self, *sizes: int, dropout: float = 0.5, norm: str = "none", weighted: bool = False):
         super().__init__()
         self.weighted, self.norm = weighted, norm

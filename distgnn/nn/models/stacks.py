@@ -99,10 +99,6 @@ class Stack(Described):
     residual: bool
     jump: str
     remat: bool
-    weighted: bool
-    sizes: tuple[int, int, int]
-    norm: str
-    drops: nn.ModuleList
 
     def __init__(
         self,

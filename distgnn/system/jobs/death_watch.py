@@ -16,6 +16,7 @@ import importlib
 import os
 import select
 import signal
+import stat
 import sys
 import time
 from contextlib import suppress
@@ -66,23 +67,31 @@ def _end_watchers(pids: set[int]) -> None:
         _one_dies({pid})
 
 
-def _close_all_but(kept: set[int]) -> None:
-    """Close what was inherited: of Hydra also the sockets of other ranks, whose ends it would not hear of."""
-    for number in map(int, os.listdir("/proc/self/fd")):
-        if number not in kept:
-            with suppress(OSError):
+def _close_all_but(kept: set[int]) -> list[int]:
+    """Close what was inherited: of Hydra also the sockets of other ranks, whose ends it would not hear of.
+
+    Returns: pipes, which stay: a rank may have redirected its output, and Hydra must not hear of its pipes before the
+        socket.
+    """
+    pipes = []
+    for number in set(map(int, os.listdir("/proc/self/fd"))) - kept:
+        with suppress(OSError):
+            if stat.S_ISFIFO(os.fstat(number).st_mode):
+                pipes.append(number)
+            else:
                 os.close(number)
+    return pipes
 
 
 def main() -> None:
     """Wait for the end of the rank, write the line if a signal was it, and let the starter hear of it in any case."""
     rank, pid, note_file = map(int, sys.argv[1:])
-    held = {1, 2, int(os.environ.get("PMI_FD", "2"))}
-    _close_all_but(held | {note_file})
+    socket = int(os.environ.get("PMI_FD", "2"))
+    pipes = _close_all_but({1, 2, socket, note_file})
     try:
         _watch(rank, pid, note_file)
     finally:
-        for descriptor in sorted(held, reverse=True):  # Hydra ends nobody where it hears of the socket after the others
+        for descriptor in dict.fromkeys((socket, *pipes, 2, 1)):  # Hydra ends nobody where it hears of the socket last
             os.close(descriptor)
 
 

@@ -95,11 +95,9 @@ def descendants(pid: int) -> list[int]:
     """Return the process ids below `pid`, parents before children."""
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        children.setdefault(int(fields[1]), []).append(int(folder.name))
+        _, *others = stat_of(int(folder.name))
+        if others:
+            children.setdefault(int(others[0]), []).append(int(folder.name))
     found = list(children.get(pid, []))
     for child in found:  # grows while it is walked
         found.extend(children.get(child, []))

@@ -14,7 +14,6 @@ Who is started next time is for a `Regroup` to say: the same ranks, or as many a
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from distgnn.errors import InputError
+from distgnn.system.output import say
 
 LONGEST_PAUSE = 60.0
 OWN_FAILURE = 1
@@ -131,8 +131,3 @@ def _identity(run_dir: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_ino, found.st_mtime_ns
-
-
-def say(text: str) -> None:
-    """A line of the launcher."""
-    print(f"distgnn: {text}", file=sys.stderr, flush=True)

@@ -17,9 +17,10 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from distgnn.errors import RunError
 from distgnn.system.jobs import job_cleanup, parent_death
@@ -38,69 +39,45 @@ LOST = 255  # exit code, as mpiexec's own when a machine dies
 BANNER = b"\n" + b"=" * 83 + b"\n=   BAD TERMINATION"  # how Hydra begins to say that a rank did not end well
 
 
-class Watch(Protocol):
-    """Sees what the ranks cannot: `RunWatch`."""
-
-    exit_code: int
-
-    def look(self) -> str | None:
-        """What to say, where the job is to be ended."""
-
-    def close(self) -> None:
-        """The job is over."""
-
-
 def ended_with_parent(program: list[str]) -> list[str]:
     """The command of a rank that ends with the process that started it."""
     return [sys.executable, "-I", "-S", parent_death.__file__, *program] if sys.platform == "linux" else program
 
 
-def supervise(
-    command: list[str],
-    environment: dict[str, str],
-    graceful: bool = False,
-    *,
-    proxies: bool = False,
-    machines: int = 1,
-    watch: Watch | None = None,
-    received: list[int] | None = None,
-    temporary: Path | None = None,
-) -> int:
+def supervise(command: list[str], environment: dict[str, str], **how: Any) -> int:
     """Wait for `command` and return its exit code; on a signal or an error stop it with everything it started.
+
+    Args: how: the fields of `Job`.
+
+    Notes: Python takes signals in its main thread only: from another one the job goes on until it ends.
+    """
+    return Job(command, environment, **how).run()
+
+
+@dataclass
+class Job:
+    """A command, what it started, and the signals that came meanwhile.
 
     Args:
         graceful: the first signal is passed on to the ranks as SIGUSR1, the second ends them.
         proxies: `command` has children as long as ranks run (Hydra's proxies): without any the job is lost.
         machines: so many children, all of whose ranks end together: where some have ended for a while, the others'
             machines cannot be told.
-        watch: tells when no rank moves any more, and is closed at the end.
+        watch: makes what sees that no rank moves any more (`RunWatch`), which is closed at the end.
         received: is filled with the signals that came.
         temporary: a folder of the caller's, which is removed where the caller is killed.
-
-    Notes: Python takes signals in its main thread only: from another one the job goes on until it ends.
     """
-    name, signals = os.urandom(16).hex(), [] if received is None else received
-    environment = environment | {"DISTGNN_LAUNCHED": "1", job_cleanup.VARIABLE: name}
-    try:
-        return _Job(command, environment, graceful, proxies, machines, watch, signals, name, temporary).run()
-    finally:
-        if watch is not None:
-            watch.close()
-
-
-@dataclass
-class _Job:
-    """A command, what it started, and the signals that came meanwhile; `name` is DISTGNN_JOB."""
 
     command: list[str]
     environment: dict[str, str]
-    graceful: bool
-    proxies: bool
-    machines: int
-    watch: Watch | None
-    received: list[int]
-    name: str
-    temporary: Path | None
+    graceful: bool = False
+    proxies: bool = False
+    machines: int = 1
+    watch: Callable[[], Any] | None = None
+    received: list[int] = field(default_factory=list)
+    temporary: Path | None = None
+    name: str = field(default_factory=lambda: os.urandom(16).hex())  # DISTGNN_JOB
+    watching: Any = None
     process: subprocess.Popen | None = None
     relay: Relay | None = None
     cleanup: subprocess.Popen | None = None
@@ -119,6 +96,8 @@ class _Job:
         handled: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *([signal.SIGUSR1] * self.graceful))
         if threading.current_thread() is not threading.main_thread():
             handled = ()
+        self.environment = self.environment | {"DISTGNN_LAUNCHED": "1", job_cleanup.VARIABLE: self.name}
+        self.watching = self.watch and self.watch()
         previous = {number: signal.signal(number, self._remember) for number in handled}
         try:
             self._start()
@@ -140,6 +119,8 @@ class _Job:
             self._end()
             for number, handler in previous.items():
                 signal.signal(number, handler)
+            if self.watching is not None:
+                self.watching.close()
 
     def _remember(self, number: Any, _frame: Any) -> None:
         self.received.append(number)
@@ -197,8 +178,8 @@ class _Job:
                     self._tell("".join(f"{segment}\n" for segment in mapped - self.segments))
                     self.segments |= mapped
                 text, code = (self._lost() if self.proxies else None), LOST
-                if text is None and self.watch is not None:
-                    text, code = self.watch.look(), self.watch.exit_code
+                if text is None and self.watching is not None:
+                    text, code = self.watching.look(), self.watching.exit_code
                 if text is not None:
                     say(text, self.environment)
                     self.process.kill()

@@ -10,7 +10,6 @@ the phase: `distgnn/comm/ending/loop_watch.py`.
 import json
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from typing import Any
 from distgnn.system.jobs.doing import compiling, hear_of_compiling, imports, line_of, waits
 from distgnn.system.jobs.own_rank import abort_job
 from distgnn.system.jobs.rank_log import RankLog, note
-from distgnn.system.output import plain
+from distgnn.system.output import ERROR, say
 
 HUNG = 124  # exit code, as of timeout(1)
 COMPILE_SECONDS = 900.0  # of a phase at most
@@ -167,7 +166,7 @@ class Watchdog:
 
     def _end_the_job(self, text: str) -> None:
         self.log.write(text)
-        print(f"distgnn: error: {plain(text)}", file=sys.stderr, flush=True)
+        say(text, ERROR)
         threading.Timer(ABORT_SECONDS, os._exit, (HUNG,)).start()  # MPI itself may be what hangs
         abort_job(HUNG)
 

@@ -5,7 +5,6 @@ schedule and torch's random state belong to a rank. All ranks must see the run f
 """
 
 import hashlib
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ from safetensors.torch import load
 
 from distgnn.comm import raise_together
 from distgnn.errors import DistGNNError, RunError
-from distgnn.system.output import plain
+from distgnn.system.output import say
 from distgnn.train.checkpoint import files as files
 from distgnn.train.checkpoint.identity import check_identity
 from distgnn.train.checkpoint.objects import flatten, unflatten
@@ -103,7 +102,7 @@ def load_checkpoint(run: Path, trainer: Any) -> int:
         _restore(trainer, state, tensors)
         if damage is not None and comm.rank == 0:  # also of a quiet run: epochs are lost
             line = f"{damage}; going on from the older checkpoint, after {state['epochs_done']} epochs"
-            print(plain(line), file=sys.stderr, flush=True)
+            say(line, "")
         return state["epochs_done"]
     if damage is not None:
         raise damage
@@ -187,12 +186,13 @@ def _restore(trainer: Any, state: dict[str, Any], tensors: dict[str, Any]) -> No
         with raise_together(comm):
             try:
                 held = {name: tensor.numpy() for name, tensor in tensors["delayed"].items()}
-                graph.load_schedule_state({name: rows for name, rows in held.items() if not name.startswith(HELD)})
+                late = {name: rows for name, rows in held.items() if not name.startswith(HELD)}
+                graph.exchanges.load_state_dict(late)
                 trainer.passes.load_state_dict(held, epochs_done)
             except (ValueError, IndexError, KeyError) as error:
                 raise RunError(f"the checkpoint's held rows do not fit: {error}") from error
         return
-    graph.refill_schedule(epochs_done)
+    graph.exchanges.refill(epochs_done)
     again = "" if graph.algorithm.exact else "; its delayed rows are dropped, synchronous epochs fill them again"
     trainer.say(f"resuming a run of {state['ranks']} ranks on another cut, {comm.size} ranks{again}")
 
@@ -208,7 +208,7 @@ def _cut_digests(graph: Any) -> list[str]:
 
 def held_rows(trainer: Any) -> dict[str, np.ndarray]:
     """What this rank writes of rows that are late or of earlier batches; empty where none are. Collective: yes."""
-    return trainer.graph.schedule_state() | trainer.passes.state_dict()
+    return trainer.graph.exchanges.state_dict() | trainer.passes.state_dict()
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from distgnn.comm import start_sum_over_ranks, wait_for_all
 from distgnn.errors import InputError
 from distgnn.ops import SparseRows
 from distgnn.ops.dense.products import BLOCK_ROWS, weight_gradient
+from distgnn.ops.function import version_of
 from distgnn.rows import WholeTensor, local_of
 
 WIDEST = 2048  # columns of a factor that is a matrix
@@ -65,7 +66,7 @@ class Recorder:
         self._messages: list[tuple[Key, int]] = []  # keys in the order of messages, and their sizes
         self._requests: list[Any] = []
         self._complete: set[int] = set()
-        self._constant: dict[Key, tuple[Any, int, np.ndarray]] = {}
+        self._constant: dict[Key, tuple[Any, int | None, np.ndarray]] = {}
         for number, parameter in enumerate(parameters):
             if parameter.dim() == 2:
                 parameter.register_post_accumulate_grad_hook(self._gradient_is_there(number))
@@ -143,14 +144,14 @@ class Recorder:
             rows = rows[: self.graph.num_owned] if self.graph.num_owned < len(rows) else rows
         self._shapes[key] = rows.shape[1], not (isinstance(rows, SparseRows) or rows.shape[1] > WIDEST)
         known = self._constant.get(key) if constant else None
-        if known is not None and _is(known[0], rows) and known[1] == rows._version:
+        if known is not None and _is(known[0], rows) and known[1] == version_of(rows):
             moment = known[2].copy()
         else:
             moment = packed(second_moment(self.graph, rows), len(rows))
             if known is not None:
                 self._constant[key] = (None, 0, moment)  # it changes: no use in remembering it
             elif constant:
-                self._constant[key] = (rows, rows._version, moment.copy())
+                self._constant[key] = (rows, version_of(rows), moment.copy())
         self._sums[key] = self._sums[key] + moment if key in self._sums else moment
 
     def _gradient_is_there(self, number: int) -> Callable[[nn.Parameter], None]:

@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 from distgnn.config.batch import FULL
 from distgnn.config.model import DEEP_MODELS
 from distgnn.config.task import HELD_OUT, PAIR_TASKS
+from distgnn.config.wires import row_bytes
 from distgnn.errors import RunError
 from distgnn.system.free_memory import address_limit, available_bytes
 
@@ -181,7 +182,6 @@ def _late_rows(manifest: dict, part_id: int, run: dict, width: float, exact: flo
 
     Args: width: of the rows of all exchanges of a step; exact: numbers of exact messages.
     """
-    from distgnn.kernels import row_bytes
 
     sent = sum(manifest["pair_rows"][part_id])
     received = sum(row[part_id] for row in manifest["pair_rows"])

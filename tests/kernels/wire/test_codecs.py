@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from distgnn.kernels import decode_rows, encode_rows, row_bytes
+from distgnn.config.wires import WIRES, row_bytes
+from distgnn.kernels import decode_rows, encode_rows
 from distgnn.kernels.check import reference
 
-from ..graphs import close, rows_of
+from ..graphs import rows_of
 
 DRAW = {"seed": 1, "step": 2, "site": 3}
-LEVELS = {"int8": 127, "int4": 7}
+LEVELS = {wire: found.levels for wire, found in WIRES.items() if found.levels}
 
 
 def _coded(feats, rows, wire, **options):
@@ -23,15 +24,12 @@ def test_round_trip(wire, width, num_threads):
     feats, rows = rows_of(20, width), np.array([3, 19, 0, 7])
     packed = _coded(feats, rows, wire)
     assert packed.shape == (4, row_bytes(width, wire)) and packed.dtype == np.uint8
-    out, back = np.full((20, width), 9, np.float32), feats[rows]
-    decode_rows(packed, wire, out, rows)
+    out, back = np.full((4, width), 9, np.float32), feats[rows]
+    decode_rows(packed, wire, out)
     if wire == "bfloat16":
         back = reference.widened(reference.to_bfloat16(back))
     step = np.abs(back).max(axis=1, keepdims=True) / LEVELS[wire] if wire in LEVELS else 1e-30
-    assert (np.abs(out[rows] - back) <= step * 1.00001).all()
-    assert (np.delete(out, rows, axis=0) == 9).all()
-    twice = decode_rows(packed, wire, out.copy(), rows, accumulate=True)
-    close(twice[rows], 2 * out[rows])
+    assert (np.abs(out - back) <= step * 1.00001).all()
 
 
 @pytest.mark.parametrize("wire", ["int8", "int4"])

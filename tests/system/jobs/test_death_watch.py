@@ -64,13 +64,14 @@ def test_a_killed_rank_is_named(tmp_path, end):
 
 @pytest.mark.slow
 def test_a_rank_that_ends_at_once_ends_the_job(tmp_path):
-    """Its watcher may still start: the job hung in about every second run."""
+    """Its watcher may still start, or its output go elsewhere: the job hung in about every second run of each."""
     mpiexec = find_mpiexec()
     if mpi_flavor(mpiexec) != "mpich":
         pytest.skip("for MPICH only")
     world = "import os, distgnn; from mpi4py import MPI; world = MPI.COMM_WORLD; world.Barrier()"
     words = [*mpiexec_command(mpiexec, "mpich", 2), sys.executable, "-c"]
-    for _ in range(4):
-        program = f"{world}; os._exit(3) if world.rank == 1 else world.Barrier()"
+    elsewhere = "import os; [os.dup2(os.open(os.devnull, os.O_WRONLY), end) for end in (1, 2)]; "
+    for before in ("", elsewhere) * 3:
+        program = f"{before}{world}; os._exit(3) if world.rank == 1 else world.Barrier()"
         done = subprocess.run([*words, program], env=without_rank_variables(), timeout=300, check=False)
-        assert done.returncode == 3
+        assert done.returncode in (3, 9)  # of rank 1, or of the one that Hydra then ends

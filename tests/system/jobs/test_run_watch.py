@@ -84,7 +84,7 @@ def test_a_single_rank_tells(tmp_path):
 def test_a_job_without_new_statuses_is_ended(monkeypatch, capfd):
     monkeypatch.setattr(supervise, "LOOK_SECONDS", 0.05)
     watch = SimpleNamespace(look=lambda: "no rank has told", close=lambda: None, exit_code=HUNG)
-    assert supervise.supervise(["sleep", "60"], dict(os.environ), watch=watch) == HUNG
+    assert supervise.supervise(["sleep", "60"], dict(os.environ), watch=lambda: watch) == HUNG
     assert "distgnn: error: no rank has told" in capfd.readouterr().err
 
 

@@ -71,8 +71,7 @@ def plan(
     if prices is None:
         rank = Rank(assumed_prices(threads or THREADS), threads or THREADS, UNMEASURED)
     else:
-        measured = read_prices(prices)
-        rank = Rank(measured, threads or int(json.loads(Path(prices).read_text()).get("threads", 1)))
+        rank = Rank(read_prices(prices), threads or int(json.loads(Path(prices).read_text()).get("threads", 1)))
     is_parts = (Path(source) / "partition.json").is_file()
     sizes = sizes_of_parts(read_manifest(source)) if is_parts else sizes_of_source(source, data_root)
     found = all_estimates(sizes, counts, settings, rank, links)
@@ -93,11 +92,8 @@ def plan(
         "rows": [one.as_dict() | {"fits": memory is None or one.memory_bytes <= memory} for one in found],
     }
     if not as_json:  # also where nothing in it is good enough, so that one sees how far off it is
-        size = f"{sizes.num_nodes:,} vertices, {sizes.num_arcs:,} arcs, {sizes.num_feats} features"
-        room = "any memory" if memory is None else human_bytes(memory)
-        speed = f"{8e-9 * report['network']['bandwidth']:g} Gbit/s a node"
-        title = f"{sizes.name}: {size}; {rank.threads} threads and {room} a rank, {speed}"
-        print_columns(title, list(COLUMNS), [[cell(row) for cell in COLUMNS.values()] for row in report["rows"]])
+        cells = [[cell(row) for cell in COLUMNS.values()] for row in report["rows"]]
+        print_columns(_title(report), list(COLUMNS), cells)
     best = choose(found, memory, target_seconds)
     report |= {"advised": best.as_dict() | {"method": "cmr"}}
     report |= {"commands": commands(best, source, settings, links, is_parts)}
@@ -105,11 +101,25 @@ def plan(
         write_json(out, report)
     if as_json:
         print(json.dumps(report, indent=1))
-        return
+    else:
+        print_table("", _advice(report))
+
+
+def _title(report: dict[str, Any]) -> str:
+    """What the estimates are of."""
+    graph, memory = report["graph"], report["memory_per_rank"]
+    size = f"{graph['num_nodes']:,} vertices, {graph['num_arcs']:,} arcs, {graph['num_feats']} features"
+    room = "any memory" if memory is None else human_bytes(memory)
+    speed = f"{8e-9 * report['network']['bandwidth']:g} Gbit/s a node"
+    return f"{graph['name']}: {size}; {report['threads']} threads and {room} a rank, {speed}"
+
+
+def _advice(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """What to take, what to type, and what that rests on."""
     advised = report["advised"]
     shared = f", {advised['columns']} of which share a part," if advised["columns"] > 1 else ","
     wire = f"{advised['algorithm']}, {advised['wire']} on the wire, {advised['dtype']}, cut by cmr"
     epoch = f"{human_seconds(advised['epoch_seconds'])} an epoch"
     lines = {"advised": [f"{advised['ranks']} ranks{shared} {wire}: {epoch}"], "type": report["commands"]}
-    lines |= {"assumed": assumed, "columns": list(COLUMNS_MEAN)}
-    print_table("", [(name * (not place), text) for name, of in lines.items() for place, text in enumerate(of)])
+    lines |= {"assumed": report["assumed"], "columns": list(COLUMNS_MEAN)}
+    return [(name * (not place), text) for name, of in lines.items() for place, text in enumerate(of)]
