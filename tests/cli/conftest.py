@@ -66,7 +66,7 @@ def made(tmp_path_factory):
 @pytest.fixture(scope="session")
 def trained(made):
     """The graph in two parts trained on two ranks by the program, once: (its process, its run folder); not written."""
-    words = ["--epochs", 4, "--hidden-feats", 4, "--num-layers", 2, "--eval-every", 2, "--run-dir", made / "run"]
+    words = ["--epochs", 4, "--hidden-feats", 8, "--num-layers", 2, "--eval-every", 2, "--run-dir", made / "run"]
     done = distgnn("train", made / "parts-2", *words)
     assert done.returncode == 0, done.stderr
     return done, made / "run"

@@ -96,7 +96,7 @@ def test_train_options(refused, parts, tmp_path, option, value, says):
 
 @pytest.mark.slow
 def test_train_into_a_run_folder_that_exists(run, refused, parts, tmp_path):
-    words = ["train", parts, "--epochs", 2, "--hidden-feats", 4, "--run-dir", tmp_path / "run", "--quiet"]
+    words = ["train", parts, "--epochs", 2, "--hidden-feats", 8, "--run-dir", tmp_path / "run", "--quiet"]
     assert run(*words)[0] == 0
     refused(*words, says="--overwrite")
     assert run(*words, "--overwrite")[0] == 0
@@ -137,7 +137,7 @@ def test_predict_from_what_is_not_a_run(refused, parts, tmp_path):
 
 def test_predict_into_nowhere_and_with_damaged_weights(run, refused, parts, tmp_path):
     folder = tmp_path / "run"
-    assert run("train", parts, "--epochs", 2, "--hidden-feats", 4, "--run-dir", folder, "--quiet")[0] == 0
+    assert run("train", parts, "--epochs", 2, "--hidden-feats", 8, "--run-dir", folder, "--quiet")[0] == 0
     refused("predict", folder, parts, "--out", tmp_path / "no" / "p.npy", says="existing folder")
     (tmp_path / "old.npy").write_text("precious")
     refused("predict", folder, parts, "--out", tmp_path / "old.npy", says="--overwrite")

@@ -60,7 +60,7 @@ def test_scaling_strong_and_weak():
 @pytest.mark.slow
 def test_scaling_over_two_folders_with_accuracy(parts, two_parts, tmp_path):
     out = tmp_path / "bench.json"
-    words = ["--algorithms", "cd-2,0c,cd-0/suppressed", "--rounds", 1, "--hidden-feats", 4, "--accuracy", "--epochs", 8]
+    words = ["--algorithms", "cd-2,0c,cd-0/suppressed", "--rounds", 1, "--hidden-feats", 8, "--accuracy", "--epochs", 8]
     words += ["--figures", tmp_path / "figures"]
     done = distgnn("bench", parts, two_parts, *words, "--eval-every", 4, "--out", out)
     assert done.returncode == 0, done.stderr
@@ -108,7 +108,7 @@ def counted(self, epochs):
 
 kept, training.Runner.train = [], counted
 contenders = parse_contenders("cd-0,cd-2")
-rows = training.run(sys.argv[1], contenders, ModelConfig(hidden_feats=4), TrainConfig(epochs=8), 1, True)
+rows = training.run(sys.argv[1], contenders, ModelConfig(hidden_feats=8), TrainConfig(epochs=8), 1, True)
 measured = list({id(one): 0 for one in kept})[len(contenders):]
 assert len(measured) == len(contenders) and all(len(row["curve"]) for row in rows)
 assert sum(count for _, count in compiled)

@@ -7,7 +7,7 @@ import pytest
 from distgnn.config import Settings, TrainConfig, read_settings
 from distgnn.errors import InputError, RunError
 
-SMALL = ("--hidden-feats", 4, "--num-layers", 2, "--epochs", 4, "--eval-every", 2, "--lr", 0.03, "--seed", 5)
+SMALL = ("--hidden-feats", 8, "--num-layers", 2, "--epochs", 4, "--eval-every", 2, "--lr", 0.03, "--seed", 5)
 
 
 def losses(folder) -> list[float]:
@@ -28,7 +28,7 @@ def test_a_runs_own_file_gives_the_same_losses_and_given_options_win(run, refuse
 
     settings = read_settings(file)
     assert settings.train == TrainConfig(epochs=4, eval_every=2, lr=0.03, seed=5, metric="accuracy")
-    assert (settings.model.name, settings.model.hidden_feats, settings.run.update) == ("gcn", 4, "owners")
+    assert (settings.model.name, settings.model.hidden_feats, settings.run.update) == ("gcn", 8, "owners")
 
     text = file.read_text()
     file.write_text(text.replace("num_feats = 6", "num_feats = 7"))

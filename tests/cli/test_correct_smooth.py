@@ -6,7 +6,7 @@ import numpy as np
 
 
 def test_scores_and_accuracies(run, parts, refused, graph_folder, tmp_path):
-    words = ["--epochs", 2, "--hidden-feats", 4, "--run-dir", tmp_path / "run", "--quiet"]
+    words = ["--epochs", 2, "--hidden-feats", 8, "--run-dir", tmp_path / "run", "--quiet"]
     assert run("train", parts, *words)[0] == 0
     out = tmp_path / "scores.npy"
     code, text, err = run("correct-smooth", tmp_path / "run", parts, "--out", out, "--json")

@@ -42,7 +42,7 @@ def test_the_logits_do_not_depend_on_the_parts(run, trained, graph_folder, parts
 
 @pytest.mark.slow
 def test_given_ranks_train_several_seeds_and_a_wrong_number_of_them_is_refused(two_parts, tmp_path):
-    words = ["--runs", 2, "--epochs", 2, "--hidden-feats", 4, "--run-dir", tmp_path / "run", "--json"]
+    words = ["--runs", 2, "--epochs", 2, "--hidden-feats", 8, "--run-dir", tmp_path / "run", "--json"]
     one_line_error(distgnn("train", two_parts, *words, under=1), "2 parts but 1 ranks are running")
     assert not (tmp_path / "run").exists()
     done = distgnn("train", two_parts, *words, under=2)
@@ -123,7 +123,7 @@ graph.comm.Barrier()
     (tmp_path / "script.py").write_text(script)
     mpiexec = find_mpiexec()
     command = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), 2), sys.executable, str(tmp_path / "script.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode != 0
     assert "rank 1 failed:" in done.stderr
     assert "ZeroDivisionError: on purpose" in done.stderr

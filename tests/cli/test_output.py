@@ -46,7 +46,7 @@ def distgnn(*words, stdout=subprocess.PIPE, **environment) -> subprocess.Complet
     command = [sys.executable, "-m", "distgnn.cli", *map(os.fspath, map(str, words))]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG"))}
     return subprocess.run(
-        command, stdout=stdout, stderr=subprocess.PIPE, env=kept | environment, timeout=300, check=False
+        command, stdout=stdout, stderr=subprocess.PIPE, env=kept | environment, timeout=900, check=False
     )
 
 
@@ -54,7 +54,7 @@ def distgnn(*words, stdout=subprocess.PIPE, **environment) -> subprocess.Complet
 def test_a_graph_of_any_name_is_trained_in_a_locale_of_ascii(parts, tmp_path):
     locale = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     folder = tmp_path / "run[/x] \x1b[31m"
-    words = ["train", renamed(parts, STRANGE), "--hidden-feats", 4, "--epochs", 2, "--run-dir", folder]
+    words = ["train", renamed(parts, STRANGE), "--hidden-feats", 8, "--epochs", 2, "--run-dir", folder]
     done = distgnn(*words, **locale)
     assert done.returncode == 0, done.stderr
     assert b"Traceback" not in done.stderr
@@ -73,7 +73,7 @@ def test_an_error_with_control_characters_is_one_plain_line(run):
 
 @pytest.mark.slow
 def test_a_finished_run_with_full_or_closed_output_is_a_success(parts, tmp_path):
-    train = ["train", parts, "--hidden-feats", 4, "--epochs", 2, "--run-dir"]
+    train = ["train", parts, "--hidden-feats", 8, "--epochs", 2, "--run-dir"]
     with open("/dev/full", "wb") as full:
         done = distgnn(*train, tmp_path / "full", stdout=full)
     assert done.returncode == 0, done.stderr
@@ -86,13 +86,13 @@ def test_a_finished_run_with_full_or_closed_output_is_a_success(parts, tmp_path)
     os.close(writer)
     assert (done.returncode, b"Error" in done.stderr) == (0, False), done.stderr
     closed = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "distgnn.cli", "info", str(parts)]
-    done = subprocess.run(closed, stderr=subprocess.PIPE, timeout=300, check=False)
+    done = subprocess.run(closed, stderr=subprocess.PIPE, timeout=900, check=False)
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
 
 
 @pytest.mark.slow
 def test_so_it_is_on_two_ranks(two_parts, tmp_path):
-    train = ["train", two_parts, "--hidden-feats", 4, "--epochs", 2, "--run-dir"]
+    train = ["train", two_parts, "--hidden-feats", 8, "--epochs", 2, "--run-dir"]
     with open("/dev/full", "wb") as full:
         done = distgnn(*train, tmp_path / "full", stdout=full)
     assert done.returncode == 0, done.stderr

@@ -5,7 +5,7 @@ from distgnn.config import read_sections
 
 def test_a_recipe_says_what_it_picked_and_is_in_the_settings(run, parts, tmp_path):
     folder = tmp_path / "run"
-    words = ["--recipe", "fast", "--lr", 0.02, "--epochs", 1, "--hidden-feats", 4, "--run-dir", folder, "--log", ""]
+    words = ["--recipe", "fast", "--lr", 0.02, "--epochs", 1, "--hidden-feats", 8, "--run-dir", folder, "--log", ""]
     code, _, err = run("train", parts, *words)
     assert code == 0, err
     assert "recipe fast (dense features): --feat-norm standardize --optimizer kfac\n" in err

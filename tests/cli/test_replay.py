@@ -7,7 +7,7 @@ import pytest
 
 @pytest.mark.slow
 def test_replay_measures_once_and_plays_again(run, two_parts, tmp_path):
-    words = ["replay", two_parts, "--hidden-feats", 4, "--threads", 1, "--at-once", 2, "--repeats", 1, "--json"]
+    words = ["replay", two_parts, "--hidden-feats", 8, "--threads", 1, "--at-once", 2, "--repeats", 1, "--json"]
     words += ["--recordings", tmp_path / "kept", "--network", "10mbit"]
     code, out, err = run(*words, "--out", tmp_path / "replay.json", "--trace", tmp_path / "trace.json")
     assert code == 0, err

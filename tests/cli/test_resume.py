@@ -13,7 +13,7 @@ import pytest
 
 from distgnn.train.checkpoint import files as files
 
-SMALL = ("--hidden-feats", 4, "--num-layers", 2, "--epochs", 4, "--eval-every", 2, "--quiet")
+SMALL = ("--hidden-feats", 8, "--num-layers", 2, "--epochs", 4, "--eval-every", 2, "--quiet")
 
 
 def test_options_are_those_of_the_run_unless_given(run, parts, tmp_path):
@@ -61,7 +61,7 @@ def test_a_full_disk_is_one_line_and_keeps_the_last_checkpoint(run, parts, tmp_p
 @pytest.mark.slow
 def test_a_signal_gives_a_checkpoint_and_its_exit_code(two_parts, tmp_path):
     folder = tmp_path / "run"
-    words = ["train", two_parts, "--hidden-feats", 4, "--epochs", 1000000, "--eval-every", 1000, "--run-dir", folder]
+    words = ["train", two_parts, "--hidden-feats", 8, "--epochs", 1000000, "--eval-every", 1000, "--run-dir", folder]
     command = [sys.executable, "-m", "distgnn.cli", *map(str, words), "--checkpoint-every", "50"]
     job = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
     deadline = time.monotonic() + 600
@@ -69,7 +69,7 @@ def test_a_signal_gives_a_checkpoint_and_its_exit_code(two_parts, tmp_path):
         assert time.monotonic() < deadline and job.poll() is None
         time.sleep(0.05)
     job.send_signal(signal.SIGTERM)
-    _, err = job.communicate(timeout=300)
+    _, err = job.communicate(timeout=900)
     assert job.returncode == 128 + signal.SIGTERM
     newest = files.find_checkpoints(folder)[0]
     assert f"stopped by the launcher's signal after {files.epochs_of(newest)} epochs" in err

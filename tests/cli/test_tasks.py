@@ -10,7 +10,7 @@ from distgnn.datasets import GraphData
 from distgnn.partition import partition_graph
 from distgnn.partition.repartition import load_whole
 
-SHORT = ["--epochs", 4, "--hidden-feats", 4, "--eval-every", 2, "--quiet"]
+SHORT = ["--epochs", 4, "--hidden-feats", 8, "--eval-every", 2, "--quiet"]
 
 
 @pytest.fixture

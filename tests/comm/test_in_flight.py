@@ -64,7 +64,7 @@ def deliver_at_wait(monkeypatch) -> None:
     monkeypatch.setattr(Transport, "wait", late_wait)
 
 
-def run(graph, epochs: range, width: int = 5) -> None:
+def run(graph, epochs: range, width: int = 7) -> None:
     """Broadcasts and reduces of new rows in each epoch, at two sites, in training and in evaluation, both ways, of two
     widths."""
     random = np.random.default_rng(graph.rank)
@@ -79,7 +79,7 @@ def run(graph, epochs: range, width: int = 5) -> None:
             broadcast_and_reduce(exchange, rows, targets)
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize(
     "options", [{}, {"wire": "int8"}, {"algorithm": "cd-1"}, {"algorithm": "cd-3", "wire": "int4"}]
 )

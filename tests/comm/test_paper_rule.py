@@ -55,7 +55,7 @@ def test_gradients_of_edge_weights_divide_by_the_arcs_that_took_part(comm, optio
     graph.drain()
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 def test_still_rows(comm):
     """Rows in the bin of the epoch are exact, all others those of 0c; gradients are those of the rank's own arcs."""
     options = {"update": "copies", "algorithm": f"cd-{DELAY}", "remote_rule": "paper"}

@@ -54,7 +54,7 @@ def test_going_on_gives_the_same_bits(comm, name):
         trainer.graph.drain()
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 def test_a_refill_is_a_synchronous_epoch(comm):
     exact, late = trainer_of(comm, {}), trainer_of(comm, {"algorithm": "cd-2"})
     losses(late, range(7))

@@ -5,7 +5,7 @@ import pytest
 from cut_graphs import broadcast_and_reduce, dist_graph, random_graph
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 def test_smoothing_is_a_moving_average_of_what_arrives(comm):
     graph = dist_graph(random_graph(3), comm, algorithm="cd-1", late_row_average=0.75)
     late = graph.forward_arcs.delayed

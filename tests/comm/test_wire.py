@@ -24,7 +24,7 @@ def inputs(comm, wire: str):
     return graph, rows[graph.owned_ids], rows[graph.local.global_ids[graph.local.source_halo_rows]]
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("wire", ["bfloat16", "int8", "int4"])
 def test_broadcast(comm, wire):
     graph, rows, expected = inputs(comm, wire)
@@ -49,7 +49,7 @@ def test_rounding_is_unbiased_and_drawn_anew_in_each_epoch_and_for_each_seed(com
     assert np.abs(error).max() < 5 * 0.5 / np.sqrt(200)  # 5 standard deviations of a mean of 200 roundings
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("wire", ["bfloat16", "int8", "int4"])
 def test_reduce_adds_what_arrives(comm, wire):
     graph = dist_graph(random_graph(3), comm, dtype="float32", wire=wire)
@@ -70,7 +70,7 @@ class WideDelayed(DelayedExchange):
     holds_codes = False
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("wire", ["bfloat16", "int4"])
 @pytest.mark.parametrize("delay", [0, 1, 3])
 def test_rows_held_as_they_arrived_are_those_that_were_widened_then(comm, wire, delay):

@@ -66,7 +66,7 @@ def test_losses_are_those_of_train_to_the_bit_also_after_a_stop(graph, tmp_path)
 def test_names_of_vertices_come_back_and_a_run_stops_by_itself(arrays, capsys):
     names = np.array([f"v{'é' * (i % 3)}{i}" for i in range(60)])
     data = arrays | {"y": np.random.default_rng(0).permutation(arrays["y"]), "node_names": names}
-    options = {"hidden_feats": 4, "lr": 0.3, "eval_every": 20, "patience": 1, "epochs": 2000, "log": ""}
+    options = {"hidden_feats": 8, "lr": 0.3, "eval_every": 20, "patience": 1, "epochs": 2000, "log": ""}
     result = dg.fit(data, "gcn", ranks=1, **options)
     assert result.node_names.tolist() == names.tolist() and len(result.predict()) == 60
     said = f"stopped after epoch {len(result.history)} of 2000"

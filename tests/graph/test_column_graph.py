@@ -25,10 +25,10 @@ def layers(dgl):
     loose = {"allow_zero_in_degree": True}
     return [
         (dnn.SAGEConv(7, 4, "mean"), SAGEConv(7, 4, "mean")),
-        (dnn.SAGEConv(7, 9, "mean"), SAGEConv(7, 9, "mean")),
-        (dnn.SAGEConv(7, 9, "gcn"), SAGEConv(7, 9, "gcn")),
+        (dnn.SAGEConv(7, 8, "mean"), SAGEConv(7, 8, "mean")),
+        (dnn.SAGEConv(7, 8, "gcn"), SAGEConv(7, 8, "gcn")),
         (dnn.GraphConv(7, 4, "both", **loose), GraphConv(7, 4, "both", **loose)),
-        (dnn.GraphConv(7, 9, "both", **loose), GraphConv(7, 9, "both", **loose)),
+        (dnn.GraphConv(7, 8, "both", **loose), GraphConv(7, 8, "both", **loose)),
     ]
 
 

@@ -65,7 +65,7 @@ def test_a_script_under_mpiexec_needs_no_variables(tmp_path):
     mpiexec = find_mpiexec()
     command = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), 2), sys.executable, tmp_path / "script.py"]
     done = subprocess.run(
-        [*command, tmp_path / "parts"], env=environment, capture_output=True, text=True, timeout=300, check=True
+        [*command, tmp_path / "parts"], env=environment, capture_output=True, text=True, timeout=900, check=True
     )
     share = max(1, available_cores() // 2)
     assert done.stdout.split() == [str(share)] * 2

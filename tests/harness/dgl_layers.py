@@ -104,7 +104,7 @@ def cases() -> dict:
     linear = torch.nn.Linear
     made = {
         "sage mean": (lambda: gnn.SAGEConv(WIDTH, 4, "mean"), plain),
-        "sage gcn": (lambda: gnn.SAGEConv(WIDTH, 9, "gcn"), plain),
+        "sage gcn": (lambda: gnn.SAGEConv(WIDTH, 8, "gcn"), plain),
         "sage pool": (lambda: gnn.SAGEConv(WIDTH, 4, "pool"), plain),
         "sage pool weighted": (lambda: gnn.SAGEConv(WIDTH, 4, "pool"), weighted_column := with_column_weights),
         "sage mean weighted": (lambda: gnn.SAGEConv(WIDTH, 4, "mean"), weighted_column),
@@ -127,12 +127,12 @@ def cases() -> dict:
         "cheb": (lambda: gnn.ChebConv(WIDTH, 4, 3), with_lambda),
         "edge weight norm both": (lambda: WeightNorm("both"), weighted),
         "edge weight norm right": (lambda: WeightNorm("right"), weighted),
-        "gat": (lambda: gnn.GATConv(WIDTH, 5, 3, residual=True, **FREE), plain),
-        "gat one head": (lambda: gnn.GATConv(WIDTH, 5, 1, **FREE), plain),
-        "gat weighted": (lambda: gnn.GATConv(WIDTH, 5, 3, **FREE), weighted),
-        "gatv2": (lambda: gnn.GATv2Conv(WIDTH, 5, 3, residual=True, **FREE), plain),
-        "dot gat": (lambda: gnn.DotGatConv(WIDTH, 5, 3, **FREE), plain),
-        "edge gat": (lambda: gnn.EdgeGATConv(WIDTH, 5, 4, 3, **FREE), with_edge_feats),
+        "gat": (lambda: gnn.GATConv(WIDTH, 2, 4, residual=True, **FREE), plain),
+        "gat one head": (lambda: gnn.GATConv(WIDTH, 4, 1, **FREE), plain),
+        "gat weighted": (lambda: gnn.GATConv(WIDTH, 2, 4, **FREE), weighted),
+        "gatv2": (lambda: gnn.GATv2Conv(WIDTH, 2, 4, residual=True, **FREE), plain),
+        "dot gat": (lambda: gnn.DotGatConv(WIDTH, 2, 4, **FREE), plain),
+        "edge gat": (lambda: gnn.EdgeGATConv(WIDTH, 5, 2, 4, **FREE), with_edge_feats),
         "agnn": (lambda: gnn.AGNNConv(**FREE), plain),
         "rgcn": (lambda: gnn.RelGraphConv(WIDTH, 4, 3), with_types),
         "rgcn basis": (lambda: gnn.RelGraphConv(WIDTH, 4, 3, "basis", 2), with_types_and_norm),
@@ -140,5 +140,5 @@ def cases() -> dict:
     }
     for norm in ("both", "right", "left", "none"):
         made[f"gcn {norm}"] = (lambda norm=norm: gnn.GraphConv(WIDTH, 4, norm, **FREE), plain)
-        made[f"gcn {norm} weighted"] = (lambda norm=norm: gnn.GraphConv(WIDTH, 9, norm, **FREE), weighted)
+        made[f"gcn {norm} weighted"] = (lambda norm=norm: gnn.GraphConv(WIDTH, 8, norm, **FREE), weighted)
     return made

@@ -31,7 +31,7 @@ def source_files() -> list[Path]:
 
 def run(*command: object, cwd: Path | None = None) -> str:
     answer = subprocess.run(
-        [str(word) for word in command], cwd=cwd, capture_output=True, text=True, timeout=300, check=False
+        [str(word) for word in command], cwd=cwd, capture_output=True, text=True, timeout=900, check=False
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return answer.stdout

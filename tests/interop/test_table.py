@@ -27,7 +27,7 @@ DGL_CASES = {  # row of the table -> case of tests/harness/dgl_layers.py, where 
     "EdgeWeightNorm": "edge weight norm both",
     "JumpingKnowledge": "jumping knowledge",
     "ChebConv": "cheb",
-    "GATConv": "gat",
+    "GATConv": "gat one head",
     "GINEConv": "gine",
     "EdgeGATConv": "edge gat",
     "GATv2Conv": "gatv2",

@@ -5,7 +5,7 @@ import warnings
 import pytest
 import torch
 from against_dgl import Inputs, num_arc_ids, run_ranks, run_whole, same
-from cut_graphs import UNDIRECTED, dist_graph, random_cut, random_graph, whole_graph
+from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, random_cut, random_graph, whole_graph
 from dgl_layers import cases
 
 from distgnn.errors import InputError
@@ -25,7 +25,7 @@ def make(name: str):
 @pytest.mark.mpi(2)
 @pytest.mark.parametrize("name", CASES)
 def test_module_runs_unchanged(comm, name):
-    data = random_graph(12, directed=UNDIRECTED)  # of 3 ranks and one direction: tests/rows/test_dgl.py
+    data = random_graph(12, directed=[UNDIRECTED, DIRECTED][list(CASES).index(name) % 2])
     model, call = make(name), CASES[name][1]
     inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
     expected = run_whole(data, model, inputs, call)

@@ -62,7 +62,7 @@ def test_masks_of_a_module_do_not_depend_on_what_ran_before_it(comm):
 @pytest.mark.mpi(2)
 def test_the_gradient_has_the_same_mask(comm):
     graph = dist_graph(random_graph(), comm)
-    rows = torch.ones(graph.num_owned, 9, dtype=torch.float64, requires_grad=True)
+    rows = torch.ones(graph.num_owned, 8, dtype=torch.float64, requires_grad=True)
     out = dnn.Dropout(0.3)(rows, graph)
     out.sum().backward()
     torch.testing.assert_close(rows.grad, out.detach())
@@ -126,11 +126,11 @@ def test_masks_of_arcs_do_not_depend_on_ranks(comm):
 def test_dgls_attention_dropout_belongs_to_arcs(comm, dgl):
     from dgl.nn import GATConv
 
-    data = random_graph(num_feats=6)
+    data = random_graph()
     outs = []
     for graph in (dist_graph(data, comm), whole_graph(data)):
         torch.manual_seed(0)
-        layer = GATConv(6, 4, 3, feat_drop=0.3, attn_drop=0.4, allow_zero_in_degree=True).double()
+        layer = GATConv(7, 2, 4, feat_drop=0.3, attn_drop=0.4, allow_zero_in_degree=True).double()
         dnn.distribute(layer, graph)
         assert [layer.feat_drop.over, layer.attn_drop.over] == ["vertices", "arcs"]
         outs.append(gather_rows(graph, layer(graph, graph.feats).detach()))

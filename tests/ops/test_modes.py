@@ -14,7 +14,7 @@ from distgnn.errors import RunError
 from distgnn.ops.aggregation.tied_extreme import tied_arc_extreme, tied_extreme
 from distgnn.ops.edges.softmax import edge_softmax_with_own
 
-WIDTH, HEADS = 4, 2
+WIDTH, HEADS = 8, 4
 
 
 def parameter(*shape: int) -> torch.Tensor:
@@ -23,7 +23,7 @@ def parameter(*shape: int) -> torch.Tensor:
 
 
 SQUARE, ATTENTION = parameter(WIDTH, WIDTH), parameter(2, WIDTH)
-BIAS, PAIR, NARROW = parameter(WIDTH), parameter(1, HEADS, WIDTH // HEADS), parameter(WIDTH, 2)
+BIAS, PAIR, NARROW = parameter(WIDTH), parameter(1, HEADS, WIDTH // HEADS), parameter(WIDTH, 4)
 
 
 def heads(rows):

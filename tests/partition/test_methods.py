@@ -1,7 +1,5 @@
 """Cutting methods: every edge once, every vertex owned, same seed same cut, balances, and fidelity to DGL's Libra."""
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -18,20 +16,24 @@ from .graphs import NAMES, awkward, edge_list
 IN_PROCESS = [name for name in METHODS if name not in ("metis", "kahypar")]
 
 
-MANY = list(itertools.product(("random", "hub joined to everything"), (64, 65)))  # the bits of a word, and one more
+COUNTS = {name: [1, 2, 5] for name in NAMES}
+for name in ("random", "hub joined to everything"):
+    COUNTS[name] += [64, 65]  # the bits of a word, and one more
 
 
-@pytest.mark.parametrize(("name", "num_parts"), [*itertools.product(NAMES, [1, 2, 5]), *MANY])
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("method", IN_PROCESS)
-def test_no_graph_is_too_odd(method, name, num_parts):
+def test_no_graph_is_too_odd(method, name):
     edges = edge_list(*awkward(name))
-    found = cut_edges(edges, num_parts, method).check(edges)
-    masks = np.zeros((edges.num_nodes, num_parts), dtype=bool)
-    masks[edges.src, found.edge_part] = masks[edges.dst, found.edge_part] = True
-    held = masks[np.arange(edges.num_nodes), found.owner]
-    strangers = np.count_nonzero(~held & masks.any(axis=1))
-    owned = np.bincount(found.owner, minlength=num_parts)
-    assert strangers == 0 or owned.max() <= max(1.04 * edges.num_nodes / num_parts, edges.num_nodes // num_parts + 2)
+    for num_parts in COUNTS[name]:
+        found = cut_edges(edges, num_parts, method).check(edges)
+        masks = np.zeros((edges.num_nodes, num_parts), dtype=bool)
+        masks[edges.src, found.edge_part] = masks[edges.dst, found.edge_part] = True
+        held = masks[np.arange(edges.num_nodes), found.owner]
+        strangers = np.count_nonzero(~held & masks.any(axis=1))
+        most = np.bincount(found.owner, minlength=num_parts).max()
+        fair = max(1.04 * edges.num_nodes / num_parts, edges.num_nodes // num_parts + 2)
+        assert strangers == 0 or most <= fair, num_parts
 
 
 @pytest.mark.parametrize("method", IN_PROCESS)

@@ -25,7 +25,7 @@ N = 41
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
-        self.first, self.norm, self.second = GCNConv(6, 8), nn.BatchNorm1d(8), GATConv(8, 4)
+        self.first, self.norm, self.second = GCNConv(7, 8), nn.BatchNorm1d(8), GATConv(8, 4)
 
     def forward(self, x, edge_index):
         return self.second(F.relu(self.norm(self.first(x, edge_index))), edge_index)
@@ -151,7 +151,7 @@ class Scene:
 
 def scenes(comm):
     """(whole tensors and edge_index of one process, rows)."""
-    source = random_graph(3, num_nodes=N, num_feats=6, num_edges=160)
+    source = random_graph(3, num_nodes=N, num_edges=160)
     labels, mask = torch.arange(N) % 4, torch.arange(N) < 20
     face = with_rows(dist_graph(source, comm))
     face.y, face.train_mask = labels, mask

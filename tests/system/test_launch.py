@@ -35,7 +35,7 @@ def run_python(source: str, **environment: str) -> subprocess.CompletedProcess:
         env=os.environ | environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
 
@@ -165,7 +165,7 @@ def test_mpiexec_of_another_make_is_noticed():
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert answer.returncode != 0

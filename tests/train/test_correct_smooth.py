@@ -141,7 +141,7 @@ def test_a_graph_with_several_labels_is_refused(comm):
 
 def trainer_of(graph, **config) -> Trainer:
     torch.manual_seed(0)
-    network = build_model(ModelConfig(hidden_feats=4), graph.num_feats, graph.num_classes)
+    network = build_model(ModelConfig(hidden_feats=8), graph.num_feats, graph.num_classes)
     usual = {"epochs": 4, "eval_every": 2, "correct_and_smooth": True, "lr": 1e-4, "log": None}
     settings = TrainConfig(**usual | config)
     return Trainer(network, graph, settings, say=lambda text: None)

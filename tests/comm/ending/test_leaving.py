@@ -47,7 +47,7 @@ def test_a_rank_leaves(tmp_path, launcher, first, act, others, code):
         mpiexec = find_mpiexec()
         words = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), 2), sys.executable, str(tmp_path / "script.py")]
         done = subprocess.run(
-            words, env=without_rank_variables(), capture_output=True, text=True, timeout=300, check=False
+            words, env=without_rank_variables(), capture_output=True, text=True, timeout=900, check=False
         )
     assert done.returncode == code, done.stderr
     line = "rank 1 left in script.py, after 2 collective calls, the others wait in Allreduce at script.py:"
@@ -74,6 +74,6 @@ def test_all_messages_are_received_before_mpi_ends(tmp_path):
     (tmp_path / "script.py").write_text(HEARD)
     mpiexec = find_mpiexec()
     words = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), 3), sys.executable, str(tmp_path / "script.py")]
-    done = subprocess.run(words, env=without_rank_variables(), capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(words, env=without_rank_variables(), capture_output=True, text=True, timeout=900, check=True)
     assert sorted(done.stdout.splitlines()) == [f"rank {rank} unheard: False" for rank in range(3)]
     assert not done.stderr

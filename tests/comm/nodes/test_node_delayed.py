@@ -18,7 +18,7 @@ LATE = {
 def inputs(late, dtype, epoch: int) -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng([late.transport.rank, epoch])
     plan = late.plan if not isinstance(late, NodeDelayed) else late.node_plan.flat
-    shapes = (plan.num_owned, 3), (plan.num_target_halos, 3)
+    shapes = (plan.num_owned, 7), (plan.num_target_halos, 7)
     return random.standard_normal(shapes[0]).astype(dtype), random.standard_normal(shapes[1]).astype(dtype)
 
 

@@ -69,10 +69,10 @@ class Dropping(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.first = gnn.GATConv(7, 5, 2, dropout=0.4)
-        self.second = gnn.TransformerConv(10, 6, dropout=0.3)
+        self.first = gnn.GATConv(7, 2, 4, dropout=0.4)
+        self.second = gnn.TransformerConv(8, 8, dropout=0.3)
         self.spread = gnn.APPNP(2, 0.1, dropout=0.3)
-        self.last = gnn.ARMAConv(6, 4, num_stacks=2, dropout=0.3)
+        self.last = gnn.ARMAConv(8, 4, num_stacks=2, dropout=0.3)
         self.drop = nn.Dropout(0.2)
 
     def forward(self, x, edge_index):
@@ -105,8 +105,8 @@ class Hidden(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.convs = nn.ModuleList([gnn.GCNConv(7, 6), gnn.SAGEConv(6, 6), gnn.GCNConv(6, 6), gnn.SAGEConv(6, 6)])
-        self.norm, self.act, self.drop = nn.LayerNorm(6), nn.ReLU(), nn.Dropout(0.4)
+        self.convs = nn.ModuleList([gnn.GCNConv(7, 8), gnn.SAGEConv(8, 8), gnn.GCNConv(8, 8), gnn.SAGEConv(8, 8)])
+        self.norm, self.act, self.drop = nn.LayerNorm(8), nn.ReLU(), nn.Dropout(0.4)
 
     def forward(self, x, edge_index):
         first, second, third, last = self.convs

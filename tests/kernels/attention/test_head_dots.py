@@ -11,7 +11,7 @@ from ..graphs import close, rows_of
 
 @pytest.mark.parametrize(
     ("rows", "heads", "width", "dtype"),
-    [(300, 4, 9, np.float32), (7, 3, 5, np.float64), (50, 1, 47, np.float32), (0, 4, 9, np.float32)],
+    [(300, 4, 9, np.float32), (7, 3, 5, np.float64), (50, 1, 37, np.float32), (0, 4, 9, np.float32)],
 )
 def test_against_numpy(rows, heads, width, dtype, num_threads):
     left, right = (rows_of(rows, heads * width, dtype, seed) for seed in (0, 1))
@@ -19,11 +19,11 @@ def test_against_numpy(rows, heads, width, dtype, num_threads):
 
 
 def test_one_row_for_all():
-    left, right = rows_of(30, 12, np.float32), rows_of(1, 12, np.float32, 1)
-    close(head_dots(left, right, 3), (left * right).reshape(30, 3, 4).sum(axis=2))
+    left, right = rows_of(30, 36, np.float32), rows_of(1, 36, np.float32, 1)
+    close(head_dots(left, right, 4), (left * right).reshape(30, 4, 9).sum(axis=2))
 
 
-@pytest.mark.parametrize("heads, width, dtype", [(4, 9, np.float32), (7, 41, np.float32), (2, 132, np.float64)])
+@pytest.mark.parametrize("heads, width, dtype", [(4, 9, np.float32), (2, 132, np.float64)])
 def test_outer_against_numpy(heads, width, dtype, num_threads):
     feats, rows = (rows_of(n, heads * width, dtype, seed) for seed, n in enumerate((600, 2)))
     factors = rows_of(2 * 600, heads, dtype, 3).reshape(2, 600, heads)

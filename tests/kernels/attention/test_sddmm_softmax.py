@@ -17,7 +17,7 @@ def test_dot(name, num_threads):
 
 
 @pytest.mark.parametrize("op", ["dot", "add", "mul"])
-@pytest.mark.parametrize("shape", [(37,), (2, 21)])
+@pytest.mark.parametrize("shape", [(37,), (4, 9)])
 def test_operations_and_heads(op, shape):
     indptr, indices, sources = awkward("random")
     rows, targets = rows_of(sources, np.prod(shape)), rows_of(len(indptr) - 1, np.prod(shape), seed=1)
@@ -25,7 +25,7 @@ def test_operations_and_heads(op, shape):
     close(sddmm(*arguments), reference.sddmm(*arguments))
 
 
-@pytest.mark.parametrize("heads", [(), (1,), (3,), (8,)])
+@pytest.mark.parametrize("heads", [(), (1,), (3,)])
 @pytest.mark.parametrize("name", ["hub", "isolated", "no edges"])
 def test_softmax_and_its_gradient(name, heads, num_threads):
     indptr, indices, _ = awkward(name)
@@ -52,7 +52,7 @@ def test_softmax_of_extreme_scores(dtype):
 
 def test_edge_ids_say_where_to_write():
     indptr, indices, sources = awkward("random")
-    rows, targets = rows_of(sources, 5), rows_of(len(indptr) - 1, 5, seed=1)
+    rows, targets = rows_of(sources, 37), rows_of(len(indptr) - 1, 37, seed=1)
     ids = np.random.default_rng(0).permutation(len(indices))
     np.testing.assert_array_equal(
         sddmm(indptr, indices, rows, targets, edge_ids=ids)[ids], sddmm(indptr, indices, rows, targets)
@@ -62,7 +62,7 @@ def test_edge_ids_say_where_to_write():
 def test_dot_is_the_gradient_of_the_weights():
     """d/dw ⟨spmm(w), g⟩ = sddmm(feats, g): the sum is linear in w."""
     indptr, indices, sources = awkward("random")
-    feats, g = rows_of(sources, 6, np.float64), rows_of(len(indptr) - 1, 6, np.float64, 1)
+    feats, g = rows_of(sources, 7, np.float64), rows_of(len(indptr) - 1, 7, np.float64, 1)
     weight = rows_of(len(indices), 1, np.float64, 2)[:, 0]
     value = np.vdot(spmm(indptr, indices, feats, edge_weight=weight), g)
     np.testing.assert_allclose(np.vdot(sddmm(indptr, indices, feats, g), weight), value, rtol=1e-11)

@@ -27,13 +27,12 @@ def on_threads(count, call):
     return [np.asarray(result).tobytes() for result in results if result is not None]
 
 
-@pytest.mark.parametrize("graph", [SMALL, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize(("_label", "name", "given"), EXAMPLES, ids=LABELS)
-def test_every_kernel(_label, name, given, graph):
+def test_every_kernel(_label, name, given):
     function = getattr(kernels, name).__wrapped__
 
     def call():
-        return [got for got, _ in cases.CASES[name](function, given, graph)]
+        return [got for graph in (SMALL, LARGE) for got, _ in cases.CASES[name](function, given, graph)]
 
     assert on_threads(1, call) == on_threads(3, call) == on_threads(16, call)
 

@@ -20,21 +20,20 @@ def test_philox_known_answers():
     assert philox.philox_python((0xFFFFFFFF,) * 4, (0xFFFFFFFF,) * 2) == ones
 
 
-@pytest.mark.parametrize("width", [1, 37, 300])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("width", "dtype"), [(1, np.float32), (37, np.float64), (320, np.float32)])
 def test_against_reference(width, dtype, num_threads):
     feats, ids = rows_of(12, width, dtype), np.arange(12) * 2**36
     np.testing.assert_array_equal(dropout(feats, ids, 0.4, **KEY), reference.dropout(feats, ids, 0.4, **KEY))
 
 
 def test_rows_carry_their_mask_with_them(num_threads):
-    feats, ids = np.ones((200, 70), np.float32), np.random.default_rng(0).integers(0, 2**62, 200)
+    feats, ids = np.ones((200, 37), np.float32), np.random.default_rng(0).integers(0, 2**62, 200)
     order = np.random.default_rng(1).permutation(200)
     np.testing.assert_array_equal(dropout(feats, ids, 0.5, **KEY)[order], dropout(feats, ids[order], 0.5, **KEY))
 
 
 def test_every_part_of_the_key_counts():
-    feats, ids = np.ones((50, 64), np.float32), np.arange(50)
+    feats, ids = np.ones((50, 37), np.float32), np.arange(50)
     changes = [{}, {"seed": 4}, {"step": 12}, {"site": 3}]
     changes += [{name: KEY[name] + (1 << 32)} for name in ("seed", "step")]  # both are of 64 bits
     masks = [dropout(feats, ids, 0.5, **{**KEY, **change}) for change in changes]
@@ -54,7 +53,7 @@ def test_shares(p):
 
 
 def test_limits_and_in_place():
-    feats, ids = rows_of(5, 10), np.arange(5)
+    feats, ids = rows_of(5, 37), np.arange(5)
     np.testing.assert_array_equal(dropout(feats, ids, 0.0, **KEY), feats)
     assert not dropout(feats, ids, 1.0, **KEY).any()
     expected = dropout(feats, ids, 0.5, **KEY)

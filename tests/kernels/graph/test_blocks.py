@@ -12,9 +12,9 @@ from ..graphs import close, rows_of
 @pytest.mark.parametrize("size", [1, 37, 1000])
 def test_blocks_add_up(size):
     generator = np.random.default_rng(0)
-    src, dst = generator.integers(0, 90, 700), generator.integers(0, 40, 700)
+    src, dst = (generator.integers(0, count, 700, np.int32) for count in (90, 40))
     indptr, indices, _ = csr_from_edges(src, dst, 41)
-    graph, feats, weight = block_csr(indptr, indices, 90, size), rows_of(90, 16), rows_of(700, 1)[:, 0]
+    graph, feats, weight = block_csr(indptr, indices, 90, size), rows_of(90, 37), rows_of(700, 1)[:, 0]
     expected = reference.spmm(indptr, indices, feats, edge_weight=weight)
     close(spmm_blocked(graph, feats, weight), expected)
     close(spmm_blocked(graph, feats, weight, piece=slice(5, 20)), expected[5:20])
@@ -29,4 +29,4 @@ def test_blocks_only_where_rows_have_many_arcs_in_each():
 
 def test_empty_graphs():
     indptr, indices = np.zeros(4, np.int64), np.zeros(0, np.int32)
-    assert not spmm_blocked(block_csr(indptr, indices, 3, 2), rows_of(3, 16)).any()
+    assert not spmm_blocked(block_csr(indptr, indices, 3, 2), rows_of(3, 37)).any()

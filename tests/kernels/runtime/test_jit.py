@@ -35,7 +35,7 @@ def test_three_cold_processes_compile_once(tmp_path):
         subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
-    outputs = [process.communicate(timeout=300)[0] for process in started]
+    outputs = [process.communicate(timeout=900)[0] for process in started]
     assert [process.returncode for process in started] == [0, 0, 0]
     assert sorted(int(output) for output in outputs) == [0, 0, 1]
 
@@ -61,8 +61,8 @@ def test_a_second_process_compiles_nothing():
         "import sys; from distgnn import kernels; kernels.self_check(('float32',)); "
         "print(kernels.compilation().compiled, 'numba.typed.typeddict' in sys.modules)"
     )
-    for _ in range(2):
-        last = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    kernels.self_check(("float32",))
+    last = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
     assert last == "0 False\n"  # and what numba needs to compile is not even loaded
 
 

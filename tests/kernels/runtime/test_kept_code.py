@@ -91,7 +91,7 @@ def test_processes_that_find_a_damaged_file_together_compile_once_and_say_so_onc
     def run(count: int) -> list[tuple[str, str]]:
         command, pipes = [sys.executable, "-c", ONE_KERNEL], {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         started = [subprocess.Popen(command, env=environment, text=True, **pipes) for _ in range(count)]
-        return [process.communicate(timeout=300) for process in started]
+        return [process.communicate(timeout=900) for process in started]
 
     assert run(1) == [("1\n", "")]
     (file,) = tmp_path.rglob("*.nbc")

@@ -55,5 +55,5 @@ def test_compiling_without_room_is_an_error_at_once(tmp_path):
     (tmp_path / "limited.py").write_text(LIMITED)
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, tmp_path / "limited.py", str(200 << 20)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=900)
     assert "MemoryError: compiling a kernel needs 256 MiB of addresses" in done.stderr

@@ -7,7 +7,7 @@ from distgnn.kernels import activate
 from distgnn.kernels.check import reference
 
 
-@pytest.mark.parametrize("width", [16, 47, 256])
+@pytest.mark.parametrize("width", [37, 256])
 def test_rounding_to_bfloat16(width):
     """To nearest even, the smallest numbers too, whether a row has only them, some of them or none; NaNs stay some."""
     generator = np.random.default_rng(0)

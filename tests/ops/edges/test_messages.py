@@ -15,7 +15,7 @@ SHAPES = {  # name: trailing shapes of vertex rows and arc rows
     "one column": ((), ()),
     "same": ((4,), (4,)),
     "scalar on arcs": ((4,), (1,)),
-    "heads": ((3, 2), (3, 1)),
+    "heads": ((4, 2), (4, 1)),
     "broadcast both ways": ((3, 1), (1, 2)),
 }
 

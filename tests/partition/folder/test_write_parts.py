@@ -34,7 +34,7 @@ def test_each_part_is_written_once_and_comes_back_in_its_place(threads, set_num_
 def test_as_many_at_once_as_threads_and_never_more_than_asked_for(set_num_threads):
     set_num_threads(3)
     assert [num_writers(8), num_writers(2), num_writers(8, 1)] == [3, 2, 1]
-    both = threading.Barrier(2, timeout=300)
+    both = threading.Barrier(2, timeout=900)
     # Two writers meet at the barrier; one alone would wait there in vain.
     write_parts(2, lambda part_id: {"arrived": both.wait()}, lambda done: None)
     seen = set()

@@ -54,7 +54,7 @@ def test_a_killed_rank_is_named(tmp_path, end):
         pytest.skip("for MPICH only")
     (tmp_path / "program.py").write_text(PROGRAM)
     words = [*mpiexec_command(mpiexec, "mpich", 2), sys.executable, str(tmp_path / "program.py"), end]
-    done = subprocess.run(words, env=without_rank_variables(), capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(words, env=without_rank_variables(), capture_output=True, text=True, timeout=900, check=False)
     assert (done.returncode == 0) == (end == "well"), done.stderr
     said = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("distgnn: error:")]
     assert len(said) == bool(LINES[end]), said
@@ -73,5 +73,5 @@ def test_a_rank_that_ends_at_once_ends_the_job(tmp_path):
     elsewhere = "import os; [os.dup2(os.open(os.devnull, os.O_WRONLY), end) for end in (1, 2)]; "
     for before in ("", elsewhere) * 3:
         program = f"{before}{world}; os._exit(3) if world.rank == 1 else world.Barrier()"
-        done = subprocess.run([*words, program], env=without_rank_variables(), timeout=300, check=False)
+        done = subprocess.run([*words, program], env=without_rank_variables(), timeout=900, check=False)
         assert done.returncode in (3, 9)  # of rank 1, or of the one that Hydra then ends

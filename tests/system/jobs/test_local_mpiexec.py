@@ -52,7 +52,7 @@ def test_two_ranks(tmp_path, what, code, says):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert (done.returncode, done.stdout) == (code, says), done.stderr
@@ -66,7 +66,7 @@ def test_a_rank_that_fails_before_mpi_ends_the_others(tmp_path, monkeypatch):
         Path(local_mpiexec.__file__).read_text().replace("GRACE_SECONDS = 5.0", "GRACE_SECONDS = 0.2")
     )
     command = [sys.executable, "-I", "-S", str(tmp_path / "starter.py"), "-n", "2", sys.executable, "-S", "-c", program]
-    assert subprocess.run(command, timeout=300, check=False).returncode == 3
+    assert subprocess.run(command, timeout=900, check=False).returncode == 3
 
 
 def test_two_jobs_have_two_names():
@@ -138,7 +138,7 @@ def test_the_rank_that_ends_a_job_is_named_in_one_line(tmp_path, name):
         env=without_rank_variables(),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert done.returncode == code, done.stderr

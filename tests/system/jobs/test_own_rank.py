@@ -48,7 +48,7 @@ def test_what_a_rank_starts_is_a_plain_process(tmp_path):
     (tmp_path / "script.py").write_text(CHILDREN)
     mpiexec = find_mpiexec()
     words = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), 2), sys.executable, str(tmp_path / "script.py")]
-    done = subprocess.run(words, env=without_rank_variables(), capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(words, env=without_rank_variables(), capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
     expected = ["subprocess 1", "fork True", "fork True", "spawn False 1", "forkserver False 1"]
     assert sorted(done.stdout.splitlines()) == sorted([*expected, "together 2", "together 2"]), done.stderr

@@ -29,7 +29,7 @@ from distgnn.train.kfac.recorder import second_moment
 
 def make(graph, model="sage", *, say=None, on_epoch=None, settings=None, **config) -> Trainer:
     torch.manual_seed(0)
-    settings = {"hidden_feats": 8, "num_layers": 3, "num_heads": 2} | (settings or {})
+    settings = {"hidden_feats": 8, "num_layers": 3} | (settings or {})
     network = build_model(ModelConfig(model, **settings), graph.num_feats, graph.num_classes)
     options = {"optimizer": "kfac", "epochs": 10, "eval_every": 5, "log": None, "kfac_every": 3} | config
     return Trainer(network, graph, TrainConfig(**options), on_epoch=on_epoch, say=say or (lambda text: None))

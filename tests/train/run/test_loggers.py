@@ -21,7 +21,7 @@ from distgnn.train.run.run_folder import RUN_FOLDER
 
 def make(graph, callbacks=(), **config):
     torch.manual_seed(0)
-    model = build_model(ModelConfig("sage", 4), graph.num_feats, graph.num_classes)
+    model = build_model(ModelConfig("sage", 8), graph.num_feats, graph.num_classes)
     settings = TrainConfig(**{"epochs": 6, "eval_every": 2, "log": None} | config)
     return Trainer(model, graph, settings, callbacks=callbacks, say=lambda text: None)
 
