@@ -33,7 +33,7 @@ from distgnn.kernels.graph.tuner import Tuning, tune_rows
 from distgnn.kernels.runtime.arrays import empty_rows
 from distgnn.kernels.runtime.formats import BlockedCsr
 from distgnn.kernels.runtime.jit import compilation
-from distgnn.kernels.runtime.memory import give_back_freed_memory, return_large_blocks
+from distgnn.kernels.runtime.memory import give_back_freed_memory, return_large_blocks, touch_pages
 from distgnn.kernels.runtime.threads import get_num_threads, set_num_threads
 from distgnn.kernels.wire.codecs import decode_rows, encode_rows
 from distgnn.kernels.wire.gather import add_rows, copy_columns, pack_rows
@@ -85,6 +85,7 @@ __all__ = [
     "set_num_threads",
     "spmm",
     "spmm_blocked",
+    "touch_pages",
     "transpose_csr",
     "tune_rows",
     "warm",

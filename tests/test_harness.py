@@ -151,7 +151,7 @@ def test_last(comm):
     }, text
     assert re.search(r"time limit: not finished after \d+ s \(unfinished: rank 1 of 2\)", text)
     assert "before the wait" in text and re.search(r'test_inner.py", line \d+ in test_hangs', text)  # where it hangs
-    assert "mpiexec ended with exit code 3 during this test" in text
+    assert re.search("mpiexec ended with exit code (3|9) during this test", text)  # Hydra may end the other rank first
     assert "ValueError: alone" in text and "other ranks were left waiting (unfinished: rank 0 of 2)" in text
     assert processes_below(tmp_path) == []
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from distgnn.kernels import empty_rows, give_back_freed_memory
+from distgnn.kernels import empty_rows, give_back_freed_memory, touch_pages
 from distgnn.ops.file_memory import PAGE, Disk, FileMemory
 
 SMALL = 1 << 20  # bytes; smaller results are left to malloc
@@ -26,6 +26,7 @@ LINE = 64  # bytes: a piece begins with a cache line, as a block does
 WORKING = 2  # pieces of the largest size in memory, with a folder
 AHEAD = 1  # of these are read ahead
 IN_MEMORY = WORKING + AHEAD  # with a folder, at most
+LEAST_TOUCHED = 4 << 20  # bytes of a block; smaller ones are not worth a thread
 SHARE = 2  # a whole block is broken for what fills at least half of it: it may soon be needed whole
 
 
@@ -56,9 +57,12 @@ class _Place:
 class _Block:
     """Memory, and the pieces of it that tensors look at, from its first byte on."""
 
-    def __init__(self, num_bytes: int, disk: Disk | None):
+    def __init__(self, num_bytes: int, disk: Disk | None, touched: np.ndarray | None = None):
         self.pages = None if disk is None else FileMemory(num_bytes, disk)
-        self.memory = empty_rows((num_bytes,), np.uint8) if self.pages is None else self.pages.bytes
+        if self.pages is not None:
+            self.memory = self.pages.bytes
+        else:
+            self.memory = empty_rows((num_bytes,), np.uint8) if touched is None else touched
         self.places: list[_Place] = []
         self.left: list[tuple[int, int]] = []  # where free pieces have left pages behind; of `pages` only
 
@@ -110,6 +114,11 @@ class _Block:
         return sum(place.num_bytes for place in self.places)
 
 
+def _touch(blocks: list[np.ndarray]) -> None:
+    while blocks and threading.main_thread().is_alive() and touch_pages(blocks[0]):
+        del blocks[0]
+
+
 class Buffers:
     """The large results of one rank's model.
 
@@ -128,6 +137,7 @@ class Buffers:
         self._blocks: list[_Block] = []
         self.disk: Disk | None = None if folder is None else Disk(folder)
         self._line = LINE if self.disk is None else PAGE
+        self._touched: list[np.ndarray] = []  # memory of the next blocks
         self._count = 0  # of pieces
         self._lock = threading.Lock()  # the ledger looks from another thread
         self.asker = "rows"
@@ -140,6 +150,17 @@ class Buffers:
         with self._lock:
             piece = self._piece(-(-num_bytes // self._line) * self._line)
         return torch.from_numpy(piece)[:num_bytes].view(dtype).view(num_rows, width)
+
+    def touch_ahead(self, count: int, num_rows: int, width: int, dtype: torch.dtype) -> None:
+        """Let a thread touch the pages of the first blocks for [num_rows, width], while this one does other work.
+
+        Args: count: of blocks that are sure to be asked for: others would be memory that nobody uses.
+        """
+        num_bytes = -(-num_rows * width * dtype.itemsize // self._line) * self._line
+        if num_bytes < LEAST_TOUCHED or self.disk is not None or self._blocks or self._touched:
+            return
+        self._touched = [empty_rows((num_bytes,), np.uint8) for _ in range(count)]
+        threading.Thread(target=_touch, args=(self._touched[:],), name="distgnn-pages").start()
 
     def empty_like(self, rows: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
         """A tensor of the shape of `rows` [num_rows, width], and of its dtype or the one given."""
@@ -161,7 +182,8 @@ class Buffers:
             _, _, first, place, number = min(fitting)
             return self._blocks[number].take(num_bytes, first, place, self._count, self.asker)
         self._drop_free_blocks_below(num_bytes)
-        self._blocks.append(_Block(num_bytes, self.disk))
+        of_size = bool(self._touched) and self._touched[0].nbytes == num_bytes
+        self._blocks.append(_Block(num_bytes, self.disk, self._touched.pop(0) if of_size else None))
         return self._blocks[-1].take(num_bytes, 0, 0, self._count, self.asker)
 
     # --- pieces that wait ------------------------------------------------------------------------------------
@@ -235,6 +257,7 @@ class Buffers:
     def give_back(self) -> None:
         """Give free blocks back to the system, before work of another kind that needs memory once."""
         with self._lock:
+            self._touched.clear()
             self._forget_free_pieces()
             self._drop_free_blocks_below(max((block.num_bytes for block in self._blocks), default=0))
 
@@ -252,7 +275,8 @@ class Buffers:
     def living(self) -> list[tuple[str, int, int]]:
         """(who asked, first address, last) of each piece in use, and of whole blocks as "free rows" behind them."""
         with self._lock:
-            whole = [(block.memory.__array_interface__["data"][0], block.num_bytes) for block in self._blocks]
+            arrays = [block.memory for block in self._blocks] + self._touched
+            whole = [(array.__array_interface__["data"][0], array.nbytes) for array in arrays]
             pieces = [piece for block in self._blocks for piece in block.living()]
         return pieces + [("free rows", start, start + size) for start, size in whole]
 
@@ -264,8 +288,8 @@ class Buffers:
 
     @property
     def num_bytes(self) -> int:
-        """Memory of all blocks, in use or free."""
-        return sum(block.num_bytes for block in self._blocks)
+        """Memory of all blocks, in use or free, and of those that are touched ahead."""
+        return sum(array.nbytes for array in [*(block.memory for block in self._blocks), *self._touched])
 
     @property
     def used_bytes(self) -> int:

@@ -145,6 +145,9 @@ class Trainer:
         graph.seed = self.config.seed
         with raise_together(graph.comm):
             self.passes: Passes = Passes(self.config, model, self.whole, graph)
+        touch_ahead: Any = getattr(model, "touch_ahead", None)  # of our stacks
+        if touch_ahead is not None and not self.passes.stage(0).num_batches:
+            touch_ahead(graph)
         lay_out(model)
         self.gradients: GradientBuffer = GradientBuffer(model, graph.comm, graph.transport.counters)
         self.trace: Trace | None = Trace(graph.transport.counters, graph.rank) if self.config.trace else None

@@ -1,13 +1,16 @@
 """Buffers are free again as soon as nothing looks at them."""
 
 import gc
+import threading
 
+import pytest
 import torch
 from cut_graphs import random_graph, whole_graph
 
 from distgnn.config import ModelConfig
 from distgnn.nn import model_for
 from distgnn.ops import Buffers
+from distgnn.ops.saved_rows import saved_in
 
 ROWS = 1 << 14  # of 1 KiB in the widest layer: nothing here is so small that it is left to malloc
 
@@ -90,3 +93,41 @@ def test_a_step_leaves_no_rows_to_the_garbage_collector(monkeypatch):
     finally:
         gc.enable()
     assert [case for case, found in held.items() if len(found) > 1] == []
+
+
+@pytest.mark.parametrize(
+    "name, norm, jump, residual",
+    [
+        *((name, norm, "none", False) for name in ("sage", "gcn", "gin", "gat", "gatv2") for norm in ("none", "layer")),
+        ("sage", "batch", "none", True),
+        ("gin", "batch", "cat", False),
+        ("gat", "none", "max", True),
+    ],
+)
+def test_a_step_uses_all_memory_that_was_touched_ahead(name, norm, jump, residual, monkeypatch):
+    """Memory that a step does not ask for would raise the peak."""
+    monkeypatch.setattr("distgnn.ops.buffers.SMALL", 1)
+    monkeypatch.setattr("distgnn.ops.buffers.LEAST_TOUCHED", 1)
+    config, taken = ModelConfig(name, 16, num_layers=3, num_heads=2, norm=norm, jump=jump, residual=residual), []
+    for ahead in (False, True):
+        graph = whole_graph(random_graph())
+        model = model_for(config, graph).to(graph.feats.dtype)
+        if ahead:
+            model.touch_ahead(graph)
+            assert graph.buffers.num_bytes > 0
+        with saved_in(graph.buffers):
+            loss = torch.sum(model(graph, graph.feats))
+        loss.backward()
+        taken.append(graph.buffers.num_bytes)
+    assert taken[0] == taken[1]
+
+
+def test_what_is_touched_ahead_keeps_its_content():
+    """A thread touches the pages while rows are written."""
+    buffers = Buffers()
+    buffers.touch_ahead(2, 1 << 15, 256, torch.float32)
+    made = [buffers.empty(1 << 15, 256, torch.float32).fill_(value) for value in (1, 2, 3)]
+    for thread in [one for one in threading.enumerate() if one.name == "distgnn-pages"]:
+        thread.join()
+    assert [rows.unique().tolist() for rows in made] == [[1], [2], [3]]
+    assert buffers.num_bytes == 3 * made[0].nbytes

@@ -135,6 +135,11 @@ class Stack(Described):
     def own_settings(self) -> dict[str, Any]:
         return {"num_layers": len(self.convs), "residual": self.residual, "jump": self.jump}
 
+    def touch_ahead(self, graph: DataGraph) -> None:
+        """Before the first step on a graph: the memory of each hidden layer's rows, and of one gradient, is touched."""
+        if not self.remat:
+            graph.buffers.touch_ahead(len(self.drops) + 1, len(graph.row_ids), self.sizes[1], graph.dtype)
+
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         raise NotImplementedError
 

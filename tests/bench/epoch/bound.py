@@ -5,7 +5,8 @@ operands is timed; float32 ones are the kernels' (twice as fast as torch's on th
 bfloat16's where torch has none that are quick.
 Aggregation bytes: each arc reads a row of its source and an index, each vertex writes a row; what the caches save is
 not taken off, so on small graphs the bound is no bound. Element-wise work, loss and optimiser count
-as nothing. The first aggregation of a convolution's input is constant and counts as nothing.
+as nothing. The first aggregation of a convolution's input is constant and counts as nothing. The first layer has no
+gradient of its input, but in GIN: that of its eps is made of it.
 
 Legend: V vertices, E arcs, D width.
 """
@@ -34,7 +35,7 @@ COPY_BYTES = 1 << 28
 
 
 class Products:
-    """The products of an epoch: V x a times a x b forward, its two gradients backward (one in the first layer)."""
+    """The products of an epoch: V x a times a x b forward, its two gradients backward."""
 
     def __init__(self, order: dict, dtype: torch.dtype = torch.float32):
         use_threads(num_threads())
@@ -66,7 +67,7 @@ class Products:
             for layer, (a, b) in enumerate(self.products):
                 self._multiply(self.rows[a], self.weights[layer], self.out[b])
                 self._multiply_rows(self.rows[a], self.rows[b], self.grads[layer])
-                if layer > 0:
+                if layer > 0 or self.config.name == "gin":
                     self._multiply(self.rows[b], self.weights[layer].T, self.out[a])
         return 0.0
 
