@@ -149,6 +149,9 @@ class Buffers:
             return torch.empty(num_rows, width, dtype=dtype)
         with self._lock:
             piece = self._piece(-(-num_bytes // self._line) * self._line)
+            if self.disk is not None:  # it may be made of new memory
+                sizes = [place.num_bytes for place, _ in self._places() if not place.waits]
+                self._leave_free(WORKING * max(sizes) - sum(sizes))
         return torch.from_numpy(piece)[:num_bytes].view(dtype).view(num_rows, width)
 
     def touch_ahead(self, count: int, num_rows: int, width: int, dtype: torch.dtype) -> None:
@@ -204,7 +207,10 @@ class Buffers:
         while sum(sizes) > WORKING * max(sizes):
             self._send_out(*here.pop(0))
             sizes.pop(0)
-        room = WORKING * max(sizes) - sum(sizes) + num_bytes  # for what the new piece can be made of
+        self._leave_free(WORKING * max(sizes) - sum(sizes) + num_bytes)  # the new piece can be made of it
+
+    def _leave_free(self, room: int) -> None:
+        """Of what free pieces have left behind, so many bytes stay in memory."""
         for block in self._blocks:
             room -= block.left_bytes()
             if room < 0 and block.pages is not None:
@@ -254,12 +260,16 @@ class Buffers:
         for block in self._blocks:
             block.forget_free_pieces()
 
-    def give_back(self) -> None:
-        """Give free blocks back to the system, before work of another kind that needs memory once."""
+    def give_back(self, below: int | None = None) -> None:
+        """Give free blocks back to the system, before work of another kind that needs memory once.
+
+        Args: below: only those of fewer bytes.
+        """
         with self._lock:
             self._touched.clear()
             self._forget_free_pieces()
-            self._drop_free_blocks_below(max((block.num_bytes for block in self._blocks), default=0))
+            most = max((block.num_bytes for block in self._blocks), default=0)
+            self._drop_free_blocks_below(most if below is None else below - 1)
 
     def _drop_free_blocks_below(self, num_bytes: int) -> None:
         """Give free smaller blocks back to the system: the larger new one can stand for some of them later.

@@ -29,12 +29,14 @@ def recompute(
     run: Callable[[torch.Tensor], torch.Tensor],
     feats: torch.Tensor,
     parameters: Sequence[torch.Tensor],
+    again: Callable[[torch.Tensor], torch.Tensor] | None = None,
 ) -> torch.Tensor:
     """`run(feats)`, keeping only `feats` [O, D] for the backward pass.
 
     Collective: as `run`, and once more in the backward pass.
 
-    Args: run: a function of rows, and of `parameters` (a list of tensors); its exchanges must be exact.
+    Args: run: a function of rows, and of `parameters` (a list of tensors); its exchanges must be exact;
+        again: `run` for the backward pass, where nobody reads the result.
 
     Example:
         >>> plain, layer = graph.plain, dg.nn.GraphConv(8, 8)
@@ -46,13 +48,15 @@ def recompute(
     """
     if not torch.is_grad_enabled():
         return run(feats)
-    return _Recompute.apply(feats, graph, run, *parameters)
+    return _Recompute.apply(feats, graph, run, again or run, *parameters)
 
 
 class _Recompute(Function):
     @staticmethod
-    def forward(ctx: Any, feats: torch.Tensor, graph: GraphView, run: Run, *parameters: torch.Tensor) -> torch.Tensor:
-        ctx.graph, ctx.run, ctx.parameters = graph, run, parameters
+    def forward(
+        ctx: Any, feats: torch.Tensor, graph: GraphView, run: Run, again: Run, *parameters: torch.Tensor
+    ) -> torch.Tensor:
+        ctx.graph, ctx.again, ctx.parameters = graph, again, parameters
         ctx.draws, ctx.feats = graph.draws(), feats.detach() if feats.requires_grad else feats
         ctx.version = version_of(feats)
         with torch.enable_grad():  # the same branches as the second time
@@ -66,12 +70,12 @@ class _Recompute(Function):
         ctx.feats = None
         ctx.graph.set_draws(ctx.draws)
         with torch.enable_grad():
-            out = ctx.run(feats)
+            out = ctx.again(feats)
         ctx.graph.set_draws(now)
         wanted = [one for one in (feats, *ctx.parameters) if one.requires_grad]
         grads = iter(torch.autograd.grad(out, wanted, grad))
         found = [next(grads) if one.requires_grad else None for one in (feats, *ctx.parameters)]
-        return found[0], None, None, *found[1:]
+        return found[0], None, None, None, *found[1:]
 
 
 def _leaf(ctx: Any) -> torch.Tensor:

@@ -81,11 +81,13 @@ def activate_backward(
     step: int = 0,
     site: int = 0,
     grad_feats: np.ndarray | None = None,
+    before: tuple[np.ndarray, ...] | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Gradients of `activate` with the arguments it was called with.
 
     Args: grad [V, D]: gradient of out; out: its result, None with a norm; feats, bias, norm, stats: only with a norm
-        (bias may be None); grad_feats [V, D]: where to write, may be `grad` itself.
+        (bias may be None); grad_feats [V, D]: where to write, may be `grad` itself; before: with a norm the gradients
+        of its vectors from rows before these, a multiple of 256, to go on from.
     Returns: (grad_feats, grad_bias, grad_gamma, grad_beta), the last two None without a norm.
     Notes: column sums are taken over fixed blocks of 256 rows and then over blocks: same bits for any threads.
     """
@@ -109,6 +111,8 @@ def activate_backward(
     feats = row_array(feats, dtypes=ROWS)
     parameters = rows.parameters(bias, norm)
     run(norm_backward_kernel(rest), chunks, grad, *arguments, feats, *parameters, stats)
+    if before is not None:
+        sums = np.concatenate([np.stack(before)[None], sums])
     return grad_feats, *sums.sum(axis=0)
 
 

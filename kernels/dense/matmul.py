@@ -123,6 +123,7 @@ def _in_pieces(make, width, all_grads, most, narrow=False):
             few = _widened(grads[first:stop]) if narrow else _widened(rows) if width < TOGETHER else rows
             pair = (few, rows) if narrow else (few, grads[first:stop])
             sums.add(parts, *pair)
+        del rows, few, pair  # their memory is free for the next
     totals = [one.sums.sum(axis=0) for one in found]
     return [np.ascontiguousarray(one.T) for one in totals] if narrow else totals
 

@@ -1,12 +1,17 @@
 """What hidden layers keep for the backward pass, in hidden tensors [O, W]: the floors of docs/internals/memory.md."""
 
+from functools import partial
+
 import pytest
 import torch
 from cut_graphs import random_graph, whole_graph
 
 from distgnn.config import ModelConfig
+from distgnn.errors import RunError
 from distgnn.nn import model_for
-from distgnn.ops import Buffers
+from distgnn.nn.models.build import STACKS
+from distgnn.ops import Buffers, buffers
+from distgnn.ops.dense import products
 
 NODES, WIDTH = 2100, 128  # a hidden tensor is over 1 MB: smaller ones do not come from the graph's buffers
 EACH = {"sage": 1, "gcn": 1, "gat": 2, "gin": 3, "gcn2": 2, "appnp": 1, "gatv2": 3}
@@ -18,10 +23,12 @@ class SeenBuffers(Buffers):
     def __init__(self) -> None:
         super().__init__()
         self.places: set[int] = set()
+        self.most = 0  # bytes in use at once
 
     def empty(self, num_rows: int, width: int, dtype: torch.dtype) -> torch.Tensor:
         made = super().empty(num_rows, width, dtype)
         self.places.add(made.data_ptr())
+        self.most = max(self.most, self.used_bytes)
         return made
 
 
@@ -64,6 +71,50 @@ def test_with_remat_the_first_layer_keeps_nothing_and_gradients_have_the_same_bi
         grads.append(torch.autograd.grad(loss, list(model.parameters())))
     assert kept[1] <= kept[0] - 0.8  # a tensor; weights and sums of narrow features take its place
     assert all(map(torch.equal, *grads))
+
+
+@pytest.mark.parametrize("name", ["sage", "gcn"])
+def test_with_remat_the_last_hidden_rows_are_never_whole_and_go_back_once(name, monkeypatch):
+    graph = whole_graph(random_graph(1, num_nodes=NODES), dtype="float32")
+    monkeypatch.setattr(products, "OVER_ROWS", 256)
+    monkeypatch.setattr(buffers, "SMALL", 1)
+    kind, outputs, most, grads = STACKS[name], WIDTH // 3, [], []
+    torch.manual_seed(0)
+    models = [kind(graph.num_feats, WIDTH, outputs, 3, remat=remat).train() for remat in (False, True)]
+    models[1].load_state_dict(models[0].state_dict())
+    draws = graph.draws()
+    for model in models:
+        graph.buffers = SeenBuffers()
+        graph.set_draws(draws)
+        loss = model(graph, graph.feats).square().sum()
+        most.append(graph.buffers.most / (NODES * WIDTH * graph.dtype.itemsize))
+        grads.append(torch.autograd.grad(loss, list(model.parameters()), retain_graph=True))
+    assert all(map(torch.equal, *grads))
+    assert most[0] > 3  # z of two layers, and one at work
+    assert most[1] < 2.2  # one less, while the second layer is at work; and weights
+    with pytest.raises(RunError, match="with remat a backward pass runs once"):
+        torch.autograd.grad(loss, list(model.parameters()))
+
+
+@pytest.mark.parametrize("name", ["gat", "gin"])
+def test_with_remat_a_layer_that_is_made_again_makes_no_rows_that_nobody_reads(name):
+    graph = whole_graph(random_graph(1, num_nodes=NODES), dtype="float32")
+    models = [model_for(ModelConfig(name, WIDTH, 3, remat=remat), graph).train() for remat in (False, True)]
+    models[1].load_state_dict(models[0].state_dict())
+    grads, draws, made = [], graph.draws(), []
+
+    def seen(hidden, *given, **options):
+        out = hidden(*given, **options)
+        made.extend([out.untyped_storage().nbytes()] if options else [])
+        return out
+
+    for model in models:
+        graph.set_draws(draws)
+        model._hidden_layer = partial(seen, model._hidden_layer)
+        loss = model(graph, graph.feats).square().sum()
+        grads.append(torch.autograd.grad(loss, list(model.parameters())))
+    assert all(map(torch.equal, *grads))
+    assert made == [graph.dtype.itemsize] * 2
 
 
 @pytest.mark.parametrize(("name", "norm"), [("sage", "layer"), ("gin", "layer"), ("gcn2", "pair"), ("gat", "layer")])

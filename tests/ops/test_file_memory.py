@@ -12,6 +12,7 @@ from cut_graphs import random_graph, whole_graph
 import distgnn as dg
 from distgnn.config import ModelConfig
 from distgnn.errors import InputError, RunError
+from distgnn.graph.memory.spans import Span, resident_in
 from distgnn.nn import model_for
 from distgnn.ops import Buffers, file_memory
 from distgnn.ops.saved_rows import saved_in
@@ -29,6 +30,18 @@ def test_what_was_sent_out_is_read_and_written_where_it_was(tmp_path):
     del kept[3]
     new = buffers.empty(ROWS, 64, torch.float32).fill_(50)
     assert [int(rows.unique()) for rows in (*kept, new)] == [100, 1, 2, 4, 5, 6, 7, 50]
+
+
+def test_what_free_pieces_leave_in_memory_counts_beside_pieces_at_work(tmp_path):
+    buffers, size = Buffers(str(tmp_path)), 1 << 20
+    free = buffers.empty(1, 6 * size, torch.uint8).fill_(1)
+    left = Span(free.data_ptr() + 3 * size, free.data_ptr() + 6 * size)
+    del free
+    half = buffers.empty(1, 3 * size, torch.uint8)  # in its place
+    assert resident_in(left)[0] == 3 * size
+    wide = [buffers.empty(1, 5 * size, torch.uint8) for _ in range(2)]  # all that may be in memory
+    assert sum(resident_in(left)) == 0
+    assert [one.shape[1] for one in (half, *wide)] == [3 * size, 5 * size, 5 * size]
 
 
 @pytest.mark.parametrize(("name", "norm"), [("sage", "layer"), ("gcn", "batch"), ("gat", "none"), ("gin", "layer")])

@@ -9,6 +9,7 @@ of the phase in which they were made, unless another owner, such as the kept agg
     anonymous                 of what was resident at the peak, what no file stands behind (smaps_rollup)
     other tensors             what malloc had given out beyond named blocks, less the same at the end: torch's own
     freed memory              what malloc kept of freed blocks
+    pages of files            with `--offload`, whose moment is that with most anonymous memory: what more was resident
     libraries                 pages of files, without those of the part
     interpreter               what is anonymous at the end, without named blocks and freed memory: with compiled kernels
     not accounted for         the peak without everything above it
@@ -25,10 +26,10 @@ from distgnn.kernels import give_back_freed_memory
 from distgnn.system.sizes import Resident, malloc_bytes, peak_resident_bytes, resident
 from distgnn.system.units import human_bytes
 
-OTHERS, FREED, REST = "other tensors", "freed memory", "not accounted for"
+OTHERS, FREED, FILES, REST = "other tensors", "freed memory", "pages of files", "not accounted for"
 NAMES = (
     *("features", "kept aggregation", "structure", "activations", "working rows", "evaluation", "rows", "free rows"),
-    *(OTHERS, FREED),
+    *(OTHERS, FREED, FILES),
     *("halo rows", "messages", "held rows", "parameters and optimiser", "best weights", "libraries", "interpreter"),
 )
 SECONDS = 0.002
@@ -113,20 +114,25 @@ class MemoryLedger:
         in_use, named = self._in_use(spans), sum(resident_in(one)[0] for _, one in spans)
         blocks = found | {"interpreter": max(end - named, 0), OTHERS: max(found[OTHERS] - (in_use - named), 0)}
         blocks |= {FREED: max(now.anonymous - found[FREED] - (end - in_use), 0)}
+        blocks |= {FILES: max(peak_resident_bytes() - now.total, 0) if self._outside is not None else 0}
         ranks = comm.allgather((peak_resident_bytes(), now.anonymous, blocks))
         each = {name: [found[2].get(name, 0) for found in ranks] for name in NAMES}
         return MemoryReport([found[0] for found in ranks], [found[1] for found in ranks], each)
 
     def _watch(self, ended: threading.Event) -> None:
-        most, seen = self._used(), resident().total
+        most, seen = self._used(), self._resident()
         while not ended.wait(SECONDS):
-            used, now = self._used(), resident().total
+            used, now = self._used(), self._resident()
             if used > GROWTH * most or (GROWTH * used > most and now > GROWTH * seen):
                 self._at_peak, most, seen = self._look(), max(used, most), now
 
+    def _resident(self) -> int:
+        """With `--offload` pages of files do not count: the kernel takes them when it needs memory."""
+        return resident().total if self._outside is None else resident().anonymous
+
     def _used(self) -> int:
         if self._outside is not None:
-            return resident().total
+            return self._resident()
         return (malloc_bytes() or resident().total) - self._idle_bytes()
 
     def _in_use(self, spans: list[tuple[str, Span]]) -> int:

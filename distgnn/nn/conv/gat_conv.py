@@ -57,7 +57,9 @@ class GATConv(AttentionConv):
         self.check(graph)
         attn = torch.stack([self.attn_l.flatten(), self.attn_r.flatten()])
         slope = self.leaky_relu.negative_slope
-        heads = ops.Heads(self.num_heads, slope, fusion.epilogue, fusion.may_overwrite_grad, mean)
+        heads = ops.Heads(
+            self.num_heads, slope, fusion.epilogue, fusion.may_overwrite_grad, mean, is_unread=fusion.is_unread
+        )
         return ops.attend(graph, feat, self.fc.weight.T, attn, bias, heads, fusion.norm)
 
     @opaque

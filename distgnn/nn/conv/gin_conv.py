@@ -72,7 +72,7 @@ class GINConv(nn.Module):
             rows = ops.with_neighbours(graph, feat, self.eps, weight, alone)
             rows = ops.linear(graph, rows, first.weight.T, first.bias, epilogue=ops.Epilogue(relu=True), alone=True)
             more: Any = {"epilogue": fusion.epilogue, "norm": fusion.norm, "alone": alone}
-            return ops.linear(graph, rows, last.weight.T, last.bias, room=feat, **more)
+            return ops.linear(graph, rows, last.weight.T, last.bias, room=feat, is_unread=fusion.is_unread, **more)
         op = "copy_lhs" if edge_weight is None else "mul"
         out = (1 + self.eps) * feat + ops.gspmm(graph, op, self.aggregator_type, feat, edge_weight)
         out = out if self.apply_func is None else self.apply_func(out)

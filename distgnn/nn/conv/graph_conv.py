@@ -95,7 +95,7 @@ class GraphConv(nn.Module):
         if weight is not None and (fusion is not None or (feat.dim() == 2 and constant(edge_weight))):
             after = NOT_FUSED if fusion is None else fusion
             how = after.epilogue, after.may_overwrite_grad
-            spec = ops.ConvSpec((source, target), edge_weight, *how, remat=after.remat)
+            spec = ops.ConvSpec((source, target), edge_weight, *how, remat=after.remat, is_unread=after.is_unread)
             out = ops.convolve(graph, feat, weight, None, self.bias, spec, after.norm)
             return out if fusion is not None or self.activation is None else self.activation(out)
         if weight is not None and graph.narrows(self.in_feats, self.out_feats) and not graph.is_input(feat):

@@ -163,14 +163,25 @@ class Stack(Described):
                     )
                 modules = [conv, *([] if self.norms is None else [self.norms[layer]])]
                 parameters = [parameter for module in modules for parameter in module.parameters()]
-                feats = ops.recompute(graph, partial(self._hidden_layer, graph, layer), feats, parameters)
+                plain = self.fuses(conv) and not self.residual and not any(map(is_watched, modules))
+                again = partial(self._hidden_layer, graph, layer, is_unread=True) if plain else None
+                feats = ops.recompute(graph, partial(self._hidden_layer, graph, layer), feats, parameters, again)
             if self.jump != "none":
                 hidden.append(feats)
         if self.jump == "none":
+            if self._makes_last_rows_again(graph):
+                fusion = NOT_FUSED._replace(remat=True)
+                return self.convs[-1](graph, feats, edge_weight=self.edge_weight_of(graph), fusion=fusion)
             return self.convolve(graph, self.convs[-1], feats, last=True)
         return self.read(torch.cat(hidden, 1) if self.jump == "cat" else torch.stack(hidden).amax(0))
 
-    def _hidden_layer(self, graph: DataGraph, layer: int, feats: torch.Tensor) -> torch.Tensor:
+    def _makes_last_rows_again(self, graph: DataGraph) -> bool:
+        """With remat, does the last layer narrow, and does nobody but it look at its rows?"""
+        conv: Any = self.convs[-1]
+        plain = self.remat and self.fuses(conv) and isinstance(conv, SAGEConv | GraphConv) and not is_watched(conv)
+        return plain and not self.residual and self.jump == "none" and graph.narrows(*self.sizes[1:])
+
+    def _hidden_layer(self, graph: DataGraph, layer: int, feats: torch.Tensor, is_unread: bool = False) -> torch.Tensor:
         conv, norm = self.convs[layer], None if self.norms is None else self.norms[layer]
         drop: Any = self.drops[layer]
         # The next convolution makes the gradient; only this layer reads it, or a residual, a jump or a hook too.
@@ -178,7 +189,8 @@ class Stack(Described):
         if self.fuses(conv) and (norm is None or isinstance(norm, nn.LayerNorm | ColumnNorm)):
             weight = self.edge_weight_of(graph)
             made = partial(conv, graph, feats, edge_weight=weight)
-            out = fused_layer(graph, made, norm, drop, feats, alone, not is_watched(conv), self.remat)
+            is_unread |= 0 < layer == len(self.drops) - 1 and self._makes_last_rows_again(graph)
+            out = fused_layer(graph, made, norm, drop, feats, alone, not is_watched(conv), self.remat, is_unread)
         else:
             out = self.convolve(graph, conv, feats, last=False)
             out = normed_and_activated(graph, norm, out, drop, alone and torch.is_grad_enabled())
@@ -214,14 +226,17 @@ def fused_layer(
     alone: bool,
     is_unseen: bool = True,
     remat: bool = False,
+    is_unread: bool = False,
 ) -> torch.Tensor:
     """`run(fusion=...)` of rows `feats` with norm, ReLU and dropout.
 
-    Args: alone: only the next layer uses the result and its gradient; is_unseen: nobody looks at what `run` makes.
+    Args: alone: only the next layer uses the result and its gradient; is_unseen: nobody looks at what `run` makes;
+        is_unread: the next layer makes the result again.
     """
     if norm is None or isinstance(norm, nn.LayerNorm):
         parameters = None if norm is None else (norm.weight, norm.bias)
-        return run(fusion=Fusion(drop.epilogue(graph, 1e-5 if norm is None else norm.eps), parameters, alone, remat))
+        epilogue = drop.epilogue(graph, 1e-5 if norm is None else norm.eps)
+        return run(fusion=Fusion(epilogue, parameters, alone, remat, is_unread))
     out = run(fusion=Fusion(ops.Epilogue(), None, is_unseen and not is_watched(norm), remat))
     return normed_and_activated(graph, norm, out, drop, alone, room_of(feats, out))
 

@@ -47,10 +47,12 @@ from distgnn.ops.dense.activation import (
     rows_of,
 )
 from distgnn.ops.dense.fused import PLAIN, Call, Fused, Kept
-from distgnn.ops.dense.made_again import MadeAgain, lend, room_of, whole
+from distgnn.ops.dense.made_again import MadeAgain, gone_through, lend, room_of, whole
 from distgnn.ops.dense.products import (
     Work,
     add_product,
+    has_own_products,
+    pieces,
     product,
     product_pieces,
     sum_of_products,
@@ -79,7 +81,8 @@ class ConvSpec:
         follows; may_overwrite_grad: only this function uses the gradient of its result, and may write over it, and
         only one other function reads the result; loops:
         factors of each vertex's own row, which the aggregation adds; remat: of constant rows, z and y are made again
-        from x and A x, which are kept anyway.
+        from x and A x, which are kept anyway; is_unread: behind it is a convolution that narrows, which makes y again
+        from z, piece by piece, and writes the gradient of z over it, once.
 
     Example:
         >>> scale = graph.degree_scale("in", -1)
@@ -94,6 +97,7 @@ class ConvSpec:
     may_overwrite_grad: bool = False
     loops: SelfLoops | None = None
     remat: bool = False
+    is_unread: bool = False
 
 
 @operator
@@ -180,11 +184,19 @@ class _Convolve(Fused):
     def run(feats, aggregated, neigh, own, bias, gamma, beta, call: Call, _room: None) -> tuple[torch.Tensor, _Kept]:  # type: ignore[no-untyped-def]
         is_last = call.epilogue.is_empty and gamma is None and feats.dtype == torch.bfloat16
         dtype = torch.float32 if is_last else feats.dtype  # logits of bfloat16 rows
+        if call.how.is_unread:  # rows as wide as the output lie beside hidden ones, never beside two
+            call.graph.buffers.give_back(below=feats.nbytes)
+        elif call.how.remat and call.plan is Plan.PRODUCT_FIRST:
+            call.graph.buffers.give_back()
         z, made = _FORWARD[call.plan](call, _Operands(feats, aggregated, neigh, own, dtype))
         norm = None if gamma is None else (gamma.detach(), beta.detach())
         takes_place = call.plan is Plan.AGGREGATE_ONLY and made is not None  # z lies where x was
         over = made if takes_place else feats
-        out, before = finish(call.graph, z, over, bias, norm, call.epilogue, call.needs_grad)
+        is_unread = call.how.is_unread and norm is not None and call.needs_grad and call.plan is not Plan.CONSTANT
+        is_unread = is_unread and has_own_products(call.graph, z) and call.graph.factor_recorder is None
+        out, before = finish(
+            call.graph, z, over, bias, norm, call.epilogue, call.needs_grad, is_unread=is_unread and call.alone
+        )
         return out, _Kept(before, None if aggregated is not None or takes_place else made)
 
     @classmethod
@@ -192,7 +204,10 @@ class _Convolve(Fused):
         """Of constant rows under remat from x and A x: products of some rows, and what follows."""
         plain = all(type(one) in PLAIN for one in inputs[:2])
         if not (call.how.remat and call.needs_grad and call.plan is Plan.CONSTANT and plain):
-            return super().again_of(call, inputs, out, kept)
+            again = super().again_of(call, inputs, out, kept)
+            if again is not None:
+                again.is_unread = kept.epilogue is not None and kept.epilogue.stats is None
+            return again
         graph, epilogue = call.graph, call.epilogue
 
         def make(kept: Any, rows: slice) -> torch.Tensor:
@@ -220,9 +235,13 @@ class _Convolve(Fused):
             if norm is None:
                 before = SavedEpilogue(activated(call.graph, z, bias, None, call.epilogue, True)[0])
             del z
-        grad = grad.contiguous()
+        gone, grad = gone_through(grad), grad.contiguous()
         more: list[Any] = [None, None, None]
-        if before is None:
+        if gone is not None:
+            call.graph.buffers.give_back(below=grad.nbytes)
+            grads, more = grad, gone
+            more[0] = more[0] if bias is not None else None
+        elif before is None:
             more[0] = column_sums(grad) if bias is not None else None
             grads = grad.to(saved.feats.dtype)
         else:
@@ -385,7 +404,8 @@ def _backward_from_rows(call: Call, saved: _Saved, grads: torch.Tensor, needs_gr
     # `grads` is ours to write over where the epilogue made it, or nobody else uses it.
     made_here = saved.norm is not None or not call.epilogue.is_empty or call.alone
     is_ours = made_here and grads.shape == saved.feats.shape
-    if needs_grad and own is not None and graph.waits_for_rows:
+    passes = needs_grad and isinstance(saved.feats, MadeAgain) and saved.feats.is_unread
+    if needs_grad and own is not None and graph.waits_for_rows and not passes:
         over = is_ours and graph.factor_recorder is None and _goes_over(call, grads, own)
         grad_feats = grads if over else graph.buffers.empty(len(grads), own.shape[0], grads.dtype)
         work = [*found.own_work, *product_pieces(graph, grads, own.T, grad_feats)]
@@ -397,12 +417,30 @@ def _backward_from_rows(call: Call, saved: _Saved, grads: torch.Tensor, needs_gr
     else:
         grad_neigh = weight_gradient(graph, saved.feats, turned)
     _do(_recording(call, saved, saved.feats, turned, grads, needs_grad))
-    if grad_feats is not None:
+    if passes:
+        grad_feats = _gradient_before(graph, saved, turned, grads)
+    elif grad_feats is not None:
         add_product(graph, turned, neigh.T, grad_feats)
     elif needs_grad:
         pairs = [(turned, neigh.T), *([] if own is None else [(grads, own.T)])]
         grad_feats = sum_of_products(graph, pairs, over=grads if is_ours else None)
     return grad_feats, grad_neigh, found.own
+
+
+def _gradient_before(graph: GraphView, saved: _Saved, turned: torch.Tensor, grads: torch.Tensor) -> torch.Tensor:
+    """dx through what made x. Products come in the order in which they make dx."""
+    neigh, own = saved.weights
+
+    def make(rows: slice) -> torch.Tensor:
+        of_neigh = turned[rows], neigh.T
+        if own is None or not graph.waits_for_rows:
+            return sum_of_products(graph, [of_neigh, *([] if own is None else [(grads[rows], own.T)])])
+        made = product(graph, grads[rows], own.T)
+        add_product(graph, *of_neigh, made)
+        return made
+
+    gradient: torch.Tensor = saved.feats.gradient(make, pieces(len(grads)))
+    return gradient
 
 
 def _recording(

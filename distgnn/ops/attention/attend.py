@@ -38,9 +38,10 @@ from distgnn.ops.dense.activation import (
     SavedEpilogue,
     activated,
     activated_backward,
+    statistics,
 )
 from distgnn.ops.dense.fused import Call, Fused, Kept
-from distgnn.ops.dense.made_again import room_of, whole
+from distgnn.ops.dense.made_again import room_of, unread, whole
 from distgnn.ops.dense.products import product, sum_of_products
 from distgnn.ops.edges.on_arcs import check_update
 from distgnn.ops.entry import operator
@@ -55,7 +56,8 @@ class Heads:
     """The heads of an attention layer, and what follows it.
 
     Args: slope: of the leaky ReLU; epilogue, may_overwrite_grad: as in `convolve.ConvSpec`; mean: y is the mean over
-        heads, without norm and epilogue; loops: arcs of each owned vertex to itself to add, of the dtype of `attn`.
+        heads, without norm and epilogue; loops: arcs of each owned vertex to itself to add, of the dtype of `attn`;
+        is_unread: with a norm nobody reads y, only its gradient counts.
 
     Example:
         >>> heads = dg.ops.Heads(2, mean=True)
@@ -69,6 +71,7 @@ class Heads:
     may_overwrite_grad: bool = False
     mean: bool = False
     loops: np.ndarray | None = None
+    is_unread: bool = False
 
 
 @operator
@@ -145,6 +148,8 @@ class _Attend(Fused):
         out, stats = z, None
         if heads.mean:
             out, z = _mean(graph, z, bias, heads.num_heads, feats.dtype)
+        elif heads.is_unread and norm is not None:
+            out, stats = unread(z), statistics(graph, z, bias, norm, heads.epilogue)
         elif bias is not None or not last:
             keeps_z = norm is not None and call.needs_grad
             room = room_of(feats, out) if keeps_z and out.dtype == dtype else None

@@ -14,7 +14,7 @@ import torch
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
-from distgnn.ops.dense.made_again import MadeAgain, room_of
+from distgnn.ops.dense.made_again import MadeAgain, room_of, unread
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Facts, Function, is_same, version_of
 from distgnn.ops.protocol import GraphView
@@ -187,7 +187,15 @@ def activated_again(
         z, bias, *norm = kept
         return activated(graph, z[rows], bias, tuple(norm), rows_of(epilogue, rows), dtype=dtype)[0]
 
-    return MadeAgain((z, bias, *norm), make, (z.shape[0], z.shape[1]), dtype)
+    def through(kept: Any, rows: slice, grad: torch.Tensor, before: Any) -> Any:
+        z, bias, *norm = kept
+        after, norm = rows_of(epilogue, rows), tuple(norm)
+        saved = SavedEpilogue(None, z[rows], statistics(graph, z[rows], bias, norm, epilogue))
+        grads, *sums = activated_backward(graph, grad, saved, bias, norm, after, True, before)
+        z[rows].copy_(grads)
+        return sums
+
+    return MadeAgain((z, bias, *norm), make, (z.shape[0], z.shape[1]), dtype, through)
 
 
 @dataclass
@@ -216,9 +224,12 @@ def finish(
     epilogue: Epilogue,
     needs_grad: bool,
     may_write: bool = True,
+    is_unread: bool = False,
 ) -> tuple[torch.Tensor, SavedEpilogue | None]:
     """What follows z, and what its gradient needs. z is written over where nothing needs it, else rows `feats` that
-    are lent, if there are such."""
+    are lent, if there are such. Args: is_unread: only z is needed, for the norm."""
+    if is_unread and norm is not None:
+        return unread(z), SavedEpilogue(None, z)
     follows = norm is not None or not epilogue.is_empty
     if bias is None and not follows:
         return z, None
@@ -230,6 +241,15 @@ def finish(
     return out, SavedEpilogue(out.detach()) if follows else None
 
 
+def statistics(
+    graph: GraphView, z: torch.Tensor, bias: torch.Tensor | None, norm: Norm, epilogue: Epilogue
+) -> np.ndarray:
+    """Those of the norm, [O, 2], as `activated` gives them, without its result."""
+    after = Epilogue(eps=epilogue.eps)
+    found: Any = [activated(graph, z[rows], bias, norm, after)[1] for rows in blocks(len(z))]
+    return np.concatenate([np.empty((0, 2), np.float32), *found])
+
+
 def activated_backward(
     graph: GraphView,
     grad: torch.Tensor,
@@ -238,14 +258,18 @@ def activated_backward(
     norm: Norm | None,
     epilogue: Epilogue,
     may_overwrite_grad: bool,
+    before: list[torch.Tensor] | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
-    """Gradients of `activated`: (of rows [O, D], of bias, of gamma, of beta)."""
+    """Gradients of `activated`: (of rows [O, D], of bias, of gamma, of beta). Args: before: the last three of rows
+    before these, a multiple of BLOCK_ROWS."""
     target = grad if may_overwrite_grad else graph.buffers.empty_like(grad)
     of_norm: tuple = ()
     if norm is not None and saved.rows is not None:
         offset = None if bias is None else as_array(bias)
         of_norm = as_array(saved.rows), offset, tuple(map(as_array, norm)), saved.stats
     arrays = as_array(grad), None if saved.out is None else as_array(saved.out), *of_norm
-    _, *sums = kernels.activate_backward(*arrays, grad_feats=as_array(target), **epilogue.keywords())
+    so_far = None if before is None else tuple(map(as_array, before))
+    where: Any = {"grad_feats": as_array(target), "before": so_far}
+    _, *sums = kernels.activate_backward(*arrays, **where, **epilogue.keywords())
     of_bias, gamma, beta = (None if one is None else torch.from_numpy(one) for one in sums)
     return target, of_bias, gamma, beta

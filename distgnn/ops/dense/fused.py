@@ -20,6 +20,7 @@ WRITTEN = (
     "a result of this layer was written to in place before its backward pass, which needs it, and rows of a delayed "
     "exchange cannot be made again: write out of place (relu, x + y), or train with cd-0"
 )
+ONCE = "with remat a backward pass runs once: add the losses up and call backward once, or leave remat out"
 AGAIN = (
     "this backward pass runs for the second time, and the rows of a delayed exchange cannot be made again: add the "
     "losses up and call backward once, or train with cd-0"
@@ -95,10 +96,12 @@ class Fused(Function):
         plain = [one if one is None or type(one) in PLAIN else None for one in inputs]
         ctx.others = [None if one is there else one for one, there in zip(inputs, plain, strict=True)]
         ctx.again = None if again is None else again.of(())
+        ctx.is_spent = False
         if again is None:
             ctx.save_for_backward(*plain)
         else:
             ctx.save_for_backward(None, *plain[1:], *again.kept)
+            inputs = [again, *inputs[1:]] if again.is_unread else inputs
         result, ctx.kept = call.kind.run(*inputs, call, room)
         ctx.call = call
         found = call.kind.again_of(call, inputs, result, ctx.kept)
@@ -109,6 +112,9 @@ class Fused(Function):
     @classmethod
     def inputs_and_kept(cls, ctx: Any) -> tuple[list[Any], Any]:
         """The inputs, detached, and what `run` kept, or makes again. Collective: where it makes it again."""
+        if ctx.is_spent:
+            raise on_all_ranks(RunError(ONCE))
+        ctx.is_spent = ctx.again is not None and ctx.again.is_unread
         tensors, count = ctx.saved_tensors, len(ctx.others)
         ctx.call.graph.buffers.read_ahead()
         inputs = [tensor if other is None else other for tensor, other in zip(tensors[:count], ctx.others, strict=True)]

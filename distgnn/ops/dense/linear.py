@@ -12,9 +12,18 @@ from typing import Any
 
 import torch
 
-from distgnn.ops.dense.activation import NO_EPILOGUE, Epilogue, Norm, activated_backward, column_sums, finish
+from distgnn.ops.dense.activation import (
+    NO_EPILOGUE,
+    Epilogue,
+    Norm,
+    SavedEpilogue,
+    activated_backward,
+    column_sums,
+    finish,
+    statistics,
+)
 from distgnn.ops.dense.fused import Call, Fused, Kept
-from distgnn.ops.dense.made_again import MadeAgain
+from distgnn.ops.dense.made_again import MadeAgain, unread
 from distgnn.ops.dense.products import sum_of_products, weight_gradient
 from distgnn.ops.entry import operator
 from distgnn.ops.protocol import GraphView
@@ -32,19 +41,20 @@ def linear(
     alone: bool = False,
     again: MadeAgain | None = None,
     room: torch.Tensor | None = None,
+    is_unread: bool = False,
 ) -> torch.Tensor:
     """Rows [O, I] times a weight [I, D] (None: the rows themselves), and what follows it.
 
     Args: alone: nobody else uses the gradient of the result, and only one other function the result, which is offered
         to be made again; again: how to make `feats` again, where another function takes them, too; room: rows to
-        write the result over, if they are lent.
+        write the result over, if they are lent; is_unread: with a norm nobody reads the result, only its gradient.
 
     Example:
         >>> dg.ops.linear(graph, graph.feats, torch.ones(8, 4), epilogue=dg.ops.Epilogue(relu=True)).shape
         torch.Size([60, 4])
     """
     gamma, beta = norm or (None, None)
-    call = Call(graph, epilogue, alone, torch.is_grad_enabled())
+    call = Call(graph, epilogue, alone, torch.is_grad_enabled(), is_unread)
     return _Linear.of((feats, weight, bias, gamma, beta), call, again, room)
 
 
@@ -53,6 +63,8 @@ class _Linear(Fused):
     def run(feats, weight, bias, gamma, beta, call: Call, room: torch.Tensor | None) -> tuple[torch.Tensor, Kept]:  # type: ignore[no-untyped-def]
         z = feats.detach() if weight is None else sum_of_products(call.graph, [(feats, weight)])
         norm = None if gamma is None else (gamma.detach(), beta.detach())
+        if call.how and norm is not None:
+            return unread(z), Kept(SavedEpilogue(None, z, statistics(call.graph, z, bias, norm, call.epilogue)))
         over = feats if room is None else room
         out, before = finish(call.graph, z, over, bias, norm, call.epilogue, call.needs_grad, weight is not None)
         return out, Kept(before)

@@ -3,34 +3,49 @@
 A hidden layer y = dropout(relu(norm(z))) keeps z, which its norm needs. y is the input x of the layer behind, whose
 backward pass reads it once, for x' g. So the layer offers y with a way to make it (`offer`), and the layer behind keeps
 the way in place of the rows (`taken`). Where nobody else reads y, its memory is free from then on (`lend`): what the
-layer behind makes is written over it.
+layer behind makes is written over it. With remat the last hidden y is never whole (`unread`): the last layer makes it
+piece by piece in both passes, and its backward pass writes dz over z (`MadeAgain.gradient`).
 
 Legend: O rows, D columns.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from distgnn.ops.function import Facts
 
 Make = Callable[[Sequence[torch.Tensor], slice], torch.Tensor]  # what is kept, and which rows, to these rows
+Through = Callable[[Sequence[Any], slice, torch.Tensor, Any], Any]  # the same, gradients and sums before, to sums
 
-_made_again, _lent = Facts(), Facts()
+_made_again, _lent, _gone_through = Facts(), Facts(), Facts()
 
 
 class MadeAgain:
     """Rows [O, D]: some of them by `rows[first:stop]`, in the memory of these alone, or all as `whole()`.
 
-    Args: kept: tensors that they are made of; `make` holds none. shape, dtype: of all rows.
+    Args: kept: tensors that they are made of; `make` holds none. shape, dtype: of all rows. through: takes gradients of
+        some rows, after sums over those before, through what makes them, and writes over kept[0] there.
+
+    Attributes: is_unread: nobody has the rows, and their gradient goes `through`, once.
     """
 
-    def __init__(self, kept: Sequence[torch.Tensor | None], make: Any, shape: tuple[int, int], dtype: torch.dtype):
+    is_unread = False
+
+    def __init__(
+        self,
+        kept: Sequence[torch.Tensor | None],
+        make: Any,
+        shape: tuple[int, int],
+        dtype: torch.dtype,
+        through: Through | None = None,
+    ):
         self.kept: tuple[torch.Tensor | None, ...] = tuple(kept)
         self.make = make
         self.shape = shape
         self.dtype = dtype
+        self.through = through
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -48,7 +63,18 @@ class MadeAgain:
 
     def of(self, kept: Sequence[torch.Tensor | None]) -> "MadeAgain":
         """The same from these tensors."""
-        return MadeAgain(kept, self.make, self.shape, self.dtype)
+        other = MadeAgain(kept, self.make, self.shape, self.dtype, self.through)
+        other.is_unread = self.is_unread
+        return other
+
+    def gradient(self, make: Callable[[slice], torch.Tensor], pieces: Sequence[slice]) -> torch.Tensor:
+        """The gradient of kept[0], written over it, in place of the rows' own. Args: make: that of some rows."""
+        sums: Any = None
+        for rows in pieces:
+            sums = cast(Through, self.through)(self.kept, rows, make(rows), sums)
+        gone: torch.Tensor = cast(torch.Tensor, self.kept[0]).detach()
+        _gone_through.note(gone, sums)
+        return gone
 
 
 def offer(rows: torch.Tensor, again: MadeAgain) -> torch.Tensor:
@@ -75,6 +101,16 @@ def room_of(rows: Any, like: torch.Tensor) -> torch.Tensor | None:
         return None
     _lent.of(rows, once=True)
     return rows.detach()
+
+
+def unread(rows: torch.Tensor) -> torch.Tensor:
+    """What stands for rows of this shape that nobody reads, without memory."""
+    return rows.new_zeros(()).expand(rows.shape)
+
+
+def gone_through(grad: torch.Tensor) -> Any:
+    """The sums of `MadeAgain.gradient`, if that made this gradient."""
+    return _gone_through.of(grad, once=True)
 
 
 def whole(rows: Any) -> Any:

@@ -32,7 +32,13 @@ LEAST_ROWS = 1 << 10  # of a piece: packing the weight costs once per piece
 Work = Sequence[Callable[[], object]]  # of a layer, which needs no message
 
 
-def _own(graph: GraphView, rows: Any) -> bool:
+def pieces(num_rows: int) -> list[slice]:
+    """Ranges of rows that are made again for a product."""
+    return [slice(first, min(first + OVER_ROWS, num_rows)) for first in range(0, num_rows, OVER_ROWS)]
+
+
+def has_own_products(graph: GraphView, rows: Any) -> bool:
+    """Are rows multiplied by `kernels.product`, whose bits are those of any piece of rows?"""
     return graph.tuning.own_products and product_dtype(rows.dtype) == torch.float32
 
 
@@ -86,8 +92,14 @@ def product_pieces(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, o
     """
     weight = weight.to(rows.dtype).contiguous()
     step = max(-(-len(rows) // NUM_PIECES), LEAST_ROWS)
-    pieces = [slice(first, first + step) for first in range(0, len(rows), step)]
-    return [partial(sum_of_products, graph, [(rows[piece], weight)], out[piece]) for piece in pieces]
+    parts = [slice(first, min(first + step, len(rows))) for first in range(0, len(rows), step)]
+    if isinstance(rows, MadeAgain):
+        return [partial(_product_of_part, graph, rows, part, weight, out) for part in parts]
+    return [partial(sum_of_products, graph, [(rows[part], weight)], out[part]) for part in parts]
+
+
+def _product_of_part(graph: GraphView, rows: Any, part: slice, weight: torch.Tensor, out: torch.Tensor) -> None:
+    sum_of_products(graph, [(rows[part], weight)], out[part])
 
 
 def add_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> None:
@@ -96,7 +108,10 @@ def add_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, out:
         rows.times(weight.to(out.dtype), out, add=True)
         return
     weight = weight.to(rows.dtype)
-    if _own(graph, rows) and out.dtype == torch.float32:
+    if isinstance(rows, MadeAgain):
+        for block in pieces(len(rows)):
+            add_product(graph, rows[block], weight, out[block])
+    elif has_own_products(graph, rows) and out.dtype == torch.float32:
         kernels.product(as_array(rows), as_array(_wide(weight)), out=as_array(out), accumulate=True)
     elif rows.dtype == out.dtype and not _widens(rows):
         out.addmm_(rows, weight)
@@ -116,9 +131,12 @@ def sum_of_products(graph: GraphView, pairs: list[tuple[Any, ...]], over: torch.
     pairs = [(rows, weight.to(rows.dtype)) for rows, weight in pairs]
     rows, weight = pairs[0]
     out = graph.buffers.empty(len(rows), weight.shape[1], rows.dtype) if over is None else over
-    if isinstance(rows, SparseRows):
+    if isinstance(rows, MadeAgain):
+        for block in pieces(len(rows)):
+            sum_of_products(graph, [(rows[block], weight)], out[block])
+    elif isinstance(rows, SparseRows):
         rows.times(weight, out)
-    elif _own(graph, rows):
+    elif has_own_products(graph, rows):
         arrays = [as_array(array) for rows, weight in pairs for array in (rows, _wide(weight))]
         kernels.product(*arrays, out=as_array(out))
     elif over is None and not _widens(rows):
@@ -144,7 +162,7 @@ def weight_gradient(graph: GraphView, rows: Any, grads: torch.Tensor) -> torch.T
 
 def weight_gradients(graph: GraphView, rows: Any, all_grads: list[torch.Tensor]) -> list[torch.Tensor]:
     """The same with several gradients of one shape: rows that are to be made again are made once."""
-    if isinstance(rows, MadeAgain) and _own(graph, rows):
+    if isinstance(rows, MadeAgain) and has_own_products(graph, rows):
         found = kernels.inner_products(partial(_array_of, rows), rows.shape[1], [as_array(one) for one in all_grads])
         return [torch.from_numpy(one) for one in found]
     return [_weight_gradient(graph, rows, grads) for grads in all_grads]
@@ -157,7 +175,7 @@ def _array_of(rows: MadeAgain, first: int, stop: int) -> np.ndarray:
 def _weight_gradient(graph: GraphView, rows: Any, grads: torch.Tensor) -> torch.Tensor:
     if isinstance(rows, SparseRows):
         return rows.turned_times(grads)
-    if _own(graph, rows):
+    if has_own_products(graph, rows):
         return torch.from_numpy(kernels.inner_product(as_array(rows), as_array(grads)))
     if rows.dtype != torch.bfloat16 and not isinstance(rows, MadeAgain):
         return rows.T @ grads

@@ -134,9 +134,12 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
     pairs = 0
     if train.get("task") in PAIR_TASKS:
         outputs, pairs = width, _bytes_of_pairs(manifest, part_id, train, width * item)
+    # Of sage and gcn all hidden rows of an exact step are narrow; of others some are float32, as outputs are.
+    narrow = run["dtype"] == "bfloat16" and model["name"] in ("sage", "gcn") and run["algorithm"] in ("cd-0", "0c")
+    of_hidden, of_outputs = (2 / item, 4 / item) if narrow else (1, 1)
     numbers = {
-        "hidden rows": rows * kept * width,
-        "outputs": rows * (output_rows + keeps.outputs) * outputs,
+        "hidden rows": of_hidden * rows * kept * width,
+        "outputs": of_outputs * rows * (output_rows + keeps.outputs) * outputs,
         "rows of arcs": _numbers_of_arcs(part, graph, model),
         "messages and held rows": messages,
     }
@@ -159,7 +162,8 @@ def _kept_rows(keeps: Keeps, model: dict, layers: int, dtype: str) -> float:
     if model.get("remat"):
         kept = layers + each + (ATTENTION_BESIDES if keeps.by_arc else REMAT_BESIDES)
         if model["name"] in ("sage", "gcn") and not model.get("residual"):
-            kept = max(layers, 2) * each + keeps.besides - 1  # the first layer is made again
+            # The first layer is made again. Where rows of the last are whole, outputs stand beside them.
+            kept = max(layers, 2) * each
     return kept + JUMP_ROWS * layers * (model.get("jump", "none") != "none")
 
 
