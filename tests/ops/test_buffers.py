@@ -3,7 +3,6 @@
 import gc
 import threading
 
-import pytest
 import torch
 from cut_graphs import random_graph, whole_graph
 
@@ -95,31 +94,29 @@ def test_a_step_leaves_no_rows_to_the_garbage_collector(monkeypatch):
     assert [case for case, found in held.items() if len(found) > 1] == []
 
 
-@pytest.mark.parametrize(
-    "name, norm, jump, residual",
-    [
-        *((name, norm, "none", False) for name in ("sage", "gcn", "gin", "gat", "gatv2") for norm in ("none", "layer")),
-        ("sage", "batch", "none", True),
-        ("gin", "batch", "cat", False),
-        ("gat", "none", "max", True),
-    ],
-)
-def test_a_step_uses_all_memory_that_was_touched_ahead(name, norm, jump, residual, monkeypatch):
+def test_a_step_uses_all_memory_that_was_touched_ahead(monkeypatch):
     """Memory that a step does not ask for would raise the peak."""
     monkeypatch.setattr("distgnn.ops.buffers.SMALL", 1)
     monkeypatch.setattr("distgnn.ops.buffers.LEAST_TOUCHED", 1)
-    config, taken = ModelConfig(name, 16, num_layers=3, num_heads=2, norm=norm, jump=jump, residual=residual), []
-    for ahead in (False, True):
-        graph = whole_graph(random_graph())
-        model = model_for(config, graph).to(graph.feats.dtype)
-        if ahead:
-            model.touch_ahead(graph)
-            assert graph.buffers.num_bytes > 0
-        with saved_in(graph.buffers):
-            loss = torch.sum(model(graph, graph.feats))
-        loss.backward()
-        taken.append(graph.buffers.num_bytes)
-    assert taken[0] == taken[1]
+    cases = [
+        (name, norm, {}, "float64") for name in ("sage", "gcn", "gin", "gat", "gatv2") for norm in ("none", "layer")
+    ]
+    cases += [("sage", "batch", {"residual": True}, "float64"), ("gin", "batch", {"jump": "cat"}, "float64")]
+    cases += [("gat", "none", {"jump": "max", "residual": True}, "float64")]
+    cases += [(name, norm, {}, "bfloat16") for name in ("sage", "gcn") for norm in ("none", "layer")]
+    for name, norm, options, dtype in cases:
+        config, taken = ModelConfig(name, 16, num_layers=3, num_heads=2, norm=norm, **options), []
+        for ahead in (False, True):
+            graph = whole_graph(random_graph(), dtype=dtype)
+            model = model_for(config, graph).to(graph.weight_dtype)
+            if ahead:
+                model.touch_ahead(graph)
+                assert graph.buffers.num_bytes > 0
+            with saved_in(graph.buffers):
+                loss = torch.sum(model(graph, graph.feats))
+            loss.backward()
+            taken.append(graph.buffers.num_bytes)
+        assert taken[0] == taken[1], (name, norm, options, dtype)
 
 
 def test_what_is_touched_ahead_keeps_its_content():

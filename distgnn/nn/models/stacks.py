@@ -137,8 +137,9 @@ class Stack(Described):
 
     def touch_ahead(self, graph: DataGraph) -> None:
         """Before the first step on a graph: the memory of each hidden layer's rows, and of one gradient, is touched."""
+        gradients = int(graph.dtype != torch.bfloat16)  # those are float32
         if not self.remat:
-            graph.buffers.touch_ahead(len(self.drops) + 1, len(graph.row_ids), self.sizes[1], graph.dtype)
+            graph.buffers.touch_ahead(len(self.drops) + gradients, len(graph.row_ids), self.sizes[1], graph.dtype)
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         raise NotImplementedError

@@ -269,7 +269,6 @@ def activated_backward(
         of_norm = as_array(saved.rows), offset, tuple(map(as_array, norm)), saved.stats
     arrays = as_array(grad), None if saved.out is None else as_array(saved.out), *of_norm
     so_far = None if before is None else tuple(map(as_array, before))
-    where: Any = {"grad_feats": as_array(target), "before": so_far}
-    _, *sums = kernels.activate_backward(*arrays, **where, **epilogue.keywords())
+    _, *sums = kernels.activate_backward(*arrays, grad_feats=as_array(target), before=so_far, **epilogue.keywords())
     of_bias, gamma, beta = (None if one is None else torch.from_numpy(one) for one in sums)
     return target, of_bias, gamma, beta
