@@ -11,6 +11,7 @@ which it keeps; `again` has the cut in the cache. Losses must be those of `distg
 """
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -140,11 +141,9 @@ def tree(process: int) -> list[int]:
     """A process and all that descend from it."""
     found = [process]
     for one in found:
-        for task in Path(f"/proc/{one}/task").glob("*/children"):
-            try:
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            for task in Path(f"/proc/{one}/task").glob("*/children"):
                 found += map(int, task.read_text().split())
-            except OSError:
-                continue
     return found
 
 
