@@ -17,6 +17,7 @@ from distgnn.train.run.estimate import estimate_blocks
 
 NODES, WIDTH = 12_000, 128
 ONCE = 20_000_000  # what malloc rounds up, and keeps of other sizes
+OF_ARCS = 20_000_000  # pieces of rows of arcs that malloc keeps: they are of less than 4 MB here
 FIXED = ("program", "features", "structure")  # there before the first step
 
 
@@ -29,11 +30,12 @@ def test_training_takes_no_more_than_the_estimate(tmp_path, name):
         data = random_graph(1, num_nodes=nodes, num_edges=4 * nodes, num_feats=32, typed=True, directed=False)
         partition_graph(data, 1, parts, method="libra")
         graph = load(parts)
-        trainer = Trainer(model_for(config, graph), graph, train)
+        model = model_for(config, graph)
         gc.collect()  # what other tests left would make room for what is measured
         give_back_freed_memory()
         before = resident(exact=True).total
         Path("/proc/self/clear_refs").write_text("5")  # the peak of this process begins anew: other tests ran in it
+        trainer = Trainer(model, graph, train)  # touches memory of hidden rows
         for epoch in range(2):
             trainer.train_epoch(epoch)
             gc.collect()
@@ -42,5 +44,6 @@ def test_training_takes_no_more_than_the_estimate(tmp_path, name):
     settings = Settings(train=train, model=config).checked()
     blocks = estimate_blocks(read_manifest(parts), 0, settings.sections())
     estimated = sum(size for block, size in blocks.items() if block not in FIXED)
-    assert taken < estimated + ONCE, (taken, blocks)
+    spare = ONCE + (OF_ARCS if blocks["rows of arcs"] else 0)
+    assert taken < estimated + spare, (taken, blocks)
     assert taken > 0.5 * estimated, (taken, blocks)
