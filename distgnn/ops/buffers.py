@@ -114,8 +114,8 @@ class _Block:
         return sum(place.num_bytes for place in self.places)
 
 
-def _touch(blocks: list[np.ndarray]) -> None:
-    while blocks and threading.main_thread().is_alive() and touch_pages(blocks[0]):
+def _touch(blocks: list[np.ndarray], stop: threading.Event) -> None:
+    while blocks and not stop.is_set() and touch_pages(blocks[0]):
         del blocks[0]
 
 
@@ -138,6 +138,7 @@ class Buffers:
         self.disk: Disk | None = None if folder is None else Disk(folder)
         self._line = LINE if self.disk is None else PAGE
         self._touched: list[np.ndarray] = []  # memory of the next blocks
+        self._stop = threading.Event()  # of the thread that touches it
         self._count = 0  # of pieces
         self._lock = threading.Lock()  # the ledger looks from another thread
         self.asker = "rows"
@@ -157,13 +158,24 @@ class Buffers:
     def touch_ahead(self, count: int, num_rows: int, width: int, dtype: torch.dtype) -> None:
         """Let a thread touch the pages of the first blocks for [num_rows, width], while this one does other work.
 
-        Args: count: of blocks that are sure to be asked for: others would be memory that nobody uses.
+        Args: count: of blocks that a step asks for; others would be memory that nobody uses, until `forget_touched`.
         """
+        self.forget_touched()
         num_bytes = -(-num_rows * width * dtype.itemsize // self._line) * self._line
-        if num_bytes < LEAST_TOUCHED or self.disk is not None or self._blocks or self._touched:
+        if not count or num_bytes < LEAST_TOUCHED or self.disk is not None or self._blocks:
             return
-        self._touched = [empty_rows((num_bytes,), np.uint8) for _ in range(count)]
-        threading.Thread(target=_touch, args=(self._touched[:],), name="distgnn-pages").start()
+        self._stop = threading.Event()
+        try:
+            blocks = [empty_rows((num_bytes,), np.uint8) for _ in range(count)]
+            threading.Thread(target=_touch, args=(blocks[:], self._stop), name="distgnn-pages", daemon=True).start()
+        except (MemoryError, RuntimeError):  # no thread, or a limit: the step takes its memory as it goes
+            return
+        self._touched = blocks
+
+    def forget_touched(self) -> None:
+        """Memory that was touched ahead, and that nobody has asked for, goes back to the system."""
+        self._stop.set()
+        self._touched = []
 
     def empty_like(self, rows: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
         """A tensor of the shape of `rows` [num_rows, width], and of its dtype or the one given."""
@@ -265,8 +277,8 @@ class Buffers:
 
         Args: below: only those of fewer bytes.
         """
+        self.forget_touched()
         with self._lock:
-            self._touched.clear()
             self._forget_free_pieces()
             most = max((block.num_bytes for block in self._blocks), default=0)
             self._drop_free_blocks_below(most if below is None else below - 1)

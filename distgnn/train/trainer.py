@@ -358,6 +358,7 @@ class Trainer:
             self.trace.add_step(epoch, started, ended)
         spent = graph.transport.counters.since(before) | {"waits": graph.transport.waits}
         self.sent_to.append(graph.transport.sent_to)
+        self.whole.buffers.forget_touched()
         watch.phase = f"epoch {epoch}, gathering numbers"
         loss = math.fsum(begun.shares) / len(begun.shares)  # this rank's share, the mean over steps
         mine = {"loss": loss, "seconds": begun.seconds + ended - started}

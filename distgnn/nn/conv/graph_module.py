@@ -30,3 +30,8 @@ def is_watched(module: Any) -> bool:
     """Has a user hooks on a module (or on all modules), which may keep its result or the gradient of it?"""
     everywhere = vars(nn.modules.module)
     return any(getattr(module, f"{kind}_hooks") or everywhere[f"_global{kind}_hooks"] for kind in HOOKS)
+
+
+def takes_hooks_before(module: nn.Module) -> bool:
+    """Has a user hooks on a module that see, or replace, the rows that it is given?"""
+    return bool(getattr(module, "_forward_pre_hooks"))  # noqa: B009 - torch has no public name

@@ -71,6 +71,11 @@ class SAGEConv(nn.Module):
             self.bias: nn.Parameter | None = nn.Parameter(torch.zeros(out_feats)) if bias else None
         self.reset_parameters()
 
+    @property
+    def is_plain_mean(self) -> bool:
+        """Does it do nothing but what `forward` with `fusion` does?"""
+        return self.aggregator_type == "mean" and self.norm is None and self.activation is None and not self.feat_drop.p
+
     def reset_parameters(self) -> None:
         """Xavier-uniform weights with the gain of ReLU, as DGL draws them."""
         gain = nn.init.calculate_gain("relu")

@@ -19,7 +19,7 @@ from distgnn.nn.conv.gat_conv import GATConv
 from distgnn.nn.conv.gatv2_conv import GATv2Conv
 from distgnn.nn.conv.gin_conv import GINConv
 from distgnn.nn.conv.graph_conv import GraphConv
-from distgnn.nn.conv.graph_module import GraphModule, is_watched
+from distgnn.nn.conv.graph_module import GraphModule, is_watched, takes_hooks_before
 from distgnn.nn.conv.sage_conv import SAGEConv
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.norms import BatchNorm1d, ColumnNorm, GraphNorm, PairNorm
@@ -89,7 +89,8 @@ class Stack(Described):
             "max" the largest of each column (jumping knowledge).
         remat: keep only the input of each hidden layer and compute the layer again in the backward pass; the same
             numbers, less memory, more time (exact exchanges, and no norm "batch", which counts what it sees). Of sage
-            and gcn, which keep one tensor a layer, that of the first layer is made again from the features.
+            and gcn, which keep one tensor a layer, that of the first layer is made again from the features, and with
+            norm "layer" the last hidden rows piece by piece. A step then has one backward pass.
 
     Shape: [O, in_feats] to logits [O, num_classes].
 
@@ -138,7 +139,7 @@ class Stack(Described):
     def touch_ahead(self, graph: DataGraph) -> None:
         """Before the first step on a graph: the memory of each hidden layer's rows, and of one gradient, is touched."""
         gradients = int(graph.dtype != torch.bfloat16)  # those are float32
-        if not self.remat:
+        if len(self.drops) and not self.remat:
             graph.buffers.touch_ahead(len(self.drops) + gradients, len(graph.row_ids), self.sizes[1], graph.dtype)
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
@@ -179,8 +180,10 @@ class Stack(Described):
     def _makes_last_rows_again(self, graph: DataGraph) -> bool:
         """With remat, does the last layer narrow, and does nobody but it look at its rows?"""
         conv: Any = self.convs[-1]
-        plain = self.remat and self.fuses(conv) and isinstance(conv, SAGEConv | GraphConv) and not is_watched(conv)
-        return plain and not self.residual and self.jump == "none" and graph.narrows(*self.sizes[1:])
+        plain = type(conv) is GraphConv or (type(conv) is SAGEConv and conv.is_plain_mean)
+        if not (self.remat and plain and conv.activation is None) or is_watched(conv) or takes_hooks_before(conv):
+            return False
+        return not self.residual and self.jump == "none" and graph.narrows(*self.sizes[1:])
 
     def _hidden_layer(self, graph: DataGraph, layer: int, feats: torch.Tensor, is_unread: bool = False) -> torch.Tensor:
         conv, norm = self.convs[layer], None if self.norms is None else self.norms[layer]

@@ -184,19 +184,18 @@ class _Convolve(Fused):
     def run(feats, aggregated, neigh, own, bias, gamma, beta, call: Call, _room: None) -> tuple[torch.Tensor, _Kept]:  # type: ignore[no-untyped-def]
         is_last = call.epilogue.is_empty and gamma is None and feats.dtype == torch.bfloat16
         dtype = torch.float32 if is_last else feats.dtype  # logits of bfloat16 rows
-        if call.how.is_unread:  # rows as wide as the output lie beside hidden ones, never beside two
+        is_unread = call.how.is_unread and call.alone and gamma is not None and call.needs_grad
+        is_unread = is_unread and call.plan is not Plan.CONSTANT and call.graph.factor_recorder is None
+        is_unread = is_unread and has_own_products(call.graph, feats)
+        if is_unread:  # rows as wide as the output lie beside hidden ones, never beside two
             call.graph.buffers.give_back(below=feats.nbytes)
-        elif call.how.remat and call.plan is Plan.PRODUCT_FIRST:
+        elif isinstance(feats, MadeAgain):
             call.graph.buffers.give_back()
         z, made = _FORWARD[call.plan](call, _Operands(feats, aggregated, neigh, own, dtype))
         norm = None if gamma is None else (gamma.detach(), beta.detach())
         takes_place = call.plan is Plan.AGGREGATE_ONLY and made is not None  # z lies where x was
         over = made if takes_place else feats
-        is_unread = call.how.is_unread and norm is not None and call.needs_grad and call.plan is not Plan.CONSTANT
-        is_unread = is_unread and has_own_products(call.graph, z) and call.graph.factor_recorder is None
-        out, before = finish(
-            call.graph, z, over, bias, norm, call.epilogue, call.needs_grad, is_unread=is_unread and call.alone
-        )
+        out, before = finish(call.graph, z, over, bias, norm, call.epilogue, call.needs_grad, is_unread=is_unread)
         return out, _Kept(before, None if aggregated is not None or takes_place else made)
 
     @classmethod

@@ -149,7 +149,7 @@ class _Attend(Fused):
         if heads.mean:
             out, z = _mean(graph, z, bias, heads.num_heads, feats.dtype)
         elif heads.is_unread and norm is not None:
-            out, stats = unread(z), statistics(graph, z, bias, norm, heads.epilogue)
+            out, stats = unread(z, dtype), statistics(graph, z, bias, norm, heads.epilogue)
         elif bias is not None or not last:
             keeps_z = norm is not None and call.needs_grad
             room = room_of(feats, out) if keeps_z and out.dtype == dtype else None

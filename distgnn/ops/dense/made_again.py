@@ -73,6 +73,8 @@ class MadeAgain:
         for rows in pieces:
             sums = cast(Through, self.through)(self.kept, rows, make(rows), sums)
         gone: torch.Tensor = cast(torch.Tensor, self.kept[0]).detach()
+        if sums is None:  # a rank without rows
+            sums = [gone.new_zeros(gone.shape[1], dtype=torch.float32) for _ in range(3)]
         _gone_through.note(gone, sums)
         return gone
 
@@ -103,9 +105,9 @@ def room_of(rows: Any, like: torch.Tensor) -> torch.Tensor | None:
     return rows.detach()
 
 
-def unread(rows: torch.Tensor) -> torch.Tensor:
-    """What stands for rows of this shape that nobody reads, without memory."""
-    return rows.new_zeros(()).expand(rows.shape)
+def unread(rows: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """What stands for rows of this shape that nobody reads, without memory: NaN, which whoever does would spread."""
+    return rows.new_full((), float("nan"), dtype=dtype or rows.dtype).expand(rows.shape)
 
 
 def gone_through(grad: torch.Tensor) -> Any:
