@@ -257,8 +257,9 @@ def split_of_ogb(dataset: Any, fields: dict[str, Any]) -> dict[str, Any]:
     if of_links:
         layout = LINK_LAYOUTS.get(name.removeprefix("ogbl-"))
         found["held_out"] = layout is None or layout.held_out
-        for part in SPLITS:
-            found |= _link_fields(part, split[part], f"{name}.get_edge_split()")
-    else:
-        found |= {part: split[part] for part in SPLITS}
+    where = f"{name}'s {'get_edge_split' if of_links else 'get_idx_split'}()"
+    for part in SPLITS:
+        if part not in split or isinstance(split[part], Mapping) != of_links:
+            raise InputError(f"{where} has no {part} split of one graph: give the folder of its download")
+        found |= _link_fields(part, split[part], where) if of_links else {part: split[part]}
     return found | fields

@@ -49,15 +49,13 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
             raise InputError("a GraphData is taken as it is: set its fields instead of giving them here")
         return (graph if findings is None else replace(graph, findings=findings)).check()
     found = Findings() if findings is None else findings
-    if isinstance(graph, Mapping) and not hasattr(graph, "nnz"):  # scipy's DOK matrix is a dict too
-        graph, fields = _of_dict(graph, fields, found)
-    elif isinstance(graph, tuple) and not _kinds(graph[0] if graph else None) & GRAPHS.keys():
-        # (edge_index, x) or (edge_index, x, y); two columns of ids are edges
+    if isinstance(graph, tuple):  # (edge_index, x) or (edge_index, x, y); two columns of ids are edges
         dims = [getattr(one, "ndim", 0) for one in graph]
         if len(dims) in (2, 3) and dims[:2] == [2, 2] and dims[2:] in ([], [1], [2]):
             graph, fields = graph[0], dict(zip(("x", "y"), graph[1:], strict=False)) | fields
     kinds = _kinds(graph)
-    of_ogb = hasattr(graph, "get_idx_split") or hasattr(graph, "get_edge_split")
+    splits = hasattr(graph, "get_idx_split") or hasattr(graph, "get_edge_split")
+    of_ogb = splits and hasattr(graph, "__len__") and hasattr(graph, "__getitem__")
     of_one = of_ogb or bool(kinds & {"torch_geometric.Dataset", "dgl.DGLDataset"})
     if of_one or (isinstance(graph, list) and graph and _kinds(graph[0]) & GRAPHS.keys()):
         if len(graph) != 1:
@@ -65,8 +63,10 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
             raise InputError(f"{what} {len(graph)} graphs: give one of them, or all as one batch")
         fields = split_of_ogb(graph, fields) if of_ogb else fields
         graph = graph[0]
-    if isinstance(graph, tuple) and len(graph) == 2 and _kinds(graph[0]) & GRAPHS.keys():  # OGB's (graph, labels)
-        graph, fields = graph[0], {"y": graph[1]} | fields
+    if isinstance(graph, tuple) and len(graph) == 2 and (_kinds(graph[0]) & GRAPHS.keys() or _is_dict(graph[0])):
+        graph, fields = graph[0], {"y": graph[1]} | fields  # as OGB's data sets give them
+    if _is_dict(graph):
+        graph, fields = _of_dict({key: value for key, value in graph.items() if value is not None}, fields, found)
     kinds = _kinds(graph)
     reader = next((getattr(GraphData, reader) for kind, reader in GRAPHS.items() if kind in kinds), None)
     if reader is None and sparse_matrix(graph) is not None:
@@ -79,6 +79,10 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
     if findings is None:
         found.warn(made.name, stacklevel=2)
     return made
+
+
+def _is_dict(one: Any) -> bool:
+    return isinstance(one, Mapping) and not hasattr(one, "nnz")  # scipy's DOK matrix is a dict too
 
 
 def _kinds(one: Any) -> set[str]:

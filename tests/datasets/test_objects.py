@@ -10,6 +10,7 @@ import scipy.sparse
 import torch
 
 from distgnn.datasets import GraphData, as_graph_data, load_graph
+from distgnn.datasets.findings.findings import Findings
 from distgnn.errors import GraphWarning, InputError
 from distgnn.partition import partition_graph, read_manifest
 
@@ -183,6 +184,14 @@ def test_a_data_set_of_ogb_has_its_labels_and_split():
     assert as_graph_data(data, train_mask=torch.tensor([0, 0, 0, 1]) > 0).valid is None  # the user's own split
     alone = as_graph_data(data[0])
     assert (alone.labels.tolist(), alone.train) == ([0, 1, 1, 0], None)
+    data.graph = {"edge_index": PAIRS.T, "edge_feat": None, "node_feat": np.ones((4, 2)), "num_nodes": 4}
+    plain = as_graph_data(data, Findings())  # as NodePropPredDataset gives it
+    assert (plain.edges.tolist(), plain.num_feats, plain.test.tolist()) == (PAIRS.tolist(), 2, [3])
+    data.get_idx_split = lambda: {"train": {"paper": torch.tensor([0])}}
+    with pytest.raises(
+        InputError, match=r"ogbn-mine's get_idx_split\(\) has no train split of one graph: give the folder"
+    ):
+        as_graph_data(data)
 
 
 def test_a_data_set_of_ogb_has_its_links():

@@ -303,7 +303,7 @@ def _signature(name: str) -> inspect.Signature:
 def refuse(name: str) -> NoReturn:
     """Raise InputError for torch's function `name`, naming the aggregator or layer that asked for it."""
     who = f"torch's {name} on edge_index"
-    for frame, _ in traceback.walk_stack(None):
+    for frame, _ in traceback.walk_stack(inspect.currentframe()):
         caller = frame.f_locals.get("self")
         if isinstance(caller, torch.nn.Module):
             who = f"{type(caller).__name__} ({who})"

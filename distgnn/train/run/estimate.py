@@ -186,7 +186,6 @@ def _late_rows(manifest: dict, part_id: int, run: dict, width: float, exact: flo
 
     Args: width: of the rows of all exchanges of a step; exact: numbers of exact messages.
     """
-
     sent = sum(manifest["pair_rows"][part_id])
     received = sum(row[part_id] for row in manifest["pair_rows"])
     wires = [run.get(name) or run.get("wire") or "float32" for name in ("wire", "wire_backward")]
