@@ -85,7 +85,8 @@ def test_numbers_of_the_whole_graph_are_printed_once(tmp_path, monkeypatch):
 def test_a_module(script, monkeypatch):
     monkeypatch.chdir(script.parent)
     monkeypatch.setenv("DISTGNN_PRINT", "all")
-    assert distgnn("run", "-n", 2, "-m", "script", "a").stdout.split()[-2:] == ["all", "a"]
+    done = distgnn("run", "-n", 2, "-m", "script", "a")
+    assert (done.returncode, done.stdout.split()[-2:]) == (7, ["all", "a"])
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def owned_rows(graph, width: int) -> np.ndarray:
     return graph.owned_ids[:, None] * 10.0 + np.arange(width)
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(1, 4)
 @pytest.mark.parametrize("width", [1, 5, 32])
 def test_broadcast_brings_the_owners_rows(graph, width):
     graph.exchange.start_broadcast(owned_rows(graph, width))

@@ -6,7 +6,8 @@ import sys
 
 from speed import slowness
 
-from distgnn.system.jobs.own_rank import RANK_VARIABLES
+from distgnn.system.jobs.local_mpiexec import NOTE_VARIABLE
+from distgnn.system.jobs.own_rank import OWNER, RANK_VARIABLES
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
 
 
@@ -23,7 +24,8 @@ def distgnn(*words, under: int = 0, timeout: float = 600) -> subprocess.Complete
 
 def without_rank_variables() -> dict[str, str]:
     """The environment of a process that no launcher of ranks has started."""
-    return {name: value for name, value in os.environ.items() if name not in RANK_VARIABLES}
+    of_ranks = {*RANK_VARIABLES, OWNER, NOTE_VARIABLE}  # the last two are of a pytest that has begun MPI, too
+    return {name: value for name, value in os.environ.items() if name not in of_ranks}
 
 
 # finding mpiexec

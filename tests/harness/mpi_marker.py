@@ -53,8 +53,8 @@ def pytest_generate_tests(metafunc):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    # One rank, plain, several ranks. Of two workers: the longest pieces first, which are several ranks, then one rank,
-    # then files with a slow test: what is left at the end is short, so neither worker waits long for the other.
+    # One rank, plain, several ranks. Two workers begin with the longest pieces: several ranks, one rank, files with a
+    # slow test. What is left at the end is short, so neither worker waits long for the other.
     shared = hasattr(config, "workerinput")
     order = {0: 1000, 1: 999} if shared else {1: -1}
     slow = {item.path for item in items if shared and item.get_closest_marker("slow")}

@@ -1,6 +1,7 @@
 """Unmodified modules of `dgl.nn` on P ranks equal the same modules on the whole graph: output and every gradient."""
 
 import warnings
+import zlib
 
 import pytest
 import torch
@@ -25,7 +26,7 @@ def make(name: str):
 @pytest.mark.mpi(2)
 @pytest.mark.parametrize("name", CASES)
 def test_module_runs_unchanged(comm, name):
-    data = random_graph(12, directed=[UNDIRECTED, DIRECTED][list(CASES).index(name) % 2])
+    data = random_graph(12, directed=[UNDIRECTED, DIRECTED][zlib.crc32(name.encode()) % 2])
     model, call = make(name), CASES[name][1]
     inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
     expected = run_whole(data, model, inputs, call)

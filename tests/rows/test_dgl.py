@@ -20,7 +20,8 @@ CASES = cases()
 ROWS = [
     *("sage mean weighted", "sage gcn", "sage pool", "gin max", "gine", "sg weighted", "tag", "appnp weighted"),
     *("gcn2 weighted", "jumping knowledge", "cheb", "edge weight norm both", "gat", "gat weighted", "gatv2", "dot gat"),
-    *("edge gat", "agnn", "rgcn", "rgcn bdd", "gcn both weighted", "gcn left"),
+    *("edge gat", "agnn", "rgcn", "rgcn bdd", "gcn both weighted", "gcn left", "gcn right weighted"),
+    "sage pool weighted",
 ]
 
 

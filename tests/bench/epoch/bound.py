@@ -6,7 +6,7 @@ bfloat16's where torch has none that are quick.
 Aggregation bytes: each arc reads a row of its source and an index, each vertex writes a row; what the caches save is
 not taken off, so on small graphs the bound is no bound. Element-wise work, loss and optimiser count
 as nothing. The first aggregation of a convolution's input is constant and counts as nothing. The first layer has no
-gradient of its input, but in GIN: that of its eps is made of it.
+gradient of its input, except GIN's, which needs it for eps.
 
 Legend: V vertices, E arcs, D width.
 """

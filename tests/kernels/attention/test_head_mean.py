@@ -16,6 +16,7 @@ from ..graphs import close, rows_of
         (70, 4, 9, np.float64),
         (50, 1, 5, np.float32),
         (20, 2, 300, np.float32),
+        (50, 4, 64, np.float32),
         (0, 4, 9, np.float32),
     ],
 )

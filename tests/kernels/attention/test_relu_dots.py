@@ -29,6 +29,7 @@ def _inputs(rows, width, dtype):
         (300, 3, 5, np.float64),
         (300, 2, 141, np.float32),
         (40, 1, 132, np.float64),
+        (40, 4, 64, np.float32),
         (0, 4, 9, np.float32),
     ],
 )

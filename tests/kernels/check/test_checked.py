@@ -33,7 +33,7 @@ def test_each_check_passes_and_sees_a_kernel_that_returns_zeros(_label, name, gi
 def test_every_kernel_is_checked():
     """A new public name must get a case here, or be named as one that computes nothing by itself."""
     settings = {"Tuning", "BlockedCsr", "block_rows", "compilation", "tune_rows", "get_num_threads", "set_num_threads"}
-    settings |= {"empty_rows", "return_large_blocks", "give_back_freed_memory"}
+    settings |= {"empty_rows", "return_large_blocks", "give_back_freed_memory", "touch_pages"}
     checks = {"reference", "reference_fused", "self_check", "warm"}
     piecewise = {"inner_products", "narrow_products"}  # call inner_product and narrow_product, which are checked
     expected = set(kernels.__all__) - settings - checks - piecewise

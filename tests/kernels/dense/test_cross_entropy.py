@@ -27,7 +27,8 @@ def _torch(logits, labels, rows, factor, smoothing=0.0):
 
 
 @pytest.mark.parametrize(
-    ("classes", "dtype"), [(1, np.float32), (3, np.float64), (37, np.float32), (37, np.float64), (349, np.float32)]
+    ("classes", "dtype"),
+    [(1, np.float32), (3, np.float64), (37, np.float32), (37, np.float64), (64, np.float32), (349, np.float32)],
 )
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
 def test_against_torch(classes, dtype, smoothing, num_threads):

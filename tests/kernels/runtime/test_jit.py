@@ -62,7 +62,9 @@ def test_a_second_process_compiles_nothing():
         "print(kernels.compilation().compiled, 'numba.typed.typeddict' in sys.modules)"
     )
     kernels.self_check(("float32",))
-    last = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    last = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=900
+    ).stdout
     assert last == "0 False\n"  # and what numba needs to compile is not even loaded
 
 

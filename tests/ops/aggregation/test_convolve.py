@@ -111,7 +111,7 @@ def test_attention_against_dense_torch(comm, norm, constant):
         heads = ops.Heads(HEADS, 0.2, epilogue, may_overwrite_grad=True)
         return ops.attend(graph, values["feats"], values["neigh"], values["attn"], values["bias"], heads, parameters)
 
-    compare(comm, run, dense_attention, (7, 8), norm, constant)
+    compare(comm, run, dense_attention, (11, 8), norm, constant)
 
 
 @pytest.mark.mpi(2)
@@ -125,7 +125,7 @@ def test_attention_that_keeps_its_rows(comm):
 
 @pytest.mark.mpi(2)
 @pytest.mark.parametrize(  # the input's gradient fits where z and r were up to 16
-    ("columns", "dtype"), [(7, torch.float64), (3, torch.float64), (16, torch.float32), (17, torch.float64)]
+    ("columns", "dtype"), [(11, torch.float64), (3, torch.float64), (16, torch.float32), (17, torch.float64)]
 )
 def test_mean_over_heads(comm, columns, dtype):
     """The same function of the heads' own results, forward and backward."""

@@ -20,7 +20,7 @@ def watched():
     with contextlib.suppress(OSError):
         folders = [f"/proc/{child}/fd" for child in children(os.getpid()) or ()]
         return any("pidfd" in os.readlink(f"{folder}/{fd}") for folder in folders for fd in os.listdir(folder))
-deadline = time.monotonic() + 200
+deadline = time.monotonic() + 600
 while not watched():
     assert time.monotonic() < deadline, "nobody watches this rank"
     time.sleep(0.01)
@@ -74,4 +74,5 @@ def test_a_rank_that_ends_at_once_ends_the_job(tmp_path):
     for before in ("", elsewhere) * 3:
         program = f"{before}{world}; os._exit(3) if world.rank == 1 else world.Barrier()"
         done = subprocess.run([*words, program], env=without_rank_variables(), timeout=900, check=False)
-        assert done.returncode in (3, 9)  # of rank 1, or of the one that Hydra then ends
+        # The code of rank 1, or of the one that Hydra then ends
+        assert done.returncode in (3, 9), before or "as it is"

@@ -8,6 +8,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from command import without_rank_variables
 
 SCRIPT = """
 import sys
@@ -24,7 +25,8 @@ own_rank.abort_job(7)
 def aborting(seconds, before=""):
     """A process that has written its last line, and waits `seconds` at most until that was read."""
     command = [sys.executable, "-c", SCRIPT, str(seconds), before]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=without_rank_variables(), **pipes) as child:
         try:
             assert select.select([child.stderr], [], [], 60)[0]
             yield child

@@ -37,7 +37,7 @@ if __name__ == "__main__":
             queue = multiprocessing.Queue()
             process = multiprocessing.Process(target=child, args=(queue,))
             process.start()
-            print(method, *queue.get(timeout=200), flush=True)
+            print(method, *queue.get(timeout=600), flush=True)
             process.join()
     print("together", MPI.COMM_WORLD.allreduce(1), flush=True)
 """
