@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError, RunError
 from distgnn.graph.global_values import gather_rows, global_mean
-from distgnn.nn import build_model
+from distgnn.nn import GraphConv, build_model
 from distgnn.ops import all_sum
 from distgnn.ops.own_loop import DistributedOptimizer, broadcast_parameters, sum_gradients
 from distgnn.train import Trainer
@@ -83,10 +83,26 @@ def lbfgs_loop(graph) -> list[float]:
     return [optimizer.step(closure).item() for _ in range(4)]
 
 
+class Own(torch.nn.Module):
+    """A user's model."""
+
+    def __init__(self, in_feats: int, out_feats: int):
+        super().__init__()
+        self.conv = GraphConv(in_feats, out_feats, allow_zero_in_degree=True)
+
+    def forward(self, graph, feats):
+        return self.conv(graph, feats)
+
+
 @pytest.mark.mpi(2)
-def test_a_step_on_unsummed_gradients_is_refused(comm):
+@pytest.mark.filterwarnings("ignore")  # of torch's compiler
+@pytest.mark.parametrize("kind", ["a stack", "one's own, compiled"])
+def test_a_step_on_unsummed_gradients_is_refused(comm, kind):
     graph = dist_graph(random_graph(7), comm)
     model = make_model(graph)
+    if kind != "a stack":
+        model = Own(graph.num_feats, graph.num_classes).to(graph.weight_dtype)
+        model.compile(backend="eager")
     before = [parameter.detach().clone() for parameter in model.parameters()]
     optimizer = adam(model.parameters())
     step_loss(model, graph).backward()
