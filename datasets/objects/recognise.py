@@ -10,6 +10,7 @@ import numpy as np
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.ogb import split_of_ogb
 from distgnn.datasets.graph_data import GraphData
+from distgnn.datasets.names.field_names import KEYWORDS, leave_out
 from distgnn.datasets.objects.arrays import is_frame
 from distgnn.datasets.objects.values import sparse_matrix
 from distgnn.errors import InputError
@@ -64,9 +65,13 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
         fields = split_of_ogb(graph, fields) if of_ogb else fields
         graph = graph[0]
     if isinstance(graph, tuple) and len(graph) == 2 and (_kinds(graph[0]) & GRAPHS.keys() or _is_dict(graph[0])):
-        graph, fields = graph[0], {"y": graph[1]} | fields  # as OGB's data sets give them
+        of_one, (graph, labels) = True, graph  # as OGB's data sets give them
+        fields = {"y": labels} | fields
     if _is_dict(graph):
-        graph, fields = _of_dict({key: value for key, value in graph.items() if value is not None}, fields, found)
+        given = {name: value for name, value in graph.items() if value is not None}
+        for name in [name for name in given if of_one and name not in (*KEYWORDS, *EDGES, "num_nodes")]:
+            leave_out(found, name, given.pop(name))
+        graph, fields = _of_dict(given, fields, found)
     kinds = _kinds(graph)
     reader = next((getattr(GraphData, reader) for kind, reader in GRAPHS.items() if kind in kinds), None)
     if reader is None and sparse_matrix(graph) is not None:

@@ -185,7 +185,9 @@ def test_a_data_set_of_ogb_has_its_labels_and_split():
     alone = as_graph_data(data[0])
     assert (alone.labels.tolist(), alone.train) == ([0, 1, 1, 0], None)
     data.graph = {"edge_index": PAIRS.T, "edge_feat": None, "node_feat": np.ones((4, 2)), "num_nodes": 4}
-    plain = as_graph_data(data, Findings())  # as NodePropPredDataset gives it
+    data.graph["node_year"] = np.full((4, 1), 2015)
+    plain = as_graph_data(data, found := Findings())  # as NodePropPredDataset gives it
+    assert found.lines()[-1] == "left out: node_year ([4, 1])"
     assert (plain.edges.tolist(), plain.num_feats, plain.test.tolist()) == (PAIRS.tolist(), 2, [3])
     data.get_idx_split = lambda: {"train": {"paper": torch.tensor([0])}}
     with pytest.raises(
