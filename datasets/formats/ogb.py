@@ -1,4 +1,4 @@
-"""OGB's downloads for node prediction and for link prediction, read as they are unpacked.
+"""OGB's downloads for node and for link prediction, read as they are unpacked; the splits of OGB's own objects.
 
 ogbn_arxiv/
     raw/    edge.csv.gz  num-node-list.csv.gz  num-edge-list.csv.gz  node-label.csv.gz

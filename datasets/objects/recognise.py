@@ -65,8 +65,8 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
         fields = split_of_ogb(graph, fields) if of_ogb else fields
         graph = graph[0]
     if isinstance(graph, tuple) and len(graph) == 2 and (_kinds(graph[0]) & GRAPHS.keys() or _is_dict(graph[0])):
-        of_one, (graph, labels) = True, graph  # as OGB's data sets give them
-        fields = {"y": labels} | fields
+        graph, labels = graph  # as OGB's data sets give them
+        of_one, fields = True, {"y": labels} | fields
     if _is_dict(graph):
         given = {name: value for name, value in graph.items() if value is not None}
         for name in [name for name in given if of_one and name not in (*KEYWORDS, *EDGES, "num_nodes")]:

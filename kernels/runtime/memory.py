@@ -48,15 +48,20 @@ def touch_pages(memory: np.ndarray) -> bool:
 
     Returns: True if it did, False where it cannot.
     """
-    try:
-        madvise = ctypes.CDLL(None, use_errno=True).madvise
-    except (OSError, AttributeError, TypeError):
-        return False
-    madvise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
     start = memory.__array_interface__["data"][0]
     bounds = start - start % mmap.PAGESIZE, start + memory.nbytes
     pieces = [(first, min(TOUCHED, bounds[1] - first)) for first in range(*bounds, TOUCHED)]
-    return all(madvise(first, size, MADV_POPULATE_WRITE) == 0 for first, size in pieces)
+    return all(advise(first, size, MADV_POPULATE_WRITE) for first, size in pieces)
+
+
+def advise(start: int, num_bytes: int, advice: int) -> bool:
+    """madvise(2) on memory that no Python object owns as a map. Returns: False where the system cannot, or refuses."""
+    try:
+        madvise = ctypes.CDLL(None).madvise
+    except (OSError, AttributeError, TypeError):
+        return False
+    madvise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    return int(madvise(start, num_bytes, advice)) == 0
 
 
 def check_room(count: int = COMPILING_BYTES) -> None:

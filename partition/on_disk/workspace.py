@@ -12,7 +12,6 @@ their records say: where anything is missing or damaged, the run starts anew. Th
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import hashlib
 import json
@@ -26,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from distgnn.errors import InputError
+from distgnn.kernels.runtime.memory import advise
 from distgnn.system.regular_file import read_text
 
 OURS = re.compile(r"lock|parts|\w+\.(json|json\.new|bin)")
@@ -223,8 +223,6 @@ class MemoryLimit:
         self._end = threading.Event()
         # A thread, because what maps and reads is numpy and compiled code that knows of no limit.
         self._thread = threading.Thread(target=self._watch, daemon=True, name="distgnn-memory")
-        self._madvise = ctypes.CDLL(None).madvise
-        self._madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
     def __enter__(self) -> MemoryLimit:
         self._thread.start()
@@ -259,4 +257,4 @@ class MemoryLimit:
             if rights[3] != "s" or inode == "0" or not path or path[0].startswith(("/dev/", "/memfd", "/SYSV")):
                 continue
             begin, end = (int(bound, 16) for bound in span.split("-"))
-            self._madvise(begin, end - begin, DONTNEED)
+            advise(begin, end - begin, DONTNEED)

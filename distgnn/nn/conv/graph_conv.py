@@ -62,6 +62,11 @@ class GraphConv(nn.Module):
         self.bias: nn.Parameter | None = nn.Parameter(torch.empty(out_feats)) if bias else None
         self.reset_parameters()
 
+    @property
+    def is_plain(self) -> bool:
+        """Does it do nothing but what `forward` with `fusion` does?"""
+        return self.activation is None
+
     def reset_parameters(self) -> None:
         """Xavier-uniform weight, zero bias."""
         if self.weight is not None:

@@ -72,7 +72,7 @@ class SAGEConv(nn.Module):
         self.reset_parameters()
 
     @property
-    def is_plain_mean(self) -> bool:
+    def is_plain(self) -> bool:
         """Does it do nothing but what `forward` with `fusion` does?"""
         return self.aggregator_type == "mean" and self.norm is None and self.activation is None and not self.feat_drop.p
 

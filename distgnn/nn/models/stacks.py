@@ -180,10 +180,10 @@ class Stack(Described):
     def _makes_last_rows_again(self, graph: DataGraph) -> bool:
         """With remat, does the last layer narrow, and does nobody but it look at its rows?"""
         conv: Any = self.convs[-1]
-        plain = type(conv) is GraphConv or (type(conv) is SAGEConv and conv.is_plain_mean)
-        if not (self.remat and plain and conv.activation is None) or is_watched(conv) or takes_hooks_before(conv):
+        if not self.remat or type(conv) not in (SAGEConv, GraphConv) or not conv.is_plain:
             return False
-        return not self.residual and self.jump == "none" and graph.narrows(*self.sizes[1:])
+        is_seen = is_watched(conv) or takes_hooks_before(conv) or self.residual or self.jump != "none"
+        return not is_seen and graph.narrows(*self.sizes[1:])
 
     def _hidden_layer(self, graph: DataGraph, layer: int, feats: torch.Tensor, is_unread: bool = False) -> torch.Tensor:
         conv, norm = self.convs[layer], None if self.norms is None else self.norms[layer]
