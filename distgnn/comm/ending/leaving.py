@@ -30,7 +30,7 @@ from distgnn.errors import RunError
 from distgnn.system import output
 from distgnn.system.jobs import own_rank
 from distgnn.system.jobs.doing import line_of, waiting, waits
-from distgnn.system.jobs.local_mpiexec import OWN_CODE, SPOKEN
+from distgnn.system.jobs.local_mpiexec import ENDS, JOINED, OWN_CODE, SPOKEN
 from distgnn.system.jobs.own_rank import abort_job
 from distgnn.system.jobs.rank_log import note
 
@@ -123,6 +123,7 @@ class Crew:
             channel = comm.Dup()
         self.calls.begin("load")
         self.channel = channel
+        note.set(stage=JOINED, doing=self._calls())
 
     # While this rank works
 
@@ -241,6 +242,8 @@ def _finalized(_comm: MPI.Comm, _keyval: int, pid: int) -> None:
     """The program calls MPI_Finalize itself."""
     if os.getpid() == pid and not own_rank.over() and _leave():
         own_rank.say_farewell(MPI)
+    if os.getpid() == pid:
+        note.set(stage=ENDS)
 
 
 def _leave() -> bool:

@@ -3,11 +3,15 @@
     python -I -S death_watch.py RANK PID NOTE_FD
 
 A user's own `mpiexec` or srun starts ranks; the first import of distgnn in a rank starts this (own_rank.py). It holds
-the rank's output and its socket to the starter (PMI_FD). So the starter hears of the rank's end when the line is
-written, and ends the other ranks after it. Their watchers are ended before, so that they do not name these.
+the rank's output and its socket to the starter (PMI_FD). When the rank has ended, and others need it, this process
 
-A starter that is told to end all ranks sends them SIGKILL as well. Then a neighbour is dead within NEIGHBOUR_SECONDS,
-and nothing is said.
+1. writes the line,
+2. ends the watchers of the neighbours, so that they do not name these,
+3. sends the starter MPICH's word for MPI_Abort, and closes what it holds. Slurm would let the others wait for ever.
+
+Open MPI and Slurm may collect a process before anybody reads its status. Then the line does not name the signal.
+A starter that is told to end all ranks sends them SIGKILL as well. Then a neighbour is dead, with Hydra within
+NEIGHBOUR_SECONDS, and nothing is said.
 
 Nothing else of ours is imported: a start takes some 20 ms.
 """
@@ -28,7 +32,17 @@ if not __package__:  # a program of its own: the package is not imported, what i
         sys.modules[f"distgnn.system.jobs.{name}"] = importlib.import_module(name)
 
 from distgnn.system.jobs.job_cleanup import children, runs, stat_of
-from distgnn.system.jobs.local_mpiexec import HOST, death_line, memory_kills, say, words_of
+from distgnn.system.jobs.local_mpiexec import (
+    ENDS,
+    HOST,
+    JOINED,
+    OWN_CODE,
+    SPOKEN,
+    death_line,
+    memory_kills,
+    say,
+    words_of,
+)
 
 NEIGHBOUR_SECONDS = 0.5
 FROM_OUTSIDE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGALRM)
@@ -48,11 +62,11 @@ def start_death_watch(rank: int, note_file: int) -> None:
 def _one_dies(pids: set[int], seconds: float = NEIGHBOUR_SECONDS) -> bool:
     """Whether one of these processes is dead, or dies within some time."""
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if not all(map(runs, pids)):
-            return True
+    while all(map(runs, pids)):
+        if time.monotonic() >= deadline:
+            return False
         time.sleep(0.005)
-    return False
+    return True
 
 
 def _end_watchers(pids: set[int]) -> None:
@@ -86,16 +100,18 @@ def _close_all_but(kept: set[int]) -> list[int]:
 def main() -> None:
     """Wait for the end of the rank, write the line if a signal was it, and let the starter hear of it in any case."""
     rank, pid, note_file = map(int, sys.argv[1:])
-    socket = int(os.environ.get("PMI_FD", "2"))
-    pipes = _close_all_but({1, 2, socket, note_file})
+    sockets = [int(number) for number in [os.environ.get("PMI_FD", "")] if number.isdigit()]  # one, or none
+    pipes = _close_all_but({1, 2, note_file, *sockets})
     try:
-        _watch(rank, pid, note_file)
+        _watch(rank, pid, note_file, sockets)
     finally:
-        for descriptor in dict.fromkeys((socket, *pipes, 2, 1)):  # Hydra ends nobody where it hears of the socket last
+        for descriptor in dict.fromkeys(
+            (*sockets, *pipes, 2, 1)
+        ):  # Hydra ends nobody where it hears of the socket last
             os.close(descriptor)
 
 
-def _watch(rank: int, pid: int, note_file: int) -> None:
+def _watch(rank: int, pid: int, note_file: int, sockets: list[int]) -> None:
     before = memory_kills()
     try:
         watched, parent = os.pidfd_open(pid), int(stat_of(pid)[1])
@@ -104,15 +120,33 @@ def _watch(rank: int, pid: int, note_file: int) -> None:
     neighbours = set(children(parent) or ())
     select.select([watched], [], [])
     words, neighbours = stat_of(pid), neighbours.union(children(parent) or ()) - {pid}
-    status = int(words[-1]) if words[0] == "Z" else 0  # else the starter was told first, and nobody knows any more
-    number = status & 127
-    alone = number == signal.SIGKILL and memory_kills() == before
-    if not status or (alone and _one_dies(neighbours)):
-        return
-    if number and number not in FROM_OUTSIDE:
-        phase, log = words_of(note_file)[:2]
-        say(death_line(f"rank {rank} on host {HOST}", number, phase or "its start", log, before))
-    _end_watchers(neighbours)
+    stage, phase, log = words_of(note_file)[:3]
+    status = int(words[-1]) if words[0] == "Z" else None  # None: collected
+    number, code = (status or 0) & 127, (status or 0) >> 8
+    if not number and (stage != JOINED or phase.startswith(SPOKEN)):
+        return  # nobody waits for it
+    told = False
+    if number in (0, signal.SIGKILL):
+        waits = number and memory_kills() == before and _is_hydra(parent)
+        told = _one_dies(neighbours, NEIGHBOUR_SECONDS if waits else 0.0)
+    who = f"rank {rank} on host {HOST}"
+    if not told and not number:
+        how = "by a signal or os._exit," if status is None else f"with exit code {code} and"
+        say(f"{who} ended {how} without MPI_Finalize: it left in {phase}")
+    elif not told and number not in FROM_OUTSIDE:
+        say(death_line(who, number, phase or "its start", log, before))
+    if stage != ENDS and (not told or "SLURM_STEP_ID" in os.environ):
+        _end_watchers(neighbours)
+        word = f"cmd=abort exitcode={128 + number if number else code or OWN_CODE}\n"
+        for socket in sockets:
+            with suppress(OSError):
+                os.write(socket, word.encode())
+
+
+def _is_hydra(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().startswith("hydra")
+    return False
 
 
 if __name__ == "__main__":

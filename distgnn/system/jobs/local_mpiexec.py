@@ -33,6 +33,7 @@ LONGEST_LINE = 1 << 16  # bytes; MPICH's longest is 1 kB
 NOTE_BYTES = 1024
 NOTE_VARIABLE = "DISTGNN_NOTE_FD"
 OWN_CODE = 1  # of a job whose first rank to leave had no exit code of its own
+JOINED, ENDS = "joined", "ends"  # the stage of a rank, in its note
 SPOKEN = "left"  # how the note of a rank begins that has said itself that it leaves
 
 
@@ -86,7 +87,7 @@ class Rank:
 
     def note(self) -> list[str]:
         """What the rank does, and the path of its log: as far as it has said so, at least two texts."""
-        return words_of(self.note_file)
+        return words_of(self.note_file)[1:]
 
     def place(self) -> str:
         """Where it was, as it is said after "in"."""
@@ -211,12 +212,12 @@ class Job:
 
 
 def words_of(note_file: int) -> list[str]:
-    """What a rank does, and the path of its log, from its page of memory: at least two texts."""
+    """From a rank's page of memory its stage, what it does, and the path of its log: at least three texts."""
     text = b""
     with suppress(OSError):
         text = os.pread(note_file, NOTE_BYTES, 0)
     words = text.split(b"\0")[0].decode(errors="replace")
-    return [*("".join(filter(str.isprintable, line)).rstrip(",") for line in words.split("\n")), "", ""]
+    return [*("".join(filter(str.isprintable, line)).rstrip(",") for line in words.split("\n")), "", "", ""]
 
 
 def death_line(who: str, number: int, phase: str, log: str, before: tuple[int, int]) -> str:

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.system.jobs.death_watch import start_death_watch
-from distgnn.system.jobs.local_mpiexec import NOTE_BYTES, NOTE_VARIABLE, SPOKEN
+from distgnn.system.jobs.local_mpiexec import ENDS, NOTE_BYTES, NOTE_VARIABLE, SPOKEN
+from distgnn.system.jobs.rank_log import note
 
 # One variable per way of starting a rank. SLURM_PROCID is not among them: sbatch sets it for plain scripts too.
 RANK_VARIABLES = (
@@ -172,7 +173,6 @@ def no_transport(said: str) -> str:
 def _of_this_host(text: str) -> Exception:
     """An error that the first rank of each host says."""
     from distgnn.errors import RunError, on_all_ranks
-    from distgnn.system.jobs.rank_log import note
 
     note.set(doing=f"{SPOKEN} before MPI")
     error = RunError(text)
@@ -218,6 +218,7 @@ def _end(pid: int, ours: bool) -> None:
     _ended.append(True)
     if all([act() for act in last_acts]):
         say_farewell(mpi)
+        note.set(stage=ENDS)
         if ours:
             mpi.Finalize()
 
@@ -252,6 +253,7 @@ def abort_job(code: int) -> None:
     from mpi4py import MPI
 
     wait_until_read(READ_SECONDS)
+    note.set(stage=ENDS)  # it has spoken
     MPI.COMM_WORLD.Abort(code)
 
 

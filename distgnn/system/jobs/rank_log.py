@@ -75,28 +75,35 @@ class RankLog:
 
 
 class PhaseNote:
-    """The phase of this process, and the path of its log.
+    """The phase of this process, the path of its log, and whether others need it.
 
-    Attributes: phase: of a run that tells its phases; doing: where any other program was seen last.
+    Attributes: phase: of a run that tells its phases; doing: where any other program was seen last; stage: JOINED
+        from the first graph on, ENDS when no rank waits for it any more.
     """
 
     def __init__(self) -> None:
         self.phase = self.doing = self.log = ""
+        self.stage = ""
         self._page: mmap.mmap | None = None
         self._opened = False
 
-    def set(self, phase: str | None = None, doing: str | None = None, log: str | None = None) -> None:
+    def set(
+        self, phase: str | None = None, doing: str | None = None, log: str | None = None, stage: str | None = None
+    ) -> None:
         """Note what the rank does from now on, and where its log is; None: as before."""
         self.phase = self.phase if phase is None else phase
         self.doing = self.doing if doing is None else doing
         self.log = self.log if log is None else log
+        self.stage = self.stage if stage is None else stage
         number = os.environ.get(NOTE_VARIABLE, "")
         if not self._opened and number.isdigit():
             with suppress(OSError, ValueError):  # closed: a process that a rank has started
                 self._page = mmap.mmap(int(number), NOTE_BYTES)
         self._opened = True
         if self._page is not None:
-            text = f"{self.phase or self.doing}\n{self.log}".encode(errors="backslashreplace")[: NOTE_BYTES - 1]
+            text = f"{self.stage}\n{self.phase or self.doing}\n{self.log}".encode(errors="backslashreplace")[
+                : NOTE_BYTES - 1
+            ]
             self._page[: len(text) + 1] = text + b"\0"
 
     @contextmanager

@@ -1,30 +1,37 @@
-"""Under a user's own mpiexec a rank that is killed is named in one line, and one that ends by itself is not."""
+"""Under a user's own mpiexec or srun a dead rank is named and ends the job; one that others do not need is not."""
 
 import re
+import signal
+import socket
 import subprocess
 import sys
 
 import pytest
 from command import without_rank_variables
 
+from distgnn.system.jobs.local_mpiexec import ENDS, JOINED, SPOKEN
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
 
-PROGRAM = """
+WATCHED = """
 import contextlib, os, signal, sys, time
 import distgnn
 from distgnn.system.jobs.job_cleanup import children
 from distgnn.system.jobs.rank_log import note
-from mpi4py import MPI
-def watched():
+def is_watched():
     # Whether the process beside this one waits for its end already.
     with contextlib.suppress(OSError):
         folders = [f"/proc/{child}/fd" for child in children(os.getpid()) or ()]
         return any("pidfd" in os.readlink(f"{folder}/{fd}") for folder in folders for fd in os.listdir(folder))
 deadline = time.monotonic() + 600
-while not watched():
+while not is_watched():
     assert time.monotonic() < deadline, "nobody watches this rank"
     time.sleep(0.01)
-MPI.COMM_WORLD.Barrier()
+"""
+PROGRAM = f"""{WATCHED}
+from mpi4py import MPI
+from distgnn.comm.ending.leaving import watched
+crew = watched(MPI.COMM_WORLD)
+crew.Barrier()
 end = sys.argv[1]
 with note.during("epoch 3, forward"):
     if MPI.COMM_WORLD.rank == 1:
@@ -32,18 +39,26 @@ with note.during("epoch 3, forward"):
             os.kill(os.getpid(), getattr(signal, end))
         if end == "abort":
             MPI.COMM_WORLD.Abort(7)
+        if end.isdigit():
+            os._exit(int(end))
     if end != "well":
         time.sleep(900)
+if MPI.COMM_WORLD.rank == 1:
+    MPI.Finalize()
+    os._exit(0)
 """
 LINES = {
-    "SIGKILL": "in epoch 3, forward: not by the kernel for memory",
-    "SIGSEGV": "in epoch 3, forward: it read or wrote memory that is not its own",
-    "SIGBUS": "in epoch 3, forward: memory behind a mapped file is gone",
-    "SIGABRT": "in epoch 3, forward: a library gave up",
+    "SIGKILL": "was killed by SIGKILL in epoch 3, forward: not by the kernel for memory",
+    "SIGSEGV": "was killed by SIGSEGV in epoch 3, forward: it read or wrote memory that is not its own",
+    "SIGBUS": "was killed by SIGBUS in epoch 3, forward: memory behind a mapped file is gone",
+    "SIGABRT": "was killed by SIGABRT in epoch 3, forward: a library gave up",
+    "3": "ended with exit code 3 and without MPI_Finalize: it left in epoch 3, forward",
+    "0": "ended with exit code 0 and without MPI_Finalize: it left in epoch 3, forward",
     "SIGTERM": "",
     "abort": "",
     "well": "",
 }
+CODES = {"0": 1, "3": 3, "abort": 7, "well": 0}
 
 
 @pytest.mark.slow
@@ -55,11 +70,11 @@ def test_a_killed_rank_is_named(tmp_path, end):
     (tmp_path / "program.py").write_text(PROGRAM)
     words = [*mpiexec_command(mpiexec, "mpich", 2), sys.executable, str(tmp_path / "program.py"), end]
     done = subprocess.run(words, env=without_rank_variables(), capture_output=True, text=True, timeout=900, check=False)
-    assert (done.returncode == 0) == (end == "well"), done.stderr
+    assert done.returncode == (CODES[end] if end in CODES else 128 + getattr(signal, end)), done.stderr
     said = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("distgnn: error:")]
     assert len(said) == bool(LINES[end]), said
     if said:
-        assert re.fullmatch(rf"distgnn: error: rank 1 on host \S+ was killed by {end} {LINES[end]}.*", said[0])
+        assert re.fullmatch(rf"distgnn: error: rank 1 on host \S+ {LINES[end]}.*", said[0])
 
 
 @pytest.mark.slow
@@ -76,3 +91,37 @@ def test_a_rank_that_ends_at_once_ends_the_job(tmp_path):
         done = subprocess.run([*words, program], env=without_rank_variables(), timeout=900, check=False)
         # The code of rank 1, or of the one that Hydra then ends
         assert done.returncode in (3, 9), before or "as it is"
+
+
+RANK = f"""{WATCHED}
+phase, stage, end = sys.argv[1:]
+note.set(phase, stage=stage)
+os.kill(os.getpid(), signal.SIGKILL) if end == "SIGKILL" else os._exit(int(end))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "phase, stage, end", [("it", JOINED, "3"), ("it", JOINED, "SIGKILL"), ("it", ENDS, "0"), (SPOKEN, JOINED, "3")]
+)
+def test_a_starter_that_collects_at_once_is_told_to_end_the_others(phase, stage, end):
+    """As slurmstepd does, which lets the others wait for ever."""
+    ours, theirs = socket.socketpair()
+    rank = subprocess.Popen(
+        [sys.executable, "-c", RANK, phase, stage, end],
+        env=without_rank_variables() | {"PMI_RANK": "1", "PMI_SIZE": "2", "PMI_FD": str(theirs.fileno())},
+        pass_fds=[theirs.fileno()],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    theirs.close()
+    rank.wait()
+    said, told = rank.stderr.read(), ours.recv(100).decode()  # until the process beside it ends
+    rank.stderr.close()
+    ours.close()
+    if stage == ENDS or phase == SPOKEN:
+        assert (said, told) == ("", "")
+    else:
+        how = "(ended .* without MPI_Finalize: it left|was killed by SIGKILL)"
+        assert re.fullmatch(rf"distgnn: error: rank 1 on host \S+ {how} in it.*\n", said)
+        assert re.fullmatch(r"cmd=abort exitcode=\d+\n", told)

@@ -86,7 +86,7 @@ def ask(text):
 def init():
     ask(b"cmd=init pmi_version=1 pmi_subversion=1")
 def do(text):
-    os.pwrite(int(os.environ["DISTGNN_NOTE_FD"]), text, 0)
+    os.pwrite(int(os.environ["DISTGNN_NOTE_FD"]), b"\\n" + text, 0)
 {act}
 time.sleep(900)
 """
