@@ -22,7 +22,7 @@ from distgnn.system.calls import on_rank
 from distgnn.system.calls.packing import pack, unpack
 from distgnn.system.cores import available_sockets
 from distgnn.system.hosts import parse_hosts, read_hosts
-from distgnn.system.jobs.own_rank import under_mpi
+from distgnn.system.jobs.own_rank import leave_step_of_one, under_mpi
 from distgnn.system.launch import run_on_hosts, run_program
 
 REASON = "reason.txt"  # in the folder of a call: what is known of a rank that was killed
@@ -113,7 +113,7 @@ def check_ranks(ranks: int | None, hosts: Sequence[str] | str | None = None) -> 
         if ranks not in (None, there):
             raise InputError(f"ranks is {ranks}, and the hosts are for {there}: leave ranks out, or write NAME:RANKS")
         ranks = there
-    if under_mpi():
+    if under_mpi() and not leave_step_of_one():
         raise InputError("this process is a rank already: start the script with python, it starts its ranks itself")
     if "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("WORLD_SIZE") != "1":
         raise InputError("torchrun or accelerate started this process: start the script with python, once")

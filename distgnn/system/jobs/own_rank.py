@@ -35,6 +35,7 @@ PREFIXES = (
     "PMI_", "PMIX_", "OMPI_COMM_WORLD_", "OMPI_MCA_ess", "OMPI_MCA_orte", "OMPI_MCA_pmix", "OMPI_UNIVERSE_SIZE",
     "OMPI_FILE_LOCATION", "OMPI_APP_CTX", "MPI_LOCAL", "MV2_COMM_WORLD_", "PALS_", "HYDI_", "PRTE_",
 )  # fmt: skip
+SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 OURS = ("DISTGNN_RANKS", "DISTGNN_LAUNCHED", "DISTGNN_NOTE_FD", "DISTGNN_TIMEOUT", OWNER)
 UNJOINED = 32001  # tag on MPI.COMM_WORLD: a rank ends; to who waits in its first `load`: it has loaded no graph
 FAREWELL_SECONDS = 30.0
@@ -54,8 +55,7 @@ def forget_parent() -> None:
     if not under_mpi():
         return
     if _is_child():
-        for name in [*OURS, *(name for name in os.environ if name.startswith(PREFIXES))]:
-            os.environ.pop(name, None)
+        _forget_variables()
         return
     os.environ[OWNER] = f"{os.getpid()} {_rank()}"
     # Where the launcher is not ours, a process beside this rank names it should it be killed.
@@ -66,6 +66,22 @@ def forget_parent() -> None:
         numbers = (os.environ.get(name, "") for name in RANK_VARIABLES)
         start_death_watch(int(next((text for text in numbers if text.isdigit()), "0")), note_file)
     _finalize_here()
+
+
+def leave_step_of_one() -> bool:
+    """Make what this process starts plain ones, where its starter has started no other rank; has it?
+
+    Notes: `srun -n 1 --cpus-per-task 32 python script.py` is how a script runs in a job of Slurm.
+    """
+    sizes = {os.environ[name] for name in SIZES if name in os.environ}
+    if sizes == {"1"}:
+        _forget_variables()
+    return sizes == {"1"}
+
+
+def _forget_variables() -> None:
+    for name in [*OURS, *(name for name in os.environ if name.startswith(PREFIXES))]:
+        os.environ.pop(name, None)
 
 
 def is_child() -> bool:

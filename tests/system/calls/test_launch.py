@@ -14,6 +14,7 @@ from command import without_rank_variables
 from distgnn.errors import InputError
 from distgnn.system.calls.launch import launch
 from distgnn.system.jobs.job_cleanup import runs
+from distgnn.system.jobs.own_rank import OURS
 
 SCRIPT = """
 import os, sys, time, traceback
@@ -104,10 +105,15 @@ def test_what_cannot_travel_is_named(function, args, place):
 def test_one_rank_is_this_process(monkeypatch):
     held = []
     assert launch(lambda: (os.getpid(), held.append(1)), ranks=1, threads=1)[0][0] == os.getpid() and held == [1]
+    for name in OURS:
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PMI_RANK", "0")
-    with pytest.raises(InputError, match="is a rank already"):
-        launch(print, ranks=1)
-    monkeypatch.delenv("PMI_RANK")
+    for size in ("", "2"):
+        monkeypatch.setenv("PMI_SIZE", size)
+        with pytest.raises(InputError, match="is a rank already"):
+            launch(print, ranks=1)
+    monkeypatch.setenv("PMI_SIZE", "1")  # as of `srun -n 1 python script.py`
+    assert launch(os.getpid, ranks=1) == [os.getpid()] and "PMI_RANK" not in os.environ
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")  # as torchrun sets it, and accelerate
     with pytest.raises(InputError, match="start the script with python, once"):
         launch(print, ranks=1)
