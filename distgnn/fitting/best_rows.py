@@ -20,8 +20,7 @@ from distgnn.fitting.user_model import adapt
 from distgnn.graph.loader import load, say_on_stderr
 from distgnn.nn import distribute, model_for
 from distgnn.partition import partition_graph
-from distgnn.train.checkpoint.feat_norm import read_feat_norm
-from distgnn.train.checkpoint.weights import best_is_smoothed, load_best
+from distgnn.train.checkpoint.weights import best_is_smoothed, load_best, read_feat_norm
 from distgnn.train.predict import ON_VERTICES, write_best
 from distgnn.train.run.run_folder import model_config, run_dtype, run_task
 from distgnn.train.users_model import run_model, sees_rows

@@ -19,8 +19,7 @@ from distgnn.fitting.user_model import arguments_of, without_compile
 from distgnn.system.atomic import new_folder
 from distgnn.system.regular_file import read_text
 from distgnn.system.units import human_metric
-from distgnn.train.checkpoint.feat_norm import read_feat_norm
-from distgnn.train.checkpoint.weights import load_best
+from distgnn.train.checkpoint.weights import load_best, read_feat_norm
 from distgnn.train.export.plain_stack import with_feat_norm
 from distgnn.train.predict import names_file
 from distgnn.train.run.run_folder import PREDICTIONS, RUN_FOLDER, best_weights, read_config, read_metrics

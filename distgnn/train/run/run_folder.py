@@ -7,7 +7,7 @@
         metrics.csv          the same numbers as a table, tensorboard/ as event files, where `log` says so
         predictions.npy      scores of all vertices with the best weights, where `dg.fit` made the run
         logs/rank-0.log …    what each rank met (rank_log)
-        feat_norm.safetensors means and factors of --feat-norm (distgnn/train/checkpoint/feat_norm.py)
+        feat_norm.safetensors means and factors of --feat-norm (distgnn/train/checkpoint/weights.py)
         checkpoint/
             best.safetensors weights at the best validation epoch, replaced whole
             epoch-00000050/  all that a run needs to go on (distgnn/train/checkpoint/files.py)

@@ -45,10 +45,10 @@ def replay(
     """Predict the epoch of a cluster: each part trains alone here, its messages cross a network model."""
     from distgnn.config import num_threads
     from distgnn.partition import read_manifest
-    from distgnn.replay.figure import write_trace
     from distgnn.replay.measure import Measuring, check_replayable, measure_parts
     from distgnn.replay.network import parse_network
     from distgnn.replay.outcome import replay as play
+    from distgnn.replay.outcome import write_trace
     from distgnn.replay.recording import read_recordings, write_recordings
 
     if preset is not None:
@@ -78,7 +78,7 @@ def replay(
     if out is not None:
         write_json(out, report)
     if figures is not None:
-        from distgnn.replay.figure import draw
+        from distgnn.replay.outcome import draw
 
         draw(outcomes, Path(figures))
     if as_json:
