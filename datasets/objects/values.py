@@ -13,7 +13,6 @@ import scipy.sparse
 from distgnn.datasets.findings.findings import Findings
 from distgnn.errors import GraphFormatError, InputError
 
-MOST_FLOAT32 = float(np.finfo(np.float32).max)
 WHOLE_FLOAT32 = 1 << 24  # whole numbers beyond are rounded
 SHOWN = 40  # characters of a value in an error
 FEWEST_GAPPED = 8  # classes up to here stay as they are, whatever gaps they have

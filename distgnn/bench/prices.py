@@ -44,7 +44,18 @@ def measure_prices(comm: Any, seconds: float, width: int, num_layers: int, graph
     dist = DistGraph(local, comm)
     model = model_for(ModelConfig("sage", hidden_feats=width, num_layers=num_layers), dist)
     trainer = Trainer(model, dist, TrainConfig(epochs=1))
-    spent = _train(trainer, comm, seconds)
+    # Median seconds of an epoch that this rank aggregates, computes on rows, and exchanges them
+    counters = trainer.graph.transport.counters
+    costs: list[tuple[float, float, float]] = []
+    began = time.perf_counter()
+    while len(costs) < UNCOUNTED_EPOCHS + LEAST_EPOCHS or comm.bcast(time.perf_counter() - began < seconds):
+        before = counters.copy()
+        epoch = trainer.train_epoch(len(costs))
+        mine = counters.since(before)
+        exchange = mine["wait_seconds"] + mine["pack_seconds"]
+        rest = epoch["seconds"] - exchange - mine["aggregate_seconds"] - mine["all_reduce_seconds"]
+        costs.append((mine["aggregate_seconds"], max(rest, 0.0), exchange))
+    spent = [statistics.median(column) for column in zip(*costs[UNCOUNTED_EPOCHS:], strict=True)]
     plan = local.plan
     sent = len(plan.broadcast_rows) + len(plan.reduce_rows)
     received = plan.num_source_halos + plan.num_target_halos
@@ -56,21 +67,6 @@ def measure_prices(comm: Any, seconds: float, width: int, num_layers: int, graph
     hosts = sorted(set(comm.allgather(platform.node())))
     where = {"ranks": comm.size, "threads": num_threads(), "hosts": hosts, "model": "sage", "graph": graph}
     return {"width": width, "num_layers": num_layers} | prices | where
-
-
-def _train(trainer: Trainer, comm: Any, seconds: float) -> list[float]:
-    """Median seconds of an epoch that this rank aggregates, computes on rows, and exchanges them."""
-    counters = trainer.graph.transport.counters
-    costs: list[tuple[float, float, float]] = []
-    began = time.perf_counter()
-    while len(costs) < UNCOUNTED_EPOCHS + LEAST_EPOCHS or comm.bcast(time.perf_counter() - began < seconds):
-        before = counters.copy()
-        epoch = trainer.train_epoch(len(costs))
-        mine = counters.since(before)
-        exchange = mine["wait_seconds"] + mine["pack_seconds"]
-        rest = epoch["seconds"] - exchange - mine["aggregate_seconds"] - mine["all_reduce_seconds"]
-        costs.append((mine["aggregate_seconds"], max(rest, 0.0), exchange))
-    return [statistics.median(column) for column in zip(*costs[UNCOUNTED_EPOCHS:], strict=True)]
 
 
 NUM_NODES, NUM_ARCS, WIDTH = 1 << 15, 1 << 19, 128

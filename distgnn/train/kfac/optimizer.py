@@ -158,7 +158,16 @@ class KFAC(OwnOptimizer):
         if self._recording:
             self._take(self._recorder.finish())
         if self._recording or self._stale:
-            self._invert()
+            root = math.sqrt(self.damping.value)
+            factors, shifts = [], []
+            for weight in self.weights:
+                of_input, of_output = self.factors[weight.use.input], self.factors[weight.use.output]
+                ratio = math.sqrt(max(_mean_eigenvalue(of_input), TINY) / max(_mean_eigenvalue(of_output), TINY))
+                factors += [of_input, of_output]
+                shifts += [ratio * root, root / ratio]
+            found = damped_inverses(self._recorder.comm, factors, shifts)
+            for place, weight in enumerate(self.weights):
+                weight.inverses = found[2 * place : 2 * place + 2]
         self._move()
         self.adam.lr = self.lr
         self.adam.step()
@@ -200,18 +209,6 @@ class KFAC(OwnOptimizer):
             self.weights.append(_Weight(number, parameter, use, torch.zeros_like(parameter), inverses))
         rest = [parameter for number, parameter in enumerate(self.parameters) if number not in uses]
         self.adam = Adam(rest, self.lr, self.weight_decay)
-
-    def _invert(self) -> None:
-        root = math.sqrt(self.damping.value)
-        factors, shifts = [], []
-        for weight in self.weights:
-            of_input, of_output = self.factors[weight.use.input], self.factors[weight.use.output]
-            ratio = math.sqrt(max(_mean_eigenvalue(of_input), TINY) / max(_mean_eigenvalue(of_output), TINY))
-            factors += [of_input, of_output]
-            shifts += [ratio * root, root / ratio]
-        found = damped_inverses(self._recorder.comm, factors, shifts)
-        for place, weight in enumerate(self.weights):
-            weight.inverses = found[2 * place : 2 * place + 2]
 
     def _move(self) -> None:
         eta = STEP_PER_RATE * self.lr
