@@ -113,7 +113,6 @@ def fetch(name: str, url: str, path: Path, most_bytes: int = MOST_BYTES, say: Sa
     """Write what `url` answers to `path`.
 
     Args: name: of the graph, for errors; say: called with a line at each tenth of a large answer.
-    Raises: InputError where there is no answer, or it is no HTTP, is cut short, or is longer than `most_bytes`.
     """
     try:
         with urllib.request.urlopen(url, timeout=SECONDS) as answer, open(path, "wb") as file:
@@ -155,8 +154,6 @@ def unpack(archive: Path, folder: Path, only: Collection[str] | None = None) -> 
     """The files of a zip archive below `folder`, each synced.
 
     Args: only: names of the files that are wanted; all of them must be there.
-    Raises: GraphFormatError for a damaged archive, an odd one, or one that unpacks to more than `UNPACKED` times its
-        size; InputError where the disk has no room for it.
     """
     try:
         with zipfile.ZipFile(archive) as packed:

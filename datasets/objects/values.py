@@ -301,7 +301,6 @@ def as_labels(values: Any, findings: Findings, num_classes: int | None = None) -
     `node_values` for numbers with fractions.
 
     Args: num_classes: where it is known, numbers stay as they are.
-    Raises: InputError naming the row.
     """
     array = as_array(values, "labels")
     if array.ndim == 2 and array.shape[1] == 1:

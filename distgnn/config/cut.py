@@ -126,7 +126,6 @@ def make_config(method: str | CutConfig, options: Mapping[str, Any], known: Coll
 
     Args: method: the name of a method, or a whole configuration that the options change; known: the options that the
         function takes (default: all fields).
-    Raises: InputError for an option that it does not take, with the nearest name.
     """
     check_names(options, [each.name for each in fields(CutConfig)] if known is None else known)
     config = method if isinstance(method, CutConfig) else CutConfig(method=method)

@@ -59,10 +59,7 @@ def best_rows(
 
 
 def rows_of_other(run: str, settings: dict[str, Any], data: Any, module: nn.Module | None = None) -> torch.Tensor:
-    """Scores [N, C] of another graph, in its order; in this process.
-
-    Raises: InputError where it has not the columns of the run's graph, or the task is none of vertices.
-    """
+    """Scores [N, C] of another graph, in its order; in this process."""
     task, there = run_task(settings), settings.get("data", {}).get("graph")
     if task not in ON_VERTICES:
         raise InputError(f"predict(data) is for tasks {' and '.join(ON_VERTICES)}: this run is of task {task}")

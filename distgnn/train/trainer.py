@@ -182,7 +182,6 @@ class Trainer:
         return optimizer | self.callbacks.objects()
 
     def load_objects(self, state: dict[str, Any]) -> None:
-        """Go on from what `objects` gave."""
         if isinstance(self.optimizer, TorchOptimizer):
             self.optimizer.load_objects(state)
         self.callbacks.load_objects(state)

@@ -214,8 +214,6 @@ def cut_first(context: Any, graph: str, ranks: int, columns: int, training: Trai
     """The partition folder of the graph for so many ranks; it stays while the block runs.
 
     The words of this command name it from now on, as ranks need them; `--ranks` is none of them any more.
-
-    Raises: InputError on a rank, or where the graph is a partition folder for other ranks.
     """
     from distgnn.cli.elastic import argument_place
     from distgnn.fitting.source import cut_of, is_parts

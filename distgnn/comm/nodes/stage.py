@@ -93,7 +93,6 @@ class NodeStage:
                 kernels.add_rows(out, places, rows)
 
     def num_bytes(self) -> int:
-        """Memory of this rank's shared rows."""
         return sum(one.num_bytes for one in self._shared.values())
 
 

@@ -189,7 +189,6 @@ class BatchGraph(DrawsByKeys):
         return self._whole.has_zero_in_degree()
 
     def num_nodes(self) -> int:
-        """B."""
         return self.num_rows
 
     def num_edges(self) -> int:

@@ -71,12 +71,10 @@ class Batches:
             exchange.drain()
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Held rows of this rank, for a checkpoint between steps."""
         pairs = zip(("forward", "backward"), self._shared.held, strict=True)
         return {f"{name}.{key}": array for name, held in pairs for key, array in held.state_dict().items()}
 
     def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
-        """Take up what `state_dict` gave on this rank. Raises: ValueError where it is of another partition."""
         for name, held in zip(("forward", "backward"), self._shared.held, strict=True):
             mine = {key.split(".", 1)[1]: array for key, array in state.items() if key.startswith(f"{name}.")}
             held.load_state_dict(mine)

@@ -50,8 +50,6 @@ def edge_pairs(local: LocalGraph, split: str, dtype: torch.dtype) -> EdgePairs:
     """This rank's pairs of "train", "valid" or "test".
 
     Args: dtype: of labels that are values.
-
-    Raises: InputError for an unknown split, or a graph without such a split of its edges.
     """
     if split not in SPLITS:
         raise InputError(f"unknown split {split!r}: choose from {', '.join(SPLITS)}")

@@ -68,10 +68,7 @@ def pack_feat_norm(norm: FeatNorm) -> bytes:
 
 
 def read_feat_norm(run: str, settings: dict[str, Any]) -> FeatNorm | None:
-    """What was done to the features of a run with this config.toml; None: nothing.
-
-    Raises: RunError where the file is missing or damaged.
-    """
+    """What was done to the features of a run with this config.toml; None: nothing."""
     file, wanted = feat_norm_file(run), settings.get("run", {}).get("feat_norm", "none")
     if not file.is_file():
         if wanted != "none":

@@ -174,7 +174,6 @@ class KFAC(OwnOptimizer):
         self.steps, self._recording, self._stale = self.steps + 1, False, False
 
     def follow(self, rate: float, loss: float | None) -> None:
-        """After an epoch: the learning rate of the next one, and its damping."""
         super().follow(rate, loss)
         if loss is not None:
             self._stale = self.damping.follow(loss) and bool(self.weights)
@@ -260,7 +259,6 @@ class KFAC(OwnOptimizer):
 
     @torch.no_grad()
     def load_state(self, state: dict[str, torch.Tensor]) -> None:
-        """Take over what `state` gave, of which `state_like` has made room for."""
         super().load_state(state)
         steps, records, next_record, stale, *damping = state["numbers"].tolist()
         self.steps = int(steps)
@@ -275,8 +273,6 @@ def damped_inverses(comm: Any, factors: list[torch.Tensor], shifts: list[float])
 
     Each is made by one rank and sent to the others: all have the same bits, whatever their processors, and a rank
     inverts 1 / P of the matrices. Collective: yes.
-
-    Raises: RunError on every rank where a factor has no inverse: it is not finite.
 
     Source: Pauloski et al., Convolutional neural network training with distributed K-FAC, SC'20.
     """

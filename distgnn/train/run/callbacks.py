@@ -47,10 +47,7 @@ class Callback:
 
 
 class Callbacks:
-    """Several callbacks, called in their order.
-
-    Raises: InputError for an object without any of the methods, or with one that nothing calls.
-    """
+    """Several callbacks, called in their order."""
 
     def __init__(self, callbacks: Iterable[Any] = ()):
         self._all = list(callbacks)

@@ -40,8 +40,6 @@ class RunFolder:
     """The run folder of a run that is being written.
 
     Args: overwrite: replace an existing run folder; resume: go on in an existing one; call `keep_epochs` then.
-
-    Raises: InputError when the folder exists and neither is wanted, is no run folder, or another run writes there now.
     """
 
     def __init__(self, path: str, config: dict[str, Any], overwrite: bool = False, resume: bool = False):
@@ -157,10 +155,7 @@ RUN_FOLDER = FolderKind(
 
 
 def _locked(folder: Path) -> int:
-    """The lock of a run folder (a descriptor): it ends when it is closed, or with the process.
-
-    Raises: InputError where another process holds it.
-    """
+    """The lock of a run folder (a descriptor): it ends when it is closed, or with the process."""
     os.close(os.open(folder / LOCK, os.O_CREAT | os.O_RDONLY, 0o666))
     try:
         return lock_file(folder / LOCK)
@@ -209,11 +204,7 @@ def best_weights(folder: str | Path) -> Path:
 
 
 def model_config(path: str, config: dict[str, Any]) -> ModelConfig:
-    """The [model] section of a run's config.toml.
-
-    Raises: RunError for a model that the program cannot make (trained from a script), and for settings that this
-        version does not know.
-    """
+    """The [model] section of a run's config.toml."""
     if "model" not in config:
         raise RunError(f"{path} was trained from a script: load its weights there (distgnn.train.load_best)")
     check_types(f"{path}/config.toml", "model", config["model"], asdict(ModelConfig()))
