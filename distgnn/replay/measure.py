@@ -101,7 +101,6 @@ def check_replayable(settings: Settings, num_parts: int) -> None:
 
 
 def _run(workers: list["_Worker"]) -> list[dict[str, Any]]:
-    """Let a group of parts measure at the same time."""
     for worker in workers:
         if worker.expect(READY, COMPILED) == COMPILED:
             worker.start_again()

@@ -37,7 +37,6 @@ class EdgePairs:
     negative_targets: np.ndarray | None = None
 
     def __repr__(self) -> str:
-        """One line: how many pairs, and what is beside them."""
         words = [f"{len(self.pairs)} of {self.num_pairs} pairs"]
         words += ["labels"] if self.labels is not None else []
         words += [f"{self.num_negatives} negatives"] if self.negatives is not None else []

@@ -179,7 +179,6 @@ class KFAC(OwnOptimizer):
             self._stale = self.damping.follow(loss) and bool(self.weights)
 
     def _take(self, moments: dict[Key, Moment]) -> None:
-        """The running means, with what this step recorded."""
         first = self.records == 0
         self.factors = {} if first else self.factors
         kept = min(MEMORY, self.records / (self.records + 1))

@@ -43,7 +43,6 @@ class TrainResult:
     summary: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """One line: epochs, last loss, and the metrics of the best epoch."""
         words = [f"epochs={len(self.records)}"] + ([f"loss={self.losses[-1]:.4g}"] if self.records else [])
         found = {name: self.summary.get(f"{name}_metric") for name in ("valid", "test")}
         words += [f"{name} {self.summary['metric']}={value:.4f}" for name, value in found.items() if value is not None]

@@ -20,6 +20,7 @@ Only rank 0 writes, but for logs. Files are replaced, never rewritten in place: 
 import contextlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -29,7 +30,7 @@ import tomli_w
 
 from distgnn.config import DTYPES, ModelConfig, check_types, parse_sections, read_sections
 from distgnn.errors import InputError, RunError
-from distgnn.system.atomic import FolderKind, lock_file, new_folder, replace_file, sync_folder
+from distgnn.system.atomic import lock_file, new_folder, replace_file, sync_folder, why_foreign
 from distgnn.system.regular_file import read_text
 
 LOCK = ".lock"
@@ -68,7 +69,7 @@ class RunFolder:
             existed = self.path.exists()
             for folder in (self.path, *(lock.parent for lock in self.path.glob(f"*/{LOCK}"))) if existed else ():
                 held.callback(os.close, _locked(folder))
-            with new_folder(self.path, RUN_FOLDER, overwrite=overwrite and existed) as folder:
+            with new_folder(self.path, run_files, overwrite=overwrite and existed) as folder:
                 (folder / "checkpoint").mkdir()
                 replace_file(folder / "config.toml", _toml(self._config))
                 lock = _locked(folder)
@@ -131,27 +132,36 @@ def check_free(path: Path, overwrite: bool, resume: bool = False) -> None:
             f"run folder {path} exists: choose another --run-dir, add --overwrite to replace it, or --resume to go on "
             "(from Python: run_dir=, overwrite=True, resume=True)"
         )
-    why = RUN_FOLDER.foreign(path) if overwrite else None if (path / "config.toml").is_file() else "no config.toml"
+    why = why_foreign(path, run_files) if overwrite else None if (path / "config.toml").is_file() else "no config.toml"
     if why is not None:
         raise InputError(f"{path} exists and is not a run folder ({why}): it is left alone, choose another")
 
 
-def _is_ours(text: str) -> bool:
-    """Is a config.toml of this program? Many programs have a file of this name."""
-    train = parse_sections(text).get("train", {})
-    return all(type(train.get(name)) in (int, float) for name in ("epochs", "lr", "seed"))
-
-
-RUN_FOLDER = FolderKind(
-    "config.toml",
+FILES = re.compile(
     r"(seed-\d+/)?("
     r"(config\.toml|summary\.json|metrics\.jsonl|metrics\.csv|predictions(\.names)?\.npy|feat_norm\.safetensors|checkpoint/best\.safetensors)(\.partial)?|\.lock"
     r"|tensorboard/events\.[^/]+"
     r"|logs/rank-\d+\.(log|status|partial)|trace/(rank-\d+|trace)\.json(\.partial)?"
     r"|merged/(parts-\d+|\.parts-\d+[^/]*)/(partition\.json|part-\d+/([\w-]+\.npy|\.?tuning\.json[^/]*))"
-    r"|checkpoint/\.?epoch-\d+(\.partial|\.removed)?/[\w-]+\.(safetensors|json))",
-    _is_ours,
+    r"|checkpoint/\.?epoch-\d+(\.partial|\.removed)?/[\w-]+\.(safetensors|json))"
 )
+
+
+def run_files(folder: Path) -> set[str]:
+    """The files of a run folder, relative to it: `new_folder` replaces a folder of no others.
+
+    Raises: InputError where there is no config.toml of this program: many programs have a file of this name.
+    """
+    try:
+        train = parse_sections(read_text(folder / "config.toml")).get("train", {})
+    except FileNotFoundError:
+        raise InputError("no config.toml") from None
+    except (OSError, ValueError, RecursionError):
+        raise InputError("its config.toml cannot be read") from None
+    if not all(type(train.get(name)) in (int, float) for name in ("epochs", "lr", "seed")):
+        raise InputError("its config.toml is not one of ours")
+    names = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+    return {name for name in names if FILES.fullmatch(name)}
 
 
 def _locked(folder: Path) -> int:

@@ -90,7 +90,6 @@ def replay(
 
 
 def _made_of(outcome: dict[str, Any], settings: Settings) -> list[tuple[str, str]]:
-    """What an epoch is made of."""
     worst = max(outcome["of_rank"], key=lambda rank: rank["compute_seconds"])
     path = ", ".join(f"{name} {human_seconds(seconds)}" for name, seconds in outcome["critical_path"].items())
     links = [link for link in outcome["critical_links"] if link["name"] == "network"]
