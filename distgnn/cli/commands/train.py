@@ -23,6 +23,7 @@ from distgnn.config.together import rules_about
 from distgnn.errors import InputError
 from distgnn.system.jobs.restarts import without
 from distgnn.system.launch import import_mpi, under_mpi
+from distgnn.system.output import say
 from distgnn.system.units import human_bytes, human_metric, human_seconds, human_share
 
 GROUPS = (ModelConfig, RunConfig, Schedule, ExchangeConfig, TrainConfig, LaunchConfig)
@@ -93,7 +94,7 @@ def train(
         settings, lines = check_machines(parts, manifest, settings, limit)
     if speak and import_mpi().COMM_WORLD.rank == 0:
         for line in filter(None, (picked, *lines)):
-            print(line, file=sys.stderr, flush=True)
+            say(line, "")
     sections = settings.sections() | {"data": describe_data(parts, manifest)}
     summary, rank = train_on_this_rank(parts, settings, sections, debug, speak)
     if rank == 0 and as_json:
@@ -234,14 +235,11 @@ def cut_first(context: Any, graph: str, ranks: int, columns: int, training: Trai
         return
     from distgnn.fitting.progress import phases
 
-    def say(line: str) -> None:
-        if speak:
-            print(f"distgnn: {line}", file=sys.stderr, flush=True)
-
     with ExitStack() as stack:
         with phases(speak) as progress:
             shares = ranks // columns, None, None, training.seed
-            kept = cut_of(graph, *shares, say=say, progress=progress, task=training.task)
+            tell = say if speak else lambda line: None
+            kept = cut_of(graph, *shares, say=tell, progress=progress, task=training.task)
             cut = stack.enter_context(kept)
         first = f"distgnn partition {shlex.quote(graph)} --parts {ranks // columns} --out parts{cut.options}"
         second = shlex.join(["distgnn", *words[:place], "parts", *words[place + 1 :]])
