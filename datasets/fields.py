@@ -102,7 +102,6 @@ class GraphFields:
     files: dict[str, Path] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """One line: the name, the counts, and which optional fields there are."""
         kind = "directed" if self.directed else "undirected"
         words = [f"num_nodes={self.num_nodes}", f"num_edges={self.num_edges}", kind]
         if self.feats is not None:

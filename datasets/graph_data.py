@@ -33,10 +33,9 @@ from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.folder_writer import write_folder
 from distgnn.datasets.links.split_links import split_links
 from distgnn.datasets.names.field_names import our_names, refuse_unknown
-from distgnn.datasets.objects.arrays import from_arrays, from_frame, from_matrix, is_frame
+from distgnn.datasets.objects.arrays import from_arrays, from_frame, from_matrix, from_networkx, is_frame
 from distgnn.datasets.objects.export import to_dgl, to_pyg
 from distgnn.datasets.objects.from_dgl import from_dgl
-from distgnn.datasets.objects.from_networkx import from_networkx
 from distgnn.datasets.objects.from_pyg import from_pyg
 from distgnn.datasets.objects.values import sparse_matrix
 from distgnn.datasets.pairs import count_pairs

@@ -21,10 +21,7 @@ BYTES_OF_TEXT = {".gz": 4.0}  # in memory for each byte of the file; of plain te
 
 def loading_bytes(source: Any, data_root: str | Path | None = None) -> int:
     """About how many bytes loading this source takes in memory; 0 where nothing can be said,
-    and for a graph that is in memory already.
-
-    Raises: InputError for a generator's text that cannot be read.
-    """
+    and for a graph that is in memory already."""
     if not isinstance(source, str | Path):
         return 0
     kind, colon, _ = str(source).partition(":")

@@ -102,8 +102,6 @@ def halve(sources: Any, targets: Any, num_nodes: int, columns: dict[str, Any]) -
     """Numbers of the arcs that stay (source <= target), and their columns.
 
     Args: columns: field -> [E] or [E, D].
-    Raises: InputError where some arc has no opposite, or two opposite arcs carry different values: beyond rounding,
-        where they are floats.
     """
     kept = halve_symmetric(sources, targets, num_nodes)
     up, down = np.flatnonzero(sources < targets), np.flatnonzero(sources > targets)

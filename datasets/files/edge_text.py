@@ -243,7 +243,6 @@ def _fail(path: Path, row: int, text: str) -> NoReturn:
 
 
 def _as_names(end: np.ndarray) -> np.ndarray:
-    """Ids as texts or whole numbers."""
     if end.dtype.kind != "f":
         return end
     whole = (end == np.rint(end)) & (np.abs(end) < LARGEST_ID)

@@ -34,7 +34,6 @@ def make_graph(
 
     Args: fields: of vertices, and of the rows of `ends`; directed: by the file's own word; where all opposite arcs are
         there it is undirected all the same. ids_from: a word on ids.
-    Raises: GraphFormatError naming the file.
     """
     columns: dict[str, Any] = {
         name: fields[name] for name in ("edge_weight", "edge_feats", "edge_types") if name in fields

@@ -61,7 +61,6 @@ def read_typed_text(raw: Path, name: str, directed: bool) -> GraphData:
 
 
 def read_typed_splits(place: Path, raw: Path, graph: GraphData) -> None:
-    """Splits below `split/time`, in the ids of the one vertex set."""
     ranges = _read_ranges(raw / "num-node-dict.csv.gz")
     kinds = _read_marked(place / "nodetype-has-split.csv.gz", ranges)
     for split in SPLITS:

@@ -88,7 +88,6 @@ def read_planetoid(folder: Path, findings: Findings | None = None) -> GraphData:
 
     Returns: GraphData with sparse features as published (binary; pubmed: TF-IDF); duplicate edges and self-loops of the
         adjacency lists are left out, as PyG's Planetoid does. Vertices of citeseer that no file has get rows of zeros.
-    Raises: InputError for a missing file, GraphFormatError for a damaged one, or one that holds more than arrays.
     """
     name = planetoid_name(folder)
     files = {kind: folder / f"ind.{name}.{kind}" for kind in FILES}

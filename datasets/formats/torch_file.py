@@ -29,7 +29,6 @@ def read_torch_arrays(path: Path, key: str | None = None) -> dict[str, np.ndarra
     """The arrays and tensors of the dictionary that a file holds; what is no array is left out.
 
     Args: key: read the dictionary that lies under this key of the file's; a single tensor is under "".
-    Raises: InputError for a missing file; GraphFormatError for one that is damaged, or holds what is no data.
     """
     check_file(path)
     try:

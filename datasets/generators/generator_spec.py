@@ -20,7 +20,6 @@ def parse_spec(text: str, options_class: type[Options], seed: int) -> Options:
         text: the whole source, for error messages too.
         options_class: dataclass whose fields are the known keys, with defaults that give their types; has `seed`.
         seed: used if the text names none.
-    Raises: InputError for an unknown key, a key named twice or a value of the wrong type.
     """
     kind, _, body = text.partition(":")
     known = {entry.name: entry for entry in fields(options_class)}  # type: ignore[arg-type]  # a dataclass

@@ -106,7 +106,6 @@ def _from_types(graph: Any, fields: Fields, findings: Findings) -> tuple[np.ndar
 
 
 def _joined(graph: Any, name: str, per_type: list[Fields], counts: list[int]) -> np.ndarray:
-    """A column of all types."""
     given = {kind: one[name] for kind, one in zip(graph.ntypes, per_type, strict=True) if name in one}
     shapes = {kind: list(column.shape[1:]) for kind, column in given.items()}
     (kind, shape), *others = shapes.items()

@@ -13,7 +13,6 @@ import scipy.sparse
 from distgnn.datasets.findings.findings import Findings
 from distgnn.errors import GraphFormatError, InputError
 
-MOST_FLOAT32 = float(np.finfo(np.float32).max)
 WHOLE_FLOAT32 = 1 << 24  # whole numbers beyond are rounded
 SHOWN = 40  # characters of a value in an error
 FEWEST_GAPPED = 8  # classes up to here stay as they are, whatever gaps they have
@@ -302,7 +301,6 @@ def as_labels(values: Any, findings: Findings, num_classes: int | None = None) -
     `node_values` for numbers with fractions.
 
     Args: num_classes: where it is known, numbers stay as they are.
-    Raises: InputError naming the row.
     """
     array = as_array(values, "labels")
     if array.ndim == 2 and array.shape[1] == 1:

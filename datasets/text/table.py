@@ -29,7 +29,6 @@ def read_table(path: Path, dtype: Any, columns: int = 0, rows: int | None = None
         columns: expected numbers per line; 0 takes what the first line has.
         rows: expected number of rows where it is known (then the result is filled in place).
     Returns: [rows, columns].
-    Raises: GraphFormatError naming the line; InputError where the numbers do not fit into memory.
     Notes: unpacking runs ahead in a second thread while a compiled loop reads the block before.
     """
     check_file(path)

@@ -12,7 +12,9 @@ import time
 from typing import Any
 
 import numpy as np
+import torch
 
+from distgnn import kernels
 from distgnn.config import ModelConfig, TrainConfig, num_threads
 from distgnn.datasets import load_graph
 from distgnn.graph.dist_graph import DistGraph
@@ -42,7 +44,18 @@ def measure_prices(comm: Any, seconds: float, width: int, num_layers: int, graph
     dist = DistGraph(local, comm)
     model = model_for(ModelConfig("sage", hidden_feats=width, num_layers=num_layers), dist)
     trainer = Trainer(model, dist, TrainConfig(epochs=1))
-    spent = _train(trainer, comm, seconds)
+    # Median seconds of an epoch that this rank aggregates, computes on rows, and exchanges them
+    counters = trainer.graph.transport.counters
+    costs: list[tuple[float, float, float]] = []
+    began = time.perf_counter()
+    while len(costs) < UNCOUNTED_EPOCHS + LEAST_EPOCHS or comm.bcast(time.perf_counter() - began < seconds):
+        before = counters.copy()
+        epoch = trainer.train_epoch(len(costs))
+        mine = counters.since(before)
+        exchange = mine["wait_seconds"] + mine["pack_seconds"]
+        rest = epoch["seconds"] - exchange - mine["aggregate_seconds"] - mine["all_reduce_seconds"]
+        costs.append((mine["aggregate_seconds"], max(rest, 0.0), exchange))
+    spent = [statistics.median(column) for column in zip(*costs[UNCOUNTED_EPOCHS:], strict=True)]
     plan = local.plan
     sent = len(plan.broadcast_rows) + len(plan.reduce_rows)
     received = plan.num_source_halos + plan.num_target_halos
@@ -56,16 +69,37 @@ def measure_prices(comm: Any, seconds: float, width: int, num_layers: int, graph
     return {"width": width, "num_layers": num_layers} | prices | where
 
 
-def _train(trainer: Trainer, comm: Any, seconds: float) -> list[float]:
-    """Median seconds of an epoch that this rank aggregates, computes on rows, and exchanges them."""
-    counters = trainer.graph.transport.counters
-    costs: list[tuple[float, float, float]] = []
-    began = time.perf_counter()
-    while len(costs) < UNCOUNTED_EPOCHS + LEAST_EPOCHS or comm.bcast(time.perf_counter() - began < seconds):
-        before = counters.copy()
-        epoch = trainer.train_epoch(len(costs))
-        mine = counters.since(before)
-        exchange = mine["wait_seconds"] + mine["pack_seconds"]
-        rest = epoch["seconds"] - exchange - mine["aggregate_seconds"] - mine["all_reduce_seconds"]
-        costs.append((mine["aggregate_seconds"], max(rest, 0.0), exchange))
-    return [statistics.median(column) for column in zip(*costs[UNCOUNTED_EPOCHS:], strict=True)]
+NUM_NODES, NUM_ARCS, WIDTH = 1 << 15, 1 << 19, 128
+
+
+def measure_speeds(comm: Any, seconds: float) -> list[dict[str, Any]]:
+    """Rounds per second of every rank: one aggregation (N, E, D) and one dense product [N, D] x [D, D] each.
+
+    Collective: yes; all ranks run at the same time, as in training, so that shared cores, caches and memory count.
+
+    Returns: for each rank {rank, host, threads, rounds_per_second, capacity}; capacity is relative to the fastest.
+    """
+    use_threads(num_threads())
+    random = np.random.default_rng(0)
+    indptr = np.linspace(0, NUM_ARCS, NUM_NODES + 1).astype(np.int64)
+    indices = random.integers(0, NUM_NODES, NUM_ARCS).astype(np.int32)
+    feats = random.standard_normal((NUM_NODES, WIDTH)).astype(np.float32)
+    weight, out = torch.from_numpy(feats[:WIDTH].copy()), np.empty_like(feats)
+
+    def do_round() -> None:
+        kernels.spmm(indptr, indices, feats, out=out)
+        torch.from_numpy(out) @ weight
+
+    do_round()  # compiles
+    comm.Barrier()
+    began, rounds = time.perf_counter(), 0
+    while time.perf_counter() - began < seconds:
+        do_round()
+        rounds += 1
+    speed = rounds / (time.perf_counter() - began)
+    ranks = comm.allgather((platform.node(), num_threads(), speed))
+    fastest = max(speed for *_, speed in ranks)
+    return [
+        {"rank": rank, "host": host, "threads": threads, "rounds_per_second": speed, "capacity": speed / fastest}
+        for rank, (host, threads, speed) in enumerate(ranks)
+    ]

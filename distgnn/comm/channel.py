@@ -97,7 +97,6 @@ class WideRows:
         exchange.add_partials(out, self.rows)
 
     def num_bytes(self) -> int:
-        """Memory of the rows."""
         return self.rows.nbytes
 
     def state(self) -> dict[str, np.ndarray]:
@@ -115,7 +114,7 @@ class WideRows:
 
 @dataclass
 class CodedRows:
-    """Rows as they arrived, float32 on a narrow wire.
+    """Rows as they arrived, float32 on a narrow wire; methods as those of `WideRows`.
 
     Args: like: [0, D]; num_rows: R.
     """
@@ -141,26 +140,22 @@ class CodedRows:
         return places
 
     def place(self) -> np.ndarray:
-        """Where rows [R, D] of a warm-up epoch may arrive."""
         if self._whole is None:
             self._whole = page_aligned_zeros((self.num_rows, self.like.shape[1]), self.like.dtype)
         return self._whole
 
     def hold(self, rows: np.ndarray) -> None:
-        """Rows [R, D] of a warm-up epoch count from now on."""
         if rows is not self._whole:
             np.copyto(self.place(), rows)
         self._bins.clear()
         self._are_whole = set(range(len(self.pieces)))
 
     def take(self, number: int, received: np.ndarray) -> np.ndarray | None:
-        """The message of a bin counts from now on. Returns: a buffer for its next one, None where there is none."""
         free = self.give_up(number)
         self._bins[number] = received
         return free
 
     def give_up(self, number: int) -> np.ndarray | None:
-        """The bin no longer counts: its memory, None where there is none."""
         if number in self._are_whole and self._whole is not None:
             self._are_whole.remove(number)
             for piece in chain(*self.pieces[number]):
@@ -187,7 +182,6 @@ class CodedRows:
         return out
 
     def add_to(self, out: np.ndarray, exchange: Exchange) -> None:
-        """Add them, which are partial sums, to owned rows `out` [O, D], in the exchange's order of ranks."""
         targets = exchange.plan.reduce_rows
         with exchange.transport.counters.timing("pack_seconds"):
             for rank in exchange.order:
@@ -224,7 +218,6 @@ class CodedRows:
         return sum(piece.stop - piece.start for of_rank in self.pieces[number] for piece in of_rank)
 
     def num_bytes(self) -> int:
-        """Memory of the rows."""
         row_bytes = self.like.shape[1] * self.like.itemsize
         whole = sum(self._num_rows(number) for number in self._are_whole) * row_bytes
         return whole + sum(received.nbytes for received in self._bins.values())
@@ -239,7 +232,6 @@ class CodedRows:
         return {"width": width} | {f"held.{number}": rows for number, rows in held.items()}
 
     def shapes(self, name: str) -> list[tuple[tuple[int, ...], np.dtype]]:
-        """Shapes and dtypes that an array of the state may have."""
         width = self.like.shape[1]
         found: dict[str, list[tuple[tuple[int, ...], np.dtype]]] = {
             "width": [((1,), np.dtype(np.int64))],
@@ -251,7 +243,6 @@ class CodedRows:
         return found.get(name, [])
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
-        """Hold the rows of a `state`."""
         for number in range(len(self.pieces)):
             rows = state.get(f"held.{number}")
             if rows is not None and rows.dtype == np.uint8:
@@ -305,7 +296,6 @@ class Channel:
         return found
 
     def num_bytes(self) -> int:
-        """Memory of everything that the channel holds."""
         buffers = (self.sent, *self.received.values(), *self.free.values())
         return self.held.num_bytes() + sum(buffer.nbytes for buffer in buffers)
 

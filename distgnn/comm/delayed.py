@@ -133,13 +133,11 @@ class DelayedExchange:
                 self.transport.wait(requests)
 
     def blocks(self) -> list[tuple[str, object]]:
-        """What it holds, by name, for the ledger."""
         channels = list(self._channels.values())
         held: list[tuple[str, object]] = [("held rows", one.held) for one in channels]
         return held + [("messages", (one.sent, one.received, one.free)) for one in channels]
 
     def buffer_bytes(self) -> int:
-        """Memory for held rows and messages in flight."""
         return sum(channel.num_bytes() for channel in self._channels.values())
 
     def state_dict(self) -> dict[str, np.ndarray]:
@@ -222,7 +220,6 @@ class EpochExchange:
 
     @property
     def transport(self) -> Transport:
-        """The transport of all exchanges of the graph."""
         return self.late.transport
 
     @property
@@ -261,7 +258,6 @@ class EpochExchange:
         return self.late.exact.target_rows(like)
 
     def target_pieces(self) -> list[slice]:
-        """The target halos whose partial sums are sent in this epoch, and perhaps a few between them."""
         if self.synchronous:
             return self.late.exact.target_pieces()
         return self.bin.targets_computed
@@ -292,7 +288,6 @@ class EpochExchange:
                     kernels.add_rows(out, late.plan.reduce_rows[piece], partials[piece])
 
     def progress(self) -> None:
-        """Let MPI move what is in flight, of this and of earlier epochs."""
         self.late.exact.progress()
         if not self.synchronous:
             self.transport.progress()

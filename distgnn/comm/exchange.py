@@ -197,11 +197,9 @@ class Exchange:
         self.transport.messages.give_back(*(roles or ("packed", "sources", "partials")))
 
     def blocks(self) -> list[tuple[str, object]]:
-        """What it holds, by name, for the ledger."""
         return self.transport.messages.blocks()
 
     def buffer_bytes(self) -> int:
-        """Memory beside that of the transport's messages."""
         return 0
 
     def _wait_until_sent(self, verb: str) -> None:

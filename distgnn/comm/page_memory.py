@@ -68,5 +68,4 @@ class MessageMemory:
 
     @property
     def num_bytes(self) -> int:
-        """Of all roles."""
         return sum(array.nbytes for array in self._arrays.values())

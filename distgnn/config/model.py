@@ -95,9 +95,6 @@ def check_graph_has(model: str, num_edge_feats: int, num_relations: int) -> None
 
 
 def decoder_for(task: str, decoder: str | None) -> str | None:
-    """The decoder of a task: the one asked for, or its own; None for tasks on vertices.
-
-    Raises: InputError for a decoder that the task does not take.
-    """
+    """The decoder of a task: the one asked for, or its own; None for tasks on vertices."""
     check_together(task=task, decoder=decoder)
     return decoder or {"link": "dot", "edge": "concat", "edge-regression": "concat"}.get(task)

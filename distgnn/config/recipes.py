@@ -103,8 +103,6 @@ def pick(
     Args:
         recipe: None: the defaults, whose line is empty where they are those of all graphs.
         allows: do these options go with what was given? Rows of which they do not are left out, but for the last.
-
-    Raises: InputError for an unknown recipe.
     """
     if recipe is not None:
         check_choice("recipe", recipe, RECIPES)

@@ -101,10 +101,7 @@ class LaunchConfig:
 
 
 def parse_feat_norm(text: str) -> tuple[str, ...]:
-    """The steps in a text such as "row-l2,center" or "row-l2+center", in their order; none for "none".
-
-    Raises: InputError for an unknown step, one that is there twice, and two that work on columns.
-    """
+    """The steps in a text such as "row-l2,center" or "row-l2+center", in their order; none for "none"."""
     steps = [name.strip() for name in text.replace("+", ",").split(",")]
     for name in steps:
         check_choice("feat_norm", name, FEAT_NORMS)

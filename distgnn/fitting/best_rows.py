@@ -20,8 +20,7 @@ from distgnn.fitting.user_model import adapt
 from distgnn.graph.loader import load, say_on_stderr
 from distgnn.nn import distribute, model_for
 from distgnn.partition import partition_graph
-from distgnn.train.checkpoint.feat_norm import read_feat_norm
-from distgnn.train.checkpoint.weights import best_is_smoothed, load_best
+from distgnn.train.checkpoint.weights import best_is_smoothed, load_best, read_feat_norm
 from distgnn.train.predict import ON_VERTICES, write_best
 from distgnn.train.run.run_folder import model_config, run_dtype, run_task
 from distgnn.train.users_model import run_model, sees_rows
@@ -60,10 +59,7 @@ def best_rows(
 
 
 def rows_of_other(run: str, settings: dict[str, Any], data: Any, module: nn.Module | None = None) -> torch.Tensor:
-    """Scores [N, C] of another graph, in its order; in this process.
-
-    Raises: InputError where it has not the columns of the run's graph, or the task is none of vertices.
-    """
+    """Scores [N, C] of another graph, in its order; in this process."""
     task, there = run_task(settings), settings.get("data", {}).get("graph")
     if task not in ON_VERTICES:
         raise InputError(f"predict(data) is for tasks {' and '.join(ON_VERTICES)}: this run is of task {task}")

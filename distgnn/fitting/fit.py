@@ -30,12 +30,13 @@ from distgnn.fitting.live_plot import LivePlot, following
 from distgnn.fitting.progress import phases
 from distgnn.fitting.result import FitResult
 from distgnn.fitting.source import Cut, cut_of, given_parts, is_parts
-from distgnn.fitting.train_part import Job, say, train_part
+from distgnn.fitting.train_part import Job, train_part
 from distgnn.fitting.user_model import arguments_of, without_compile
 from distgnn.partition.folder.reader import partition_files
 from distgnn.system.atomic import check_target, new_folder
 from distgnn.system.calls.launch import call_on_ranks, check_ranks
 from distgnn.system.calls.packing import pack, unpack
+from distgnn.system.output import say
 from distgnn.train.run.run_folder import check_free
 from distgnn.train.run.within_memory import MemoryLimit
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.errors import InputError
-from distgnn.graph.loader import say_on_stderr
 from distgnn.report.charts import COLOURS
 from distgnn.system.atomic import replace_file
+from distgnn.system.output import say
 from distgnn.train.run.callbacks import Callback
 from distgnn.train.run.run_folder import read_metrics
 
@@ -74,7 +74,7 @@ class LivePlot(Callback):
         """A new run: its curves get a place of their own."""
         self._next, self._shown, self._handle = 0.0, 0, None
         if self.file is None and not _in_notebook():
-            say_on_stderr('distgnn: LivePlot draws in notebooks; in a script, dg.LivePlot("curves.png") writes a file')
+            say('LivePlot draws in notebooks; in a script, dg.LivePlot("curves.png") writes a file')
 
     def show(self, records: Sequence[dict[str, Any]], last: bool = False) -> None:
         """Draw the records of metrics.jsonl, unless that was done a moment ago; `last`: in any case."""
@@ -121,7 +121,7 @@ def following(plots: Sequence[LivePlot], run: Path, resume: bool) -> Iterator[No
                 plot.show(records, last)
         except Exception as error:  # the run goes on
             drawing.clear()
-            say_on_stderr(f"distgnn: LivePlot draws no more: {type(error).__name__}: {error}")
+            say(f"LivePlot draws no more: {type(error).__name__}: {error}")
 
     def follow() -> None:
         while not ended.wait(LOOK_SECONDS):

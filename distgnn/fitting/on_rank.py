@@ -80,7 +80,19 @@ def train_on_this_rank(
     from distgnn.partition.ahead import compiling_ahead
 
     with compiling_ahead(_last_kernels(parts, settings) if own is None or own.make_model is None else []):
-        return _train(parts, settings, sections, debug, speak, own)
+        from distgnn.graph.loader import load
+
+        run, config = settings.run, replace(settings.train)
+        plain = own is None or not (own.make_model or own.trainer)  # a user's code sees rows of all ranks
+        with compiling(speak):
+            graph = load(parts, run.algorithm, **settings.graph_options(), debug=debug, say=None, plain_tensors=plain)
+        if own is None or under_mpi():
+            gc.freeze()  # what was imported and loaded stays: collections within training steps need not look at it
+        if config.run_dir is None:
+            config.run_dir = graph.comm.bcast(default_run_dir(parts, settings.model.name), root=0)
+        train = _one_run if run.runs == 1 else _many_runs
+        summary = train(graph, replace(settings, train=config), sections, speak, own or Own())
+        return summary | {"run_dir": config.run_dir}, graph.rank
 
 
 def _last_kernels(parts: str, settings: Settings) -> list[str]:
@@ -96,24 +108,6 @@ def _last_kernels(parts: str, settings: Settings) -> list[str]:
         with contextlib.suppress(PartitionFormatError):  # `load` says it on all ranks
             return last_kernels(settings, read_manifest(parts))
     return []
-
-
-def _train(
-    parts: str, settings: Settings, sections: dict[str, Any], debug: bool, speak: bool, own: Own | None
-) -> tuple[dict[str, Any], int]:
-    from distgnn.graph.loader import load
-
-    run, config = settings.run, replace(settings.train)
-    plain = own is None or not (own.make_model or own.trainer)  # a user's code sees rows of all ranks
-    with compiling(speak):
-        graph = load(parts, run.algorithm, **settings.graph_options(), debug=debug, say=None, plain_tensors=plain)
-    if own is None or under_mpi():
-        gc.freeze()  # what was imported and loaded stays: collections within training steps need not look at it
-    if config.run_dir is None:
-        config.run_dir = graph.comm.bcast(default_run_dir(parts, settings.model.name), root=0)
-    train = _one_run if run.runs == 1 else _many_runs
-    summary = train(graph, replace(settings, train=config), sections, speak, own or Own())
-    return summary | {"run_dir": config.run_dir}, graph.rank
 
 
 def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bool, own: Own) -> dict[str, Any]:

@@ -19,11 +19,10 @@ from distgnn.fitting.user_model import arguments_of, without_compile
 from distgnn.system.atomic import new_folder
 from distgnn.system.regular_file import read_text
 from distgnn.system.units import human_metric
-from distgnn.train.checkpoint.feat_norm import read_feat_norm
-from distgnn.train.checkpoint.weights import load_best
+from distgnn.train.checkpoint.weights import load_best, read_feat_norm
 from distgnn.train.export.plain_stack import with_feat_norm
 from distgnn.train.predict import names_file
-from distgnn.train.run.run_folder import PREDICTIONS, RUN_FOLDER, best_weights, read_config, read_metrics
+from distgnn.train.run.run_folder import PREDICTIONS, best_weights, read_config, read_metrics, run_files
 
 LEFT_OUT = shutil.ignore_patterns(".lock", "epoch-*", "merged", "*.partial", ".*")
 
@@ -66,7 +65,6 @@ class FitResult:
             weakref.finalize(self, give_up, self.run, hold(self.run))
 
     def __repr__(self) -> str:
-        """One line: epochs, last loss, and metrics at the best epoch."""
         found = [(split, self.summary.get(f"{split}_metric")) for split in ("valid", "test")]
         words = [f"epochs={len(self.history)}, loss={self.losses[-1]:.4g}"] if self.history else []
         name = self.summary["metric"]
@@ -153,7 +151,7 @@ class FitResult:
 
         Raises: InputError where something is there, unless `overwrite` and it is a run folder.
         """
-        with new_folder(path, RUN_FOLDER, overwrite) as folder:
+        with new_folder(path, run_files, overwrite) as folder:
             shutil.copytree(self.run, folder, ignore=LEFT_OUT, dirs_exist_ok=True)
             for file in folder.rglob("*"):
                 if file.is_file():

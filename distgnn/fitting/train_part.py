@@ -18,6 +18,7 @@ from distgnn.fitting.user_model import adapt, not_given, without_compile
 from distgnn.nn import distribute
 from distgnn.system.calls.packing import pack, unpack
 from distgnn.system.launch import under_mpi
+from distgnn.system.output import say
 from distgnn.train.predict import write_best
 from distgnn.train.run.run_folder import PREDICTIONS
 from distgnn.train.run.within_memory import MemoryLimit
@@ -94,10 +95,3 @@ def _seeded(seed: int) -> Iterator[None]:
             if alone:
                 random.setstate(before[0])
                 np.random.set_state(before[1])
-
-
-def say(line: str) -> None:
-    """A line that is no error."""
-    from distgnn.graph.loader import say_on_stderr
-
-    say_on_stderr(f"distgnn: {line}")

@@ -225,7 +225,6 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         self.edge_weight = self.edata.get("weight")
 
     def __repr__(self) -> str:
-        """One line: which part of what, its sizes, and how its rows are exchanged."""
         shared = f", shared by {self.columns} ranks" if self.columns > 1 else ""
         words = [
             f"part {self.part.part_id} of {self.part.num_parts}{shared}",

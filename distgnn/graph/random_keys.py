@@ -107,13 +107,10 @@ class DrawsByKeys:
         self.random_keys.step = step
 
     def next_call(self, site: int) -> int:
-        """How often this dropout site drew in this step before."""
         return self.random_keys.next_call(site)
 
     def draws(self) -> tuple[int, dict[int, int]]:
-        """How far this step's masks and exchanges have been numbered; `set_draws` goes back to it."""
         return self.random_keys.draws()
 
     def set_draws(self, draws: tuple[int, dict[int, int]]) -> None:
-        """Number on from what `draws` gave."""
         self.random_keys.set_draws(draws)

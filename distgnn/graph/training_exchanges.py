@@ -85,12 +85,10 @@ class TrainingExchanges:
 
     @property
     def exchanges_exactly(self) -> bool:
-        """Are training exchanges synchronous and whole, so that one may be repeated?"""
         return not (self.algorithm.no_exchange or self.delayed[0])
 
     @property
     def aggregates_exactly(self) -> bool:
-        """Do the rows that count in a training step equal those of this step everywhere, to the bit?"""
         return not self.algorithm.no_exchange and all(one is None or one.keeps_rows for one in self.delayed)
 
     @property
@@ -109,7 +107,6 @@ class TrainingExchanges:
             self._exact_now = False
 
     def next_site(self) -> Site | None:
-        """Where in the training step the next exchange stands, under a delayed algorithm; None: exact."""
         if self._exact_now or self.exchanges_exactly:
             return None
         self.keys.check_exchange()
@@ -126,11 +123,9 @@ class TrainingExchanges:
             exchange.drain()
 
     def blocks(self) -> list[tuple[str, object]]:
-        """What its exchanges hold, by name, for the ledger."""
         return [("structure", self._node_plans), *(block for one in self._all() for block in one.blocks())]
 
     def buffer_bytes(self) -> int:
-        """Memory of this rank for messages and held rows."""
         return self.transport.messages.num_bytes + sum(exchange.buffer_bytes() for exchange in self._all())
 
     def state_dict(self) -> dict[str, np.ndarray]:
@@ -148,11 +143,7 @@ class TrainingExchanges:
         }
 
     def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
-        """Take up what `state_dict` gave on this rank. Collective: yes.
-
-        Raises:
-            ValueError: where it is the state of another partition or of other settings.
-        """
+        """Take up what `state_dict` gave on this rank. Collective: yes."""
         for direction, exchange in zip(("forward", "backward"), self.delayed, strict=True):
             mine = {name.split(".", 1)[1]: array for name, array in state.items() if name.startswith(f"{direction}.")}
             if bool(mine) != (exchange is not None):
@@ -183,7 +174,6 @@ def wire_of(
 
     Args: columns: ranks that share the part; reduced_halos: local rows of the halos whose partial sums a reduce of a
         direction sends.
-    Raises: InputError where rows of `dtype` cannot be narrowed.
     """
     if name != "float32" and dtype == torch.float64:
         raise InputError(f"wire {name} is for float32 rows: dtype is {dtype}")

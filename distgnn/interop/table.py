@@ -4,7 +4,9 @@ Tests run every row: what is "kernel" or "arcs" beside the same layer in one pro
 layer writes on arcs; what is "refused" must be refused.
 """
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
 HOW = {
     "kernel": "fast path: sums and attention in our kernels, no row is written per arc",
@@ -96,3 +98,13 @@ LAYERS: list[Layer] = [
     for row in rows
 ]
 OWN, DGL, PYG = ([one for one in LAYERS if one.library == name] for name in ("distgnn", "dgl", "pyg"))
+
+
+def tried() -> tuple[list[list], list[list[str]]]:
+    """What was run beside the plain library on 1, 2 and 3 ranks: `tests/bench/peers/run.py --write` writes the file.
+
+    Returns: (kind, equal on 1, 2 and 3 ranks, refused in one line on several, of these equal on one) of each kind; and
+        (the line, the scripts and layers) of each refusal.
+    """
+    found = json.loads(Path(__file__).with_name("tried.json").read_text(encoding="utf-8"))
+    return found["kinds"], found["refused"]

@@ -7,12 +7,10 @@ from torch import nn
 
 from distgnn.errors import InputError
 from distgnn.interop.pyg.api import register, works_per_rank
-from distgnn.nn import pyg_norms
 from distgnn.nn.conv.graph_module import GraphModule
-from distgnn.nn.dropout import Dropout, number_sites
-from distgnn.nn.functional_dropout import watch
+from distgnn.nn.dropout import Dropout, number_sites, watch
 from distgnn.nn.node_embedding import replacement, replaces
-from distgnn.nn.norms import BatchNorm1d
+from distgnn.nn.norms import BatchNorm1d, over_all_vertices
 from distgnn.nn.protocol import DataGraph
 
 TORCH_BATCH_NORM = nn.modules.batchnorm._BatchNorm
@@ -62,7 +60,7 @@ def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] 
             if isinstance(child, GraphModule):
                 continue
             if works_per_rank(child):
-                setattr(module, name, pyg_norms.over_all_vertices(name, child))
+                setattr(module, name, over_all_vertices(name, child))
             elif isinstance(child, TORCH_BATCH_NORM):
                 if hasattr(module, "allow_single_element"):  # PyG's BatchNorm: a rank with one row is not one row
                     setattr(module, "allow_single_element", False)  # noqa: B010 - a module's attributes have types

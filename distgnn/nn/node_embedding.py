@@ -67,7 +67,18 @@ class NodeEmbedding(nn.Module):
         size, dtype = (self.num_embeddings, embedding_dim), dtype or torch.get_default_dtype()
         if whole is not None and tuple(whole.shape) != size:
             raise InputError(f"the table is {list(whole.shape)}: a graph of {size[0]} vertices needs {list(size)}")
-        self.weight = _parameter(graph.vertex_space, size, dtype, whole)
+        # This rank's rows of the table, as a parameter that is rows of all ranks
+        if whole is not None:
+            local = graph.vertex_space.local_part(whole.detach(), 0).to(dtype, copy=True)
+        elif size[0] * size[1] * dtype.itemsize <= MOST_WHOLE:
+            local = graph.vertex_space.local_part(torch.empty(size, dtype=dtype).normal_(), 0).clone()
+        else:
+            rows = rows_of(torch.empty((graph.vertex_space.num_local, size[1]), dtype=dtype), graph.vertex_space)
+            local = normal(rows, draw_key(), dtype)
+        made: Any = rows_of(local, graph.vertex_space)
+        made.requires_grad_()
+        made._is_param = True  # `nn.Module` registers it
+        self.weight = made
         if not _hooked:
             _hooked.append(register_optimizer_step_pre_hook(_before_step))
 
@@ -84,21 +95,6 @@ class NodeEmbedding(nn.Module):
         """Standard normal numbers anew."""
         with torch.no_grad():
             self.weight.normal_()
-
-
-def _parameter(space: Any, size: tuple[int, int], dtype: torch.dtype, whole: torch.Tensor | None) -> nn.Parameter:
-    """This rank's rows of the table, as a parameter that is rows of all ranks."""
-    if whole is not None:
-        local = space.local_part(whole.detach(), 0).to(dtype, copy=True)
-    elif size[0] * size[1] * dtype.itemsize <= MOST_WHOLE:
-        local = space.local_part(torch.empty(size, dtype=dtype).normal_(), 0).clone()
-    else:
-        rows = rows_of(torch.empty((space.num_local, size[1]), dtype=dtype), space)
-        local = normal(rows, draw_key(), dtype)
-    made: Any = rows_of(local, space)
-    made.requires_grad_()
-    made._is_param = True  # `nn.Module` registers it
-    return made
 
 
 def replaces(module: nn.Module, graph: Any) -> bool:

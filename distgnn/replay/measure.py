@@ -62,10 +62,7 @@ def measure_parts(
     advance: Callable[[str], None] = lambda text: None,
     ranks: list[int] | None = None,
 ) -> list[Recording]:
-    """What each part does in an epoch, in the order of ranks; `ranks`: parts to measure, None: all.
-
-    Raises: InputError for what cannot be replayed; RunError where a part could not be trained, with its message.
-    """
+    """What each part does in an epoch, in the order of ranks; `ranks`: parts to measure, None: all."""
     manifest = read_manifest(folder)
     check_replayable(settings, manifest["num_parts"])
     ranks = list(range(manifest["num_parts"])) if ranks is None else ranks
@@ -104,7 +101,6 @@ def check_replayable(settings: Settings, num_parts: int) -> None:
 
 
 def _run(workers: list["_Worker"]) -> list[dict[str, Any]]:
-    """Let a group of parts measure at the same time."""
     for worker in workers:
         if worker.expect(READY, COMPILED) == COMPILED:
             worker.start_again()

@@ -121,10 +121,7 @@ def sum_seconds(network: Network, num_ranks: int, num_bytes: int) -> float:
 
 def parse_network(text: str) -> Network:
     """A network from "25gbit", "bandwidth=100gbit,latency=1.5us,ranks_per_node=2", or a file of `distgnn calibrate
-    --prices`; words behind a file change what stands in it.
-
-    Raises: InputError that names the word.
-    """
+    --prices`; words behind a file change what stands in it."""
     network = Network()
     for word in filter(None, (word.strip() for word in text.split(","))):
         name, equals, value = word.partition("=")

@@ -35,24 +35,21 @@ class Recorder(Trace):
         """One training step is over: keep its events."""
         if self._log.on:
             self._starts.append(self._first_started)
-            self.epochs.append(self._events(started, ended))
+            events: list[Event] = []
+            blocks = sorted(block for block in self._blocks if block[0] in NAMED)
+            blocks.sort(key=lambda block: block[1])
+            free = started
+            for kind, details, entered, left in self._log.calls:
+                if entered < started or left > ended:
+                    continue
+                if kind in ("send", "receive"):
+                    details = (details[0] - self._first_call, *details[1:])  # tag, rank, bytes
+                elif kind == "wait":
+                    details = ([self._age(number) for number in details],)
+                events += [*_compute(blocks, free, entered), (kind, *details)]
+                free = left
+            self.epochs.append(events + _compute(blocks, free, ended))
             self.sent_to.append([int(count) for count in self._transport.sent_to])
-
-    def _events(self, started: float, ended: float) -> list[Event]:
-        events: list[Event] = []
-        blocks = sorted(block for block in self._blocks if block[0] in NAMED)
-        blocks.sort(key=lambda block: block[1])
-        free = started
-        for kind, details, entered, left in self._log.calls:
-            if entered < started or left > ended:
-                continue
-            if kind in ("send", "receive"):
-                details = (details[0] - self._first_call, *details[1:])  # tag, rank, bytes
-            elif kind == "wait":
-                details = ([self._age(number) for number in details],)
-            events += [*_compute(blocks, free, entered), (kind, *details)]
-            free = left
-        return events + _compute(blocks, free, ended)
 
     def _age(self, number: int) -> list[int]:
         """How many epochs ago a thing was started, and its place there; -1 where that was not recorded."""

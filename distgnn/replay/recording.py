@@ -89,10 +89,7 @@ def write_recordings(recordings: list[Recording], folder: Path, key: dict[str, A
 
 
 def read_recordings(folder: Path, key: dict[str, Any]) -> list[Recording] | None:
-    """What `write_recordings` wrote; None where there is nothing yet.
-
-    Raises: InputError where the folder holds other recordings than those of `key`, or is damaged.
-    """
+    """What `write_recordings` wrote; None where there is nothing yet."""
     try:
         found = json.loads(read_text(folder / KEY_FILE))
     except FileNotFoundError:

@@ -76,7 +76,6 @@ class StandInRequest(MPI.Request):
 
 
 def _fill(buffer: np.ndarray, like: np.ndarray | None) -> None:
-    """Write the bytes of `like` over and over; nothing where there are none."""
     if like is None or not len(like):
         return
     whole = len(buffer) // len(like) * len(like)

@@ -26,7 +26,6 @@ Lines = tuple[list[Series], Axis, Axis]
 
 
 def bench_section(bench: Bench, place: int) -> str:
-    """One bench.json."""
     machine = bench.content.get("machine")
     command = bench.content.get("command")
     cores = number(machine, "cores")

@@ -25,7 +25,6 @@ SENTENCE = (
 
 
 def partition_section(parts: Parts, place: int) -> str:
-    """One partition folder."""
     found = parts.facts
     graph = found["graph"]
     splits = " / ".join(f"{graph[split]:,}" for split in ("train", "valid", "test"))

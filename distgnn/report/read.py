@@ -81,8 +81,6 @@ class Run:
 
 @dataclass
 class Bench:
-    """One bench.json."""
-
     path: str
     content: dict[str, Any]
     name: str = ""

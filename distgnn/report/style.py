@@ -66,7 +66,6 @@ summary{list-style:none;color:var(--ink)}
 
 
 def style_sheet() -> str:
-    """The whole style sheet."""
     light, dark = ("".join(f"--{name}:{colour};" for name, colour in of.items()) for of in (LIGHT, DARK))
     dark = f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
     return f":root{{color-scheme:light dark;{light}}}{dark}{RULES}{PRINT}"

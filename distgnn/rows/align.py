@@ -14,10 +14,7 @@ from distgnn.rows.space import Space
 
 
 class Aligned:
-    """What the arguments of a function have in common: a space, and where its dimension stands from the right.
-
-    Raises: InputError for rows of two spaces, or rows in two dimensions.
-    """
+    """What the arguments of a function have in common: a space, and where its dimension stands from the right."""
 
     def __init__(self, name: str, arguments: Iterable[Any]):
         self.name = name
@@ -53,10 +50,7 @@ class Aligned:
 
 
 def part_of(whole: torch.Tensor, space: Space, dim: int, name: str) -> torch.Tensor:
-    """This rank's rows of an ordinary tensor that all ranks have as a whole.
-
-    Raises: InputError where it has another number of rows.
-    """
+    """This rank's rows of an ordinary tensor that all ranks have as a whole."""
     if whole.shape[dim] != space.num_global:
         raise InputError(
             f"torch's {name} of {space.num_global} {space.kind} of all ranks and an ordinary tensor of "
@@ -67,10 +61,7 @@ def part_of(whole: torch.Tensor, space: Space, dim: int, name: str) -> torch.Ten
 
 
 def in_space(rows: RowTensor, space: Space) -> RowTensor:
-    """The same rows on the ranks that `space` has them on. Collective where they must travel.
-
-    Raises: InputError where the numbers of rows differ.
-    """
+    """The same rows on the ranks that `space` has them on. Collective where they must travel."""
     if rows.row_space.same(space):
         return rows
     if rows.row_space.num_global != space.num_global:

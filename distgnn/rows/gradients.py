@@ -30,10 +30,7 @@ _same_weights = WeakTensorKeyDictionary()  # leaves that all ranks began with al
 
 
 def _leaves(*results: torch.Tensor) -> tuple[list[torch.Tensor], Any]:
-    """(ordinary leaves that the results depend on, in an order that ranks share; the transport of sums or None).
-
-    Raises: InputError where sums are over the ranks of two graphs.
-    """
+    """(ordinary leaves that the results depend on, in an order that ranks share; the transport of sums or None)."""
     found: list[torch.Tensor] = []
     transports: list[Any] = []
     waiting, seen = [result.grad_fn for result in results], set()

@@ -277,7 +277,6 @@ def unique(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 @handles("equal")
 def equal(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Are all numbers equal?"""
     left, right = args
     if left.shape != right.shape:
         return False
@@ -286,5 +285,4 @@ def equal(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 @handles("allclose")
 def allclose(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Are all numbers close?"""
     return bool(torch.isclose(*args, **kwargs).all())

@@ -208,7 +208,6 @@ def rows_of(inner: torch.Tensor, space: Space, dim: int = 0) -> RowTensor:
 
 
 def is_rows(value: Any) -> bool:
-    """Is this a RowTensor?"""
     return isinstance(value, RowTensor)
 
 

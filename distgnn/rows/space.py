@@ -63,7 +63,6 @@ class Space:
 
     @property
     def transport(self) -> Any:
-        """Of the graph."""
         return self.graph.transport
 
     @property
@@ -184,8 +183,6 @@ class Share(Space):
 
 
 class Flat(Space):
-    """Rows [n, width] as n * width rows."""
-
     def __init__(self, base: Space, width: int):
         self.base = base
         self.width = width
@@ -204,8 +201,6 @@ class Flat(Space):
 
 
 class Joined(Space):
-    """Several spaces one after the other."""
-
     def __init__(self, parts: Sequence[Space]):
         self.parts: tuple[Space, ...] = tuple(parts)
         if any(part.num_counted != part.num_local for part in parts):
@@ -234,10 +229,7 @@ def share_of(base: Space, count: int) -> Space:
 
 
 def digest_of(space: Space, ids: np.ndarray) -> bytes:
-    """What stands for ids that all ranks have. Collective: yes.
-
-    Raises: InputError, on every rank, where ranks have different ids.
-    """
+    """What stands for ids that all ranks have. Collective: yes."""
     digest = hashlib.blake2b(np.ascontiguousarray(ids).tobytes(), digest_size=16).digest()
     if space.comm.size > 1:
         mine = np.frombuffer(digest, np.int64)

@@ -17,15 +17,12 @@ import errno
 import fcntl
 import glob
 import os
-import re
 import shutil
 import socket
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from distgnn.errors import DistGNNError, InputError
-from distgnn.system.regular_file import read_text
 
 AT_FDCWD, RENAME_NOREPLACE, RENAME_EXCHANGE = -100, 1, 2
 
@@ -34,38 +31,8 @@ AT_FDCWD, RENAME_NOREPLACE, RENAME_EXCHANGE = -100, 1, 2
 OurFiles = Callable[[Path], set[str]]
 
 
-@dataclass(frozen=True)
-class FolderKind:
-    """How to know a folder that this program wrote: its marker file can be read, and every other file is one of ours.
-
-    Args:
-        marker: the file that every such folder has.
-        files: regular expression for the relative paths of all its files, the marker included.
-        is_marker: does the marker's content (as text) say that it is ours?
-    """
-
-    marker: str
-    files: str
-    is_marker: Callable[[str], bool]
-
-    def foreign(self, folder: Path) -> str | None:
-        """Why `folder` is not one that we wrote, or None. Empty folders inside count for nothing."""
-        try:
-            if not self.is_marker(read_text(folder / self.marker)):
-                return f"its {self.marker} is not one of ours"
-        except FileNotFoundError:
-            return f"no {self.marker}"
-        except (OSError, ValueError, RecursionError):
-            return f"its {self.marker} cannot be read"
-        for path in sorted(folder.rglob("*")):
-            name = path.relative_to(folder).as_posix()
-            if path.is_symlink() or not (path.is_dir() or (path.is_file() and re.fullmatch(self.files, name))):
-                return f"{name} in it is not one of ours"
-        return None
-
-
 @contextlib.contextmanager
-def new_folder(out: str | Path, kind: FolderKind | OurFiles | None, overwrite: bool = False) -> Iterator[Path]:
+def new_folder(out: str | Path, kind: OurFiles | None, overwrite: bool = False) -> Iterator[Path]:
     """Yield an empty temporary folder beside `out`; move it there at the end, remove it after any error.
 
     Args:
@@ -182,7 +149,7 @@ def _in_use(path: Path, process: int) -> bool:
     return False
 
 
-def check_target(out: str | Path, kind: FolderKind | OurFiles | None, overwrite: bool) -> None:
+def check_target(out: str | Path, kind: OurFiles | None, overwrite: bool) -> None:
     """Raise InputError unless a new folder may take the place of `out`."""
     target = Path(out).absolute()
     if not target.name:
@@ -196,24 +163,21 @@ def check_target(out: str | Path, kind: FolderKind | OurFiles | None, overwrite:
         raise InputError(f"{out} is not a folder: it is not overwritten")
     if not any(target.iterdir()):
         return
-    why = kind.foreign(target) if isinstance(kind, FolderKind) else _why_foreign(target, kind)
+    why = why_foreign(target, kind)
     if why is not None:
         raise InputError(f"{out} was not written by this program ({why}): it is left alone and not overwritten")
 
 
-def _why_foreign(folder: Path, our_files: OurFiles) -> str | None:
-    """Why a folder is not ours: its marker, or its first entry that is no file of ours and has none below it."""
+def why_foreign(folder: Path, our_files: OurFiles) -> str | None:
+    """Why a folder is not ours: its marker, or the first entry that is no file of ours. Empty folders are nothing."""
     try:
         ours = our_files(folder)
     except DistGNNError as error:
         return str(error)
-    folders = {parent.as_posix() for name in ours for parent in Path(name).parents}
-    for place, subfolders, files in os.walk(folder):
-        for name in sorted([*files, *subfolders]):
-            path = Path(place) / name
-            found = path.relative_to(folder).as_posix()
-            if path.is_symlink() or found not in (ours if name in files else folders):
-                return f"{found} in it is not one of ours"
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink() or not (path.is_dir() or (path.is_file() and name in ours)):
+            return f"{name} in it is not one of ours"
     return None
 
 

@@ -76,10 +76,7 @@ def host_options(hosts: list[tuple[str, int]], flavor: str, exported: dict[str, 
 
 
 def on_this_machine() -> bool:
-    """Whether ranks without a list of hosts all start here: no batch system has given other hosts.
-
-    Raises: RunError where one has, and nothing here can start ranks there.
-    """
+    """Whether ranks without a list of hosts all start here: no batch system has given other hosts."""
     variable = next((name for name in ALLOCATIONS if os.environ.get(name)), None)
     if variable is None:
         return not any(os.environ.get(name) for name in OWN_STARTERS)

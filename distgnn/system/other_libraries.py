@@ -46,10 +46,7 @@ def import_dgl() -> ModuleType:
 
 
 def import_pyg() -> ModuleType:
-    """Import and return the module `torch_geometric`.
-
-    Raises: InputError where PyG is not installed or does not load.
-    """
+    """Import and return the module `torch_geometric`."""
     if sys.modules.get("torch_geometric") is not None:
         return sys.modules["torch_geometric"]
     try:

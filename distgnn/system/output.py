@@ -42,12 +42,10 @@ class LenientStream:
             stream.reconfigure(errors="backslashreplace")
 
     def write(self, text: str) -> int:
-        """Write, or drop."""
         self._try(lambda: self._stream.write(text))
         return len(text)
 
     def flush(self) -> None:
-        """Flush, or drop."""
         self._try(self._stream.flush)
 
     def _try(self, work: Any) -> None:

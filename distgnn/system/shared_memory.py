@@ -19,8 +19,6 @@ def check_room(num_ranks: int, free: int | None = None) -> None:
     """Refuse to start so many ranks of MPICH on this machine where their messages have no room.
 
     Args: free: bytes; None asks the file system.
-
-    Raises: RunError with both numbers and what to do.
     """
     needed = BYTES + num_ranks * BYTES_PER_RANK
     free = _room("f_bavail") if free is None else free
@@ -35,7 +33,7 @@ def check_room(num_ranks: int, free: int | None = None) -> None:
 def check_window_room(num_bytes: int, free: int | None = None) -> None:
     """Refuse to share so many bytes between ranks where there is no room: writing them would end in a bus error.
 
-    Args, Raises: as of `check_room`.
+    Args,
     """
     free = _room("f_bavail") if free is None else free
     if not has_window_room(num_bytes, free):

@@ -37,8 +37,7 @@ def check_own(config: TrainConfig, own: Mapping[str, OwnMetric]) -> None:
 
 
 def own_metrics(graph: Any, logits: torch.Tensor, own: Mapping[str, OwnMetric]) -> dict[str, float | None]:
-    """Values of own metrics, those of rank 0 on every rank, so that all agree on the best epoch. Collective: yes.
-    Raises: RunError on every rank for a value that is no finite number."""
+    """Values of own metrics, those of rank 0 on every rank, so that all agree on the best epoch. Collective: yes."""
     with torch.no_grad():
         seen = seen_by_users(graph, logits)
         mine = {name: float(function(*seen)) for name, function in own.items()}

@@ -54,11 +54,9 @@ class TorchOptimizer:
         """Nothing."""
 
     def step(self) -> None:
-        """Move every parameter along its gradient."""
         self.optimizer.step()
 
     def follow(self, rate: float, loss: float | None) -> None:
-        """After an epoch: learning rates of the next one. `loss` is that of the epoch, None when a run is resumed."""
         for group, factor in zip(self.optimizer.param_groups, self._factors, strict=False):
             group["lr"] = rate * factor
         if self.scheduler is None or loss is None:
@@ -76,7 +74,6 @@ class TorchOptimizer:
         return state
 
     def load_objects(self, state: dict[str, Any]) -> None:
-        """Go on from what `objects` gave. Raises: KeyError or ValueError where it does not fit."""
         self.optimizer.load_state_dict(state["optimizer"])
         if self.scheduler is not None:
             self.scheduler.load_state_dict(state["scheduler"])

@@ -76,7 +76,6 @@ def write_rows(graph: Any, ids: np.ndarray, rows: np.ndarray, num_rows: int, out
     Collective: yes; rank 0 receives one rank's rows at a time.
 
     Args: ids: int64 [n], places of this rank's `rows` [n, ...]; num_rows: over all ranks.
-    Raises: InputError on every rank, where the file cannot be written; nothing is left behind.
     """
     target, partial = Path(out), Path(out + ".partial")
     everything: np.memmap | None = None

@@ -37,11 +37,7 @@ def sees_rows(model: nn.Module, graph: Any) -> bool:
 
 
 def run_model(model: nn.Module, graph: Any) -> torch.Tensor:
-    """What the model gives for this rank's rows [O, C], an ordinary tensor. Collective: yes.
-
-    Raises: InputError where a user's model gives no row of each vertex, or one of its modules was given other rows than
-        it takes.
-    """
+    """What the model gives for this rank's rows [O, C], an ordinary tensor. Collective: yes."""
     if not sees_rows(model, graph):
         return model(graph, graph.feats)
     face = face_of(graph)

@@ -61,7 +61,6 @@ np.save(f"{folder}/found.npy", np.asarray(graph.partition(context).get_partition
 def metis_owners(edge_list: Edges, shares: np.ndarray, seed: int = 0) -> np.ndarray:
     """Owners [N] int32: parts with their shares of the vertices and few edges between them.
 
-    Raises: InputError if METIS is not installed or gives up.
     Notes: parallel edges and self-loops are left out: METIS crashes on them.
     """
     num_parts = len(shares)
@@ -87,7 +86,6 @@ def kahypar_parts(edge_list: Edges, shares: np.ndarray, seed: int = 0) -> np.nda
     afterwards, which then costs copies.
 
     Args: shares: [P], see `part_shares`.
-    Raises: InputError where Mt-KaHyPar is not installed, or finds no cut.
     Notes: with several threads the same seed may give another cut; memory about 200 bytes for each edge.
     Source: Gottesbüren, Heuer, Maas, Sanders and Schlag, Scalable High-Quality Hypergraph Partitioning, ACM TALG 2024;
         the reduction: Schlag et al., Scalable Edge Partitioning, ALENEX'19.

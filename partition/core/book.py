@@ -56,7 +56,6 @@ class PartitionBook:
         self.num_arcs: np.ndarray = counts.astype(np.int64)
 
     def __repr__(self) -> str:
-        """One line of counts."""
         num_arcs, num_halos = int(self.num_arcs.sum()), int((self.num_rows - self.num_owned).sum())
         return (
             f"PartitionBook(num_parts={self.num_parts}, num_nodes={self.num_nodes}, "

@@ -72,7 +72,6 @@ class LocalGraph:
     edge_splits: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """One line: which part, its counts, and which optional arrays it has."""
         optional = ("edge_weight", "edge_feats", "edge_types", "node_types")
         words = [f"part {self.part_id} of {self.num_parts}", f"num_owned={self.num_owned}"]
         words += [f"num_halos={self.num_rows - self.num_owned}", f"num_arcs={self.num_arcs}"]

@@ -44,7 +44,6 @@ class ExchangePlan:
     target_indptr: np.ndarray
 
     def __repr__(self) -> str:
-        """One line: what a broadcast and a reduce move."""
         return (
             f"ExchangePlan(part {self.part_id} of {self.num_parts}, num_owned={self.num_owned}, "
             f"broadcast sends {len(self.broadcast_rows)} and receives {self.num_source_halos} rows, "

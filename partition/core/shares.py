@@ -21,7 +21,6 @@ def part_shares(num_parts: int, capacities: Sequence[float] | np.ndarray | None 
     """Shares float64 [P] that sum to 1.
 
     Args: capacities: relative speeds of the ranks, one for each part, in any unit; None means equal ones.
-    Raises: InputError unless there is one positive number for each part.
     """
     if capacities is None:
         return np.full(num_parts, 1.0 / num_parts)

@@ -38,7 +38,6 @@ class VertexCut:
     capacities: np.ndarray | None = None
 
     def __repr__(self) -> str:
-        """One line: counts, and which optional fields there are."""
         given = [name for name in ("reverse_part", "order", "capacities") if getattr(self, name) is not None]
         counts = [f"num_parts={self.num_parts}", f"num_edges={len(self.edge_part)}", f"num_nodes={len(self.owner)}"]
         return f"VertexCut({', '.join(counts + given)})"

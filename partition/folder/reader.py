@@ -23,10 +23,7 @@ from distgnn.system.regular_file import NOT_REGULAR
 
 
 def partition_files(folder: Path) -> set[str]:
-    """The files of a partition folder, by its manifest, relative to it: `new_folder` replaces a folder of no others.
-
-    Raises: PartitionFormatError where there is no valid manifest.
-    """
+    """The files of a partition folder, by its manifest, relative to it: `new_folder` replaces a folder of no others."""
     parts = read_manifest(folder)["parts"]
     arrays = {f"{part_folder(Path(), i)}/{name}.npy" for i, part in enumerate(parts) for name in part["files"]}
     # What `load` measured of a part, and what it leaves of that when it is killed (distgnn/graph/tuning.py).

@@ -160,7 +160,6 @@ def write_parts(
     """Call `write(part_id)` for every part, on `num_writers` threads; returns what it returned, by part.
 
     Args: step: `step(done)`, after each part, one call at a time.
-    Raises: what `write` raises; no part is begun after that.
     """
     sections: dict[int, dict[str, Any]] = {}
     lock, stopped, waiting = threading.Lock(), threading.Event(), itertools.count()

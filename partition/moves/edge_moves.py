@@ -283,26 +283,22 @@ def sweep(
     for block in range(blocks):
         taken = Stretches(bounds[:, block].copy(), bounds[:, block + 1].copy(), *proposals)
         # Of the loads that the block before has left; frozen until this one is through.
-        prices = _prices(state, limit, beta, s, shares, arcs)
+        # Prices at these loads. An edge's own are raised by 1, so that none is negative
+        copies = state.num_copies
+        # 1 for a part that has its share of the copies.
+        weight = np.exp(np.minimum(beta * (copies / (copies.sum() * shares) - 1), STEEPEST))
+        price = 1 + EDGE_PRICE * (state.arcs / (state.arcs.sum() * shares) - 1) + OVERFULL_PRICE * (state.arcs > limit)
+        into = np.where(state.arcs + arcs > limit, np.inf, price)
+        # In float32 a vector holds twice as many parts, and the bits of a cost fit an int32, see `best_part`.
+        single = np.array([max(s, SMALLEST_S), weight.min(), into.min()], dtype=np.float32)
+        weight, into, price = (values.astype(np.float32) for values in (weight, into, price))
+        prices = Prices(single[0], weight, into, price, single[1], single[2])
         args = (taken, edge_list.src, edge_list.dst, state, prices, arcs, limit)
         run(_propose, chunks, *args)
         moves += _commit(*args)
         if step is not None:
             step(block + 1, blocks)
     return moves
-
-
-def _prices(state: State, limit: np.ndarray, beta: float, s: float, shares: np.ndarray, arcs: float) -> Prices:
-    """Prices at these loads. An edge's own are raised by 1, so that none is negative."""
-    copies = state.num_copies
-    # 1 for a part that has its share of the copies.
-    weight = np.exp(np.minimum(beta * (copies / (copies.sum() * shares) - 1), STEEPEST))
-    price = 1 + EDGE_PRICE * (state.arcs / (state.arcs.sum() * shares) - 1) + OVERFULL_PRICE * (state.arcs > limit)
-    into = np.where(state.arcs + arcs > limit, np.inf, price)
-    # In float32 a vector holds twice as many parts, and the bits of a cost fit an int32, see `best_part`.
-    single = np.array([max(s, SMALLEST_S), weight.min(), into.min()], dtype=np.float32)
-    weight, into, price = (values.astype(np.float32) for values in (weight, into, price))
-    return Prices(single[0], weight, into, price, single[1], single[2])
 
 
 @kernel

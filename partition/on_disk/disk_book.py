@@ -171,7 +171,6 @@ class DiskBook(PartitionBook):
             self.num_arcs: np.ndarray = 2 * self.num_arcs - np.array(loops, dtype=np.int64)
 
     def prepare(self) -> None:
-        """See `PartitionBook.prepare`; edges are dealt out already."""
         _ = self.in_degrees, self.out_degrees
 
     def _columns(self, part_id: int) -> list[np.ndarray]:
@@ -179,7 +178,6 @@ class DiskBook(PartitionBook):
         return [column[span] for column in self._dealt[:3]]
 
     def arcs(self, part_id: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """See `PartitionBook.arcs`."""
         src, dst, edge_ids = self._columns(part_id)
         # Dealt in the order of the sort: a part lists its arcs by edge, as in memory, so that its files have the same
         # bytes.

@@ -62,7 +62,6 @@ class SpooledEdges(EdgeList):
 def spool_edges(graph: GraphData, direction: str, self_loops: str, space: Workspace, step: Step) -> SpooledEdges:
     """Write the edge list of a graph to a workspace; `step` is told of progress, in edges of the input.
 
-    Raises: InputError, as `GraphData.edge_list`, and for more than 2**31 vertices.
     Notes: memory 12 bytes for each vertex and thread; disk 8 for each edge, and 12 while edges are merged.
     """
     facts = space.facts("edges")

@@ -100,7 +100,6 @@ class DiskCut:
         self.measured: dict[str, dict[str, Any]] = space.notes("measured")
 
     def edges(self, direction: str, self_loops: str) -> SpooledEdges:
-        """The edge list, on disk."""
         self._begin("edges", len(self.graph.edges))
         edge_list = spool_edges(self.graph, direction, self_loops, self.space, self.clock.step)
         self._end("edges")

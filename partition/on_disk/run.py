@@ -72,10 +72,7 @@ def check_normalizing(graph: GraphData, limit: int) -> None:
 def works_on_disk(
     graph: GraphData, num_parts: int, config: CutConfig, limit: int, say: Callable[[str], None] | None = None
 ) -> bool:
-    """Whether the cut is to be made on disk: `cmr-stream`, or `cmr` where it does not fit.
-
-    Raises: InputError where another method does not fit.
-    """
+    """Whether the cut is to be made on disk: `cmr-stream`, or `cmr` where it does not fit."""
     method = config.method
     extra = config.groups > 1 or (method == "cmr-stream" and config.refine)
     # On disk always where there is a limit: it needs least, and gives the same files.

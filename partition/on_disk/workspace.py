@@ -183,12 +183,10 @@ class Workspace:
         return (self.folder / f"{name}.bin").is_file()
 
     def drop(self, name: str) -> None:
-        """Remove an array, if it is there."""
         self._arrays.pop(name, None)
         (self.folder / f"{name}.bin").unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove the whole folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -212,7 +210,6 @@ class MemoryLimit:
     """While it is entered, gives mapped pages back when the resident set nears `limit` (bytes); keeps the peaks.
 
     Attributes: peak, peak_own: bytes resident at most since the last `take_peaks`, seen a hundred times a second.
-    Raises: InputError for a limit of less than 500 MB.
     """
 
     def __init__(self, limit: int) -> None:

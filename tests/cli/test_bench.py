@@ -8,7 +8,7 @@ import pytest
 from command import distgnn
 
 from distgnn.bench.contenders import parse_contenders
-from distgnn.bench.scaling import with_scaling
+from distgnn.bench.figures import with_scaling
 from distgnn.errors import InputError
 
 NEEDED = (

@@ -8,8 +8,8 @@ import warnings
 
 import pytest
 
-from distgnn.datasets import fetch as module
-from distgnn.datasets.fetch import fetch
+from distgnn.datasets import downloads as module
+from distgnn.datasets.downloads import fetch
 from distgnn.errors import InputError
 
 

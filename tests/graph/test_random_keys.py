@@ -1,6 +1,6 @@
 """Random numbers: each use has draws of its own."""
 
-from distgnn.graph.batches.strata import STRATA_TAG
+from distgnn.graph.batches.batches import STRATA_TAG
 from distgnn.graph.links.negatives import NEGATIVE_TAG
 from distgnn.kernels.runtime.formats import ROUNDING_TAG
 from distgnn.kernels.simd.philox import DROPOUT_TAG, derive_key

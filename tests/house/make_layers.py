@@ -22,16 +22,16 @@ TITLES = {"distgnn": "Our models (`--model`)", "dgl": "Layers of DGL 1.1.3", "py
 def page() -> str:
     """The page as the table is now."""
     sys.path.insert(0, str(ROOT))
-    from distgnn.interop.table import HOW, LAYERS
-    from distgnn.interop.tried import KINDS, REFUSED
+    from distgnn.interop.table import HOW, LAYERS, tried
 
     lines = [HEAD, *(f"- **{how}**: {meaning}" for how, meaning in HOW.items()), ""]
     for library, title in TITLES.items():
         lines += [f"## {title}", "", *_rows([layer for layer in LAYERS if layer.library == library]), ""]
+    kinds, refused = tried()
     lines += [TRIED, "| scripts | equal on 1, 2 and 3 ranks | refused on several | of these equal on one |"]
-    lines += ["|---|---|---|---|", *(f"| {' | '.join(map(str, row))} |" for row in KINDS)]
+    lines += ["|---|---|---|---|", *(f"| {' | '.join(map(str, row))} |" for row in kinds)]
     lines += ["", "| line | scripts and layers |", "|---|---|"]
-    lines += [f"| {line.replace('|', '/')} | {names} |" for line, names in REFUSED]
+    lines += [f"| {line.replace('|', '/')} | {names} |" for line, names in refused]
     return "\n".join([*lines, ""])
 
 

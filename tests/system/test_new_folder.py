@@ -1,6 +1,5 @@
 """A folder that appears whole or not at all, and takes the place of nothing but a folder of ours."""
 
-import json
 import multiprocessing
 import os
 import socket
@@ -9,10 +8,9 @@ import pytest
 
 from distgnn.errors import InputError
 from distgnn.system import atomic
-from distgnn.system.atomic import FolderKind, lock_file, new_folder, remove_stale
+from distgnn.system.atomic import lock_file, new_folder, remove_stale, why_foreign
 
 FILES = {"marker", "data/rows"}
-KIND = FolderKind("marker.json", r"marker\.json|part-\d+/\w+\.npy", lambda text: "version" in json.loads(text))
 
 
 def ours(folder):
@@ -103,33 +101,21 @@ def test_a_folder_that_a_process_of_another_namespace_fills_stays(tmp_path):
     assert not partial.exists()
 
 
-def make_kind(place):
-    (place / "part-0").mkdir(parents=True)
-    (place / "marker.json").write_text('{"version": 1}')
-    (place / "part-0" / "ids.npy").write_text("x")
+@pytest.mark.parametrize("file", ["thesis.tex", "data/notes.txt"])
+def test_what_is_foreign_stays(tmp_path, file):
+    make(tmp_path / "out", "first")
+    (tmp_path / "out" / file).write_text("precious")
+    with pytest.raises(InputError, match=f"{file} in it is not one of ours"):
+        make(tmp_path / "out", "second", overwrite=True)
+    assert (tmp_path / "out" / file).read_text() == "precious"
 
 
-@pytest.mark.parametrize(
-    "file, content, why",
-    [
-        ("marker.json", "not json", r"its marker\.json cannot be read"),
-        ("marker.json", "{}", r"its marker\.json is not one of ours"),
-        ("thesis.tex", "precious", r"thesis\.tex in it"),
-        ("part-0/notes.txt", "precious", r"part-0/notes\.txt in it"),
-    ],
-)
-def test_what_is_foreign_stays(tmp_path, file, content, why):
-    make_kind(tmp_path / "out")
-    (tmp_path / "out" / file).write_text(content)
-    with pytest.raises(InputError, match=why), new_folder(tmp_path / "out", KIND, overwrite=True):
-        pass
-    assert (tmp_path / "out" / file).read_text() == content
-
-
-def test_a_link_in_it_is_foreign(tmp_path):
-    make_kind(tmp_path / "out")
-    (tmp_path / "out" / "part-0" / "more.npy").symlink_to(tmp_path)
-    assert "more.npy" in KIND.foreign(tmp_path / "out")
+def test_a_link_in_it_is_foreign_and_an_empty_folder_is_nothing(tmp_path):
+    make(tmp_path / "out", "first")
+    (tmp_path / "out" / "empty").mkdir()
+    assert why_foreign(tmp_path / "out", ours) is None
+    (tmp_path / "out" / "data" / "more").symlink_to(tmp_path)
+    assert why_foreign(tmp_path / "out", ours) == "data/more in it is not one of ours"
 
 
 def test_a_lock_is_of_the_file_under_the_name(tmp_path, monkeypatch):

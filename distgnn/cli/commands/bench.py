@@ -64,7 +64,7 @@ def bench(
 ) -> None:
     """Measure what each algorithm costs and buys, side by side in one run; writes bench.json."""
     from distgnn.bench.contenders import parse_contenders
-    from distgnn.bench.scaling import describe_cut, with_scaling
+    from distgnn.bench.figures import describe_cut, with_scaling
     from distgnn.cli.output_files import check_place, write_json
     from distgnn.cli.ranks import checked_together, run_on_ranks
     from distgnn.errors import InputError

@@ -30,7 +30,7 @@ def calibrate(
     if prices is not None and (hidden_feats < 1 or num_layers < 2):
         raise on_all_ranks(InputError("prices are of models with at least 2 layers and a hidden width of 1 or more"))
     run_on_ranks(ranks, threads)
-    from distgnn.bench.speed import measure_speeds
+    from distgnn.bench.prices import measure_speeds
     from distgnn.system.launch import import_mpi
 
     comm = import_mpi().COMM_WORLD

@@ -2,7 +2,10 @@
 
 import json
 import os
+import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +21,9 @@ from distgnn.config.settings import check_names, check_same_graph, describe_data
 from distgnn.config.task import HELD_OUT, LOWER_IS_BETTER
 from distgnn.config.together import rules_about
 from distgnn.errors import InputError
+from distgnn.system.jobs.restarts import without
 from distgnn.system.launch import import_mpi, under_mpi
+from distgnn.system.output import say
 from distgnn.system.units import human_bytes, human_metric, human_seconds, human_share
 
 GROUPS = (ModelConfig, RunConfig, Schedule, ExchangeConfig, TrainConfig, LaunchConfig)
@@ -69,8 +74,6 @@ def train(
     from distgnn.train.run.within_memory import MemoryLimit
 
     if ranks is not None:
-        from distgnn.cli.cut_first import cut_first
-
         parts = context.with_resource(cut_first(context, parts, ranks, exchange.columns, training, not quiet))
     given = given_options(context)
     if preset is not None:
@@ -91,7 +94,7 @@ def train(
         settings, lines = check_machines(parts, manifest, settings, limit)
     if speak and import_mpi().COMM_WORLD.rank == 0:
         for line in filter(None, (picked, *lines)):
-            print(line, file=sys.stderr, flush=True)
+            say(line, "")
     sections = settings.sections() | {"data": describe_data(parts, manifest)}
     summary, rank = train_on_this_rank(parts, settings, sections, debug, speak)
     if rank == 0 and as_json:
@@ -205,3 +208,41 @@ def closing_rows(summary: dict[str, Any], manifest: dict[str, Any]) -> list[tupl
         ("peak memory", f"{memory} on the largest of {summary['ranks']} ranks × {summary['threads']} threads"),
         ("run folder", summary["run_dir"]),
     ]
+
+
+@contextmanager
+def cut_first(context: Any, graph: str, ranks: int, columns: int, training: TrainConfig, speak: bool) -> Iterator[str]:
+    """The partition folder of the graph for so many ranks; it stays while the block runs.
+
+    The words of this command name it from now on, as ranks need them; `--ranks` is none of them any more.
+    """
+    from distgnn.cli.elastic import argument_place
+    from distgnn.fitting.source import cut_of, is_parts
+    from distgnn.partition import read_manifest
+
+    if under_mpi():
+        raise InputError("--ranks starts ranks: leave it out under mpiexec or srun, and give a partition folder")
+    if ranks < 1 or ranks % max(columns, 1):
+        raise InputError(f"ranks is {ranks}: expected at least 1, and a multiple of --columns")
+    words = without("--ranks", sys.argv[1:])
+    place = argument_place(context.command, words, graph)
+    if is_parts(graph):
+        needed = read_manifest(graph)["num_parts"] * columns
+        if needed != ranks:
+            raise InputError(f"{graph} is for {needed} ranks, not {ranks}: leave --ranks out, or give the graph itself")
+        sys.argv[1:] = words
+        yield graph
+        return
+    from distgnn.fitting.progress import phases
+
+    with ExitStack() as stack:
+        with phases(speak) as progress:
+            shares = ranks // columns, None, None, training.seed
+            tell = say if speak else lambda line: None
+            kept = cut_of(graph, *shares, say=tell, progress=progress, task=training.task)
+            cut = stack.enter_context(kept)
+        first = f"distgnn partition {shlex.quote(graph)} --parts {ranks // columns} --out parts{cut.options}"
+        second = shlex.join(["distgnn", *words[:place], "parts", *words[place + 1 :]])
+        say(f"this stands for\n  {first}\n  {second}")
+        sys.argv[1:] = [*words[:place], cut.folder, *words[place + 1 :]]
+        yield cut.folder

@@ -63,7 +63,6 @@ class NodeDelayed(DelayedExchange):
         self._sources: dict[tuple, np.ndarray] = {}
 
     def at(self, site: int, epoch: int, seed: int = 0) -> "NodeEpochExchange":
-        """The verbs for one exchange of the model in one epoch; `seed` is that of random rounding."""
         return NodeEpochExchange(self, site, epoch, seed)
 
     def sources(self, like: np.ndarray) -> np.ndarray:
@@ -75,16 +74,13 @@ class NodeDelayed(DelayedExchange):
         return self._sources[key]
 
     def drain(self) -> None:
-        """Wait until nothing is in flight; what arrives stays in its buffer and is not taken. Collective: yes."""
         super().drain()
         self.exact.drain()
 
     def blocks(self) -> list[tuple[str, object]]:
-        """What it holds, by name, for the ledger."""
         return [*super().blocks(), *self.exact.blocks(), ("halo rows", (self.stage, self._sources))]
 
     def buffer_bytes(self) -> int:
-        """Memory for held rows, messages in flight, and rows shared on the node."""
         own = sum(buffer.nbytes for buffer in self._sources.values())
         return super().buffer_bytes() + self.stage.num_bytes() + own
 
@@ -138,11 +134,9 @@ class NodeEpochExchange(EpochExchange):
         return sources
 
     def target_rows(self, like: np.ndarray) -> np.ndarray:
-        """The buffer [T, D] for partial sums, as in `NodeExchange`; only `target_pieces` of it are sent."""
         return self.late.stage.next_targets(like)
 
     def target_pieces(self) -> list[slice]:
-        """The target halos whose partial sums are sent in this epoch, and perhaps a few between them."""
         if self.synchronous:
             return [slice(0, self.late.node_plan.flat.num_target_halos)]
         return self.late.flat_bins[self._number].targets_computed

@@ -80,7 +80,6 @@ class NodeExchange(Exchange):
         return self._into
 
     def target_rows(self, like: np.ndarray) -> np.ndarray:
-        """The buffer [T, D] for partial sums of target halos, which the ranks of the node read."""
         return self.stage.next_targets(like)
 
     def start_reduce(self, targets: np.ndarray, into: np.ndarray | None = None) -> None:
@@ -149,14 +148,11 @@ class NodeExchange(Exchange):
         self.between.send_partials(sums)
 
     def drain(self) -> None:
-        """Wait until nothing of this exchange is in flight."""
         self.between.drain()
         self._flat.drain()
 
     def blocks(self) -> list[tuple[str, object]]:
-        """What it holds, by name, for the ledger."""
         return [*self.between.blocks(), *self._flat.blocks(), ("halo rows", self.stage)]
 
     def buffer_bytes(self) -> int:
-        """Memory of shared rows."""
         return self.stage.num_bytes()

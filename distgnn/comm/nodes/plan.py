@@ -116,6 +116,18 @@ def make_node_plan(flat: ExchangePlan, transport: Transport, nodes: Nodes) -> No
     sources = _exchange_places(flat.broadcast_rows, flat.broadcast_indptr, flat.source_indptr, transport, nodes)
     targets = _exchange_places(flat.reduce_rows, flat.reduce_indptr, flat.target_indptr, transport, nodes)
     between = _plan(flat, nodes, sources, targets, near=False)
+    # Tell each rank of the node what it must know of this one. Collective over the node
+    tables = (flat.source_indptr, flat.target_indptr, between.source_indptr, between.target_indptr)
+    everyone = nodes.comm.allgather(tables)
+    leaving: list[tuple[dict, dict]] = [({}, {}) for _ in nodes.near]
+    for owner in filter(nodes.is_far, range(flat.num_parts)):
+        leader = nodes.near.index(nodes.leader(owner, nodes.here))
+        for places, indptr, told in (
+            (sources.places, flat.source_indptr, leaving[leader][0]),
+            (targets.places, flat.target_indptr, leaving[leader][1]),
+        ):
+            if indptr[owner + 1] > indptr[owner]:
+                told[owner] = places[indptr[owner] : indptr[owner + 1]]
     return NodePlan(
         flat,
         nodes,
@@ -123,7 +135,7 @@ def make_node_plan(flat: ExchangePlan, transport: Transport, nodes: Nodes) -> No
         _plan(flat, nodes, sources, targets, near=True),
         sources.places,
         targets.places,
-        _neighbours(flat, between, nodes, sources.places, targets.places),
+        [Neighbour(*one, *places) for one, places in zip(everyone, nodes.comm.alltoall(leaving), strict=True)],
     )
 
 
@@ -190,21 +202,3 @@ def _received(indptr: np.ndarray, nodes: Nodes, sizes: np.ndarray, near: bool) -
         elif near:
             counts[owner] = indptr[owner + 1] - indptr[owner]
     return counts
-
-
-def _neighbours(
-    flat: ExchangePlan, between: ExchangePlan, nodes: Nodes, source_places: np.ndarray, target_places: np.ndarray
-) -> list[Neighbour]:
-    """Tell each rank of the node what it must know of this one. Collective over the node."""
-    tables = (flat.source_indptr, flat.target_indptr, between.source_indptr, between.target_indptr)
-    everyone = nodes.comm.allgather(tables)
-    leaving: list[tuple[dict, dict]] = [({}, {}) for _ in nodes.near]
-    for owner in filter(nodes.is_far, range(flat.num_parts)):
-        leader = nodes.near.index(nodes.leader(owner, nodes.here))
-        for places, indptr, told in (
-            (source_places, flat.source_indptr, leaving[leader][0]),
-            (target_places, flat.target_indptr, leaving[leader][1]),
-        ):
-            if indptr[owner + 1] > indptr[owner]:
-                told[owner] = places[indptr[owner] : indptr[owner + 1]]
-    return [Neighbour(*one, *places) for one, places in zip(everyone, nodes.comm.alltoall(leaving), strict=True)]

@@ -33,7 +33,6 @@ class SharedRows:
 
     Args: comm: of the node; transport: moved while this rank waits; num_rows: n of this rank; like: [*, D] of the
         width and dtype.
-    Raises: RunError on the ranks of the node, where there is no room for it.
     Notes: the memory is given back at the end of the program, before MPI ends (some networks refuse to end before):
         freeing a window is collective, and a rank drops a graph when it likes.
     """

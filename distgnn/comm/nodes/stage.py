@@ -83,20 +83,16 @@ class NodeStage:
                 first, places = int(one.target_indptr[owner]), one.target_places[owner]
                 rows = shared.rows(place, use)[first : first + len(places)]
                 if piece is not None:
-                    chosen = self._in_piece(owner, place, places, piece)
+                    # The numbers of those places that lie in a piece of the union
+                    key = (owner, place, piece.start, piece.stop)
+                    if key not in self._chosen:
+                        inside = (places >= piece.start) & (places < piece.stop)
+                        self._chosen[key] = np.flatnonzero(inside).astype(np.int32)
+                    chosen = self._chosen[key]
                     rows, places = rows[chosen], places[chosen] - np.int32(piece.start)
                 kernels.add_rows(out, places, rows)
 
-    def _in_piece(self, owner: int, place: int, places: np.ndarray, piece: slice) -> np.ndarray:
-        """The numbers of those places that lie in a piece of the union."""
-        key = (owner, place, piece.start, piece.stop)
-        if key not in self._chosen:
-            inside = (places >= piece.start) & (places < piece.stop)
-            self._chosen[key] = np.flatnonzero(inside).astype(np.int32)
-        return self._chosen[key]
-
     def num_bytes(self) -> int:
-        """Memory of this rank's shared rows."""
         return sum(one.num_bytes for one in self._shared.values())
 
 

@@ -67,12 +67,10 @@ class HeldRows:
         return sum(array.nbytes for table in self._tables.values() for array in table)
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """The rows, for a checkpoint: empty where none are kept."""
         named = ((site, part, array) for site, table in self._tables.items() for part, array in table._asdict().items())
         return {f"{site}.{part}": array for site, part, array in named if self._kept}
 
     def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
-        """Take up what `state_dict` gave. Raises: ValueError where it is of another part."""
         self._tables = {}
         for site in sorted({int(name.partition(".")[0]) for name in state}):
             table = Table(*(np.array(state[f"{site}.{part}"]) for part in Table._fields))

@@ -35,24 +35,21 @@ class SparseSums:
         weight = None if edge_weight is None else (id(edge_weight), version_of(edge_weight))
         key = (weight, *scales)
         if key not in self._kept:
-            self._kept[key] = self._aggregate(edge_weight, scales)
+            feats = self._feats
+            num_columns = feats.shape[1] + feats.num_more  # a shift is aggregated as a column: sums of -q
+            found: list[tuple[np.ndarray, ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64), feats.values[:0])]
+            for first in range(0, num_columns, COLUMNS):
+                block = torch.from_numpy(self._block(first, min(first + COLUMNS, num_columns)))
+                sums = aggregate(self._graph, block, edge_weight, scales, None)[0].numpy()
+                kept = sums != 0
+                kept[:, max(feats.shape[1] - first, 0) :] = True  # columns of the shift stand in every row
+                rows, columns = np.nonzero(kept)
+                found.append((rows, columns + first, sums[rows, columns]))
+            rows, columns, values = (np.concatenate(pieces) for pieces in zip(*found, strict=True))
+            order = np.argsort(rows, kind="stable")
+            indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(feats)))])
+            self._kept[key] = feats.of_columns(indptr, columns[order], values[order])
         return self._kept[key]
-
-    def _aggregate(self, edge_weight: torch.Tensor | None, scales: Scales) -> SparseRows:
-        feats = self._feats
-        num_columns = feats.shape[1] + feats.num_more  # a shift is aggregated as a column: sums of -q
-        found: list[tuple[np.ndarray, ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64), feats.values[:0])]
-        for first in range(0, num_columns, COLUMNS):
-            block = torch.from_numpy(self._block(first, min(first + COLUMNS, num_columns)))
-            sums = aggregate(self._graph, block, edge_weight, scales, None)[0].numpy()
-            kept = sums != 0
-            kept[:, max(feats.shape[1] - first, 0) :] = True  # columns of the shift stand in every row
-            rows, columns = np.nonzero(kept)
-            found.append((rows, columns + first, sums[rows, columns]))
-        rows, columns, values = (np.concatenate(pieces) for pieces in zip(*found, strict=True))
-        order = np.argsort(rows, kind="stable")
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(feats)))])
-        return feats.of_columns(indptr, columns[order], values[order])
 
     def _block(self, first: int, last: int) -> np.ndarray:
         """Some columns of the features as dense rows."""

@@ -286,7 +286,6 @@ class DataAccess:
         return self
 
     def cpu(self, *names: str) -> Any:
-        """This graph."""
         return self
 
     def cuda(self, *_: Any, **__: Any) -> Any:
@@ -294,7 +293,6 @@ class DataAccess:
         return self.to("cuda")
 
     def contiguous(self, *names: str) -> Any:
-        """This graph."""
         return self
 
     # --- questions about arcs ----------------------------------------------------------------------------------------

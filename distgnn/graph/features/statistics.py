@@ -24,8 +24,6 @@ def fitted(wanted: str | FeatNorm, local: Any, comm: Any, inductive: bool) -> Fe
     Collective: yes, where there is a step on columns.
 
     Args: inductive: statistics over training vertices only.
-
-    Raises: InputError, on every rank, for unknown steps and for a graph without features.
     """
     if isinstance(wanted, FeatNorm):
         return wanted

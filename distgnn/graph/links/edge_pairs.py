@@ -37,7 +37,6 @@ class EdgePairs:
     negative_targets: np.ndarray | None = None
 
     def __repr__(self) -> str:
-        """One line: how many pairs, and what is beside them."""
         words = [f"{len(self.pairs)} of {self.num_pairs} pairs"]
         words += ["labels"] if self.labels is not None else []
         words += [f"{self.num_negatives} negatives"] if self.negatives is not None else []
@@ -50,8 +49,6 @@ def edge_pairs(local: LocalGraph, split: str, dtype: torch.dtype) -> EdgePairs:
     """This rank's pairs of "train", "valid" or "test".
 
     Args: dtype: of labels that are values.
-
-    Raises: InputError for an unknown split, or a graph without such a split of its edges.
     """
     if split not in SPLITS:
         raise InputError(f"unknown split {split!r}: choose from {', '.join(SPLITS)}")

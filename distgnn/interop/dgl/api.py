@@ -50,7 +50,7 @@ class DGLInterface:
     """The message-passing part of `dgl.DGLGraph`, as a base class that keeps the columns.
 
     Columns, sizes and names need nothing but `frames`. Message passing needs a graph that operators can run on
-    (`messages.MessageGraph`): the class that inherits from this one must be such a graph.
+    (`ops.GraphView`): the class that inherits from this one must be such a graph.
 
     Args:
         frames: the columns; owned by this object.
@@ -85,7 +85,6 @@ class DGLInterface:
 
     @property
     def ntypes(self) -> list[str]:
-        """Names of vertex types: one."""
         return [NODE_TYPE]
 
     srctypes = ntypes
@@ -93,7 +92,6 @@ class DGLInterface:
 
     @property
     def etypes(self) -> list[str]:
-        """Names of edge types: one."""
         return [EDGE_TYPE]
 
     @property
@@ -178,7 +176,7 @@ class DGLInterface:
     # --- message passing -------------------------------------------------------------------------------------
 
     def update_all(
-        self: messages.MessageGraph,
+        self,
         message_func: Any,
         reduce_func: Any,
         apply_node_func: Callable[..., Any] | None = None,
@@ -187,22 +185,20 @@ class DGLInterface:
         """DGL's message passing over the whole graph; see `messages.update_all`. Collective: yes."""
         messages.update_all(self, message_func, reduce_func, apply_node_func)
 
-    def apply_edges(self: messages.MessageGraph, func: Any, edges: Any = "__ALL__", etype: Any = None) -> None:
+    def apply_edges(self, func: Any, edges: Any = "__ALL__", etype: Any = None) -> None:
         """DGL's function on edges, of all arcs; see `messages.apply_edges`. Collective: yes."""
         if not isinstance(edges, str):
             raise InputError("apply_edges on some edges cannot run distributed: leave edges out and mask the result")
         messages.apply_edges(self, func)
 
-    def apply_nodes(
-        self: messages.MessageGraph, func: Callable[..., Any], v: Any = "__ALL__", ntype: Any = None
-    ) -> None:
+    def apply_nodes(self, func: Callable[..., Any], v: Any = "__ALL__", ntype: Any = None) -> None:
         """DGL's function on nodes, of all owned vertices."""
         if not isinstance(v, str):
             raise InputError("apply_nodes on some vertices cannot run distributed: leave v out and mask the result")
         messages.apply_nodes(self, func)
 
     @cached_property
-    def _graph(self: messages.MessageGraph) -> Any:
+    def _graph(self) -> Any:
         """What DGL's own operators take for the graph's index."""
         return dispatch.index_of(self)
 
@@ -244,5 +240,4 @@ class DGLRows:
         return torch.tensor([int(self.num_edges)])
 
     def local_var(self) -> Any:
-        """The same graph; columns set on it are not seen on this one, as in DGL."""
         return copy.copy(self)

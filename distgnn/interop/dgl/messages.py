@@ -5,44 +5,17 @@ asks of it too. Reducers are built-in, because a vertex's arcs lie on several ra
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import torch
 
 from distgnn.errors import InputError
 from distgnn.graph.frame import Frame
-from distgnn.ops import GraphView
 from distgnn.ops.edges import messages
 
 
-class MessageGraph(GraphView, Protocol):
-    """What message passing needs of a graph: columns and sizes, and all that `distgnn.ops` needs."""
-
-    @property
-    def ndata(self) -> Frame:
-        """Columns over owned vertices."""
-
-    @property
-    def edata(self) -> Frame:
-        """Columns over local arcs."""
-
-    @property
-    def srcdata(self) -> Frame:
-        """The same, as DGL names it for sources."""
-
-    @property
-    def dstdata(self) -> Frame:
-        """The same, as DGL names it for targets."""
-
-    def num_nodes(self) -> int:
-        """Rows of `ndata`."""
-
-    def num_edges(self) -> int:
-        """Rows of `edata`."""
-
-
 def update_all(
-    graph: MessageGraph, message_func: Any, reduce_func: Any, apply_node_func: Callable[..., Any] | None = None
+    graph: Any, message_func: Any, reduce_func: Any, apply_node_func: Callable[..., Any] | None = None
 ) -> None:
     """Run DGL's `update_all` over the whole graph; the result lands in `graph.dstdata`.
 
@@ -52,9 +25,6 @@ def update_all(
         message_func: a function of `dgl.function`, or one of edges (src, dst, data) that treats each edge by itself.
         reduce_func: `dgl.function.sum`, `mean`, `max` or `min`. A mean divides by the in-degree in the whole graph.
         apply_node_func: called with nodes (data) afterwards.
-
-    Raises:
-        InputError: for what cannot run distributed, naming what can.
     """
     reducer = _name_of(reduce_func)
     if reducer not in messages.REDUCERS or not hasattr(reduce_func, "msg_field"):
@@ -85,7 +55,7 @@ def update_all(
         apply_nodes(graph, apply_node_func)
 
 
-def apply_edges(graph: MessageGraph, func: Any) -> None:
+def apply_edges(graph: Any, func: Any) -> None:
     """Run DGL's `apply_edges` on all arcs; the result lands in `graph.edata`.
 
     Collective: yes, and again in the backward pass.
@@ -95,12 +65,12 @@ def apply_edges(graph: MessageGraph, func: Any) -> None:
     graph.edata.update(_messages(graph, func))
 
 
-def apply_nodes(graph: MessageGraph, func: Callable[..., Any]) -> None:
+def apply_nodes(graph: Any, func: Callable[..., Any]) -> None:
     """Run a function of nodes (data) on owned vertices; the result lands in `graph.ndata`."""
     graph.ndata.update(func(Batch(graph.num_nodes(), graph.ndata)))
 
 
-def _messages(graph: MessageGraph, func: Any) -> dict[str, torch.Tensor]:
+def _messages(graph: Any, func: Any) -> dict[str, torch.Tensor]:
     """What a message function puts on the arcs, by name."""
     if _is_builtin(func):
         frames = {"u": graph.srcdata, "v": graph.dstdata, "e": graph.edata}
@@ -143,7 +113,7 @@ class Batch:
 class Ends(Mapping[str, torch.Tensor]):
     """Columns at one end of every local arc, brought there when first asked for. Collective: `[name]`."""
 
-    def __init__(self, graph: MessageGraph, role: str):
+    def __init__(self, graph: Any, role: str):
         self._graph, self._role = graph, role
         self._made: dict[str, torch.Tensor] = {}
 

@@ -58,7 +58,6 @@ class ArcSet:
 
     @cached_property
     def num_arcs(self) -> int:
-        """M."""
         return self.base_size if self.positions is None else len(self.positions)
 
     @cached_property

@@ -179,19 +179,16 @@ class ArcRows(ArcTensor):
 
     def plain(self, name: str) -> torch.Tensor:
         if self.written is None:
-            self.written = self._write()
+            at_arcs = self.arcs.spread(self.rows.movedim(self.arc_dim, 0), self.role)
+            weight = self.weight.weights() if isinstance(self.weight, GcnNorm) else self.weight
+            if weight is not None:
+                at_arcs = at_arcs * weight.reshape(*weight.shape, *[1] * (at_arcs.dim() - weight.dim()))
+            self.written = at_arcs.movedim(0, self.arc_dim)
         return self.written
 
     def times(self, weight: Any) -> "ArcRows":
         """The same rows times a weight per arc."""
         return ArcRows.of(self.rows, self.arc_dim, ArcEnds.of(self.arcs, self.role), weight)
-
-    def _write(self) -> torch.Tensor:
-        at_arcs = self.arcs.spread(self.rows.movedim(self.arc_dim, 0), self.role)
-        weight = self.weight.weights() if isinstance(self.weight, GcnNorm) else self.weight
-        if weight is not None:
-            at_arcs = at_arcs * weight.reshape(*weight.shape, *[1] * (at_arcs.dim() - weight.dim()))
-        return at_arcs.movedim(0, self.arc_dim)
 
 
 class ArcNorm(ArcTensor):

@@ -21,7 +21,6 @@ from distgnn.ops.protocol import GraphView
 
 Operator = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 OPERATORS: dict[str, Operator] = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div}
-OPERATOR_NAMES = (*OPERATORS, "dot")
 REDUCERS = ("sum", "mean", "max", "min")
 Operand = Any  # torch.Tensor, or None where the operator copies the other one
 ROLES = {"u": "source", "v": "target"}

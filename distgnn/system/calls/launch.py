@@ -102,7 +102,16 @@ def call_on_ranks(
         if not all(one.follows for one in failures) or (failures and not (folder / REASON).is_file()):
             _raise(failures, ranks, received)
         if code or received:
-            _raise_end(code, received, folder / REASON)
+            # Ranks have ended, and none has said why in its file
+            reason = folder / REASON
+            if received and received[0] == signal.SIGINT:
+                raise KeyboardInterrupt
+            if received:  # it was meant for this process, which had handed it on
+                os.kill(os.getpid(), received[0])
+                raise RunError(f"the ranks were ended by {signal.Signals(received[0]).name}")
+            if reason.is_file():
+                raise RunError(reason.read_text(encoding="utf-8"))
+            raise RunError(f"the ranks ended with exit code {code}: the lines above say which of them, and why")
         return [_result(folder, rank) for rank in range(ranks)]
 
 
@@ -177,15 +186,3 @@ def _raise(failures: list[on_rank.Failure], num_ranks: int, received: list[int])
     if isinstance(error, DistGNNError) and (failure.agreed or not error.traced):
         raise error
     raise error from OnRank(failure.rank, num_ranks, failure.trace)
-
-
-def _raise_end(code: int, received: list[int], reason: Path) -> NoReturn:
-    """Ranks have ended, and none has said why in its file."""
-    if received and received[0] == signal.SIGINT:
-        raise KeyboardInterrupt
-    if received:  # it was meant for this process, which had handed it on
-        os.kill(os.getpid(), received[0])
-        raise RunError(f"the ranks were ended by {signal.Signals(received[0]).name}")
-    if reason.is_file():
-        raise RunError(reason.read_text(encoding="utf-8"))
-    raise RunError(f"the ranks ended with exit code {code}: the lines above say which of them, and why")

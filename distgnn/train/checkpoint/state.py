@@ -29,10 +29,7 @@ DELAYED = "rank-{rank}"
 
 
 def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
-    """Write the state after `epochs_done` epochs as a new checkpoint of the run folder `run`. Collective: yes.
-
-    Raises: RunError on every rank where something cannot be written; older checkpoints are kept.
-    """
+    """Write the state after `epochs_done` epochs as a new checkpoint of the run folder `run`. Collective: yes."""
     comm, graph = trainer.graph.comm, trainer.graph
     if not graph.algorithm.exact:  # late rows are copied on their way to the file: free rows and exact messages go
         graph.buffers.give_back()
@@ -85,8 +82,7 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
 def load_checkpoint(run: Path, trainer: Any) -> int:
     """Put the newest checkpoint that all ranks find whole into `trainer`; returns its epochs, 0 where there is none.
 
-    Collective: yes. Raises: RunError on every rank where checkpoints are there but damaged; InputError where the newest
-        is of another model, graph or settings, with the first difference.
+    Collective: yes.
     """
     comm = trainer.graph.comm
     if comm.rank == 0:

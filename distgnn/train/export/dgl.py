@@ -16,8 +16,7 @@ from torch import nn
 
 from distgnn.config import ATTENTION_MODELS, ModelConfig
 from distgnn.system.other_libraries import import_dgl
-from distgnn.train.checkpoint.feat_norm import read_feat_norm
-from distgnn.train.checkpoint.weights import load_best
+from distgnn.train.checkpoint.weights import load_best, read_feat_norm
 from distgnn.train.export.plain_stack import (
     GraphSizes,
     PlainLabelReuse,

@@ -21,8 +21,7 @@ from torch import nn
 from distgnn.config import MODELS, ModelConfig
 from distgnn.errors import InputError, RunError
 from distgnn.system.other_libraries import import_pyg
-from distgnn.train.checkpoint.feat_norm import read_feat_norm
-from distgnn.train.checkpoint.weights import read_best
+from distgnn.train.checkpoint.weights import read_best, read_feat_norm
 from distgnn.train.export.plain_stack import (
     GraphSizes,
     PlainLabelReuse,

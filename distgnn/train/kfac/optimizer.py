@@ -158,20 +158,27 @@ class KFAC(OwnOptimizer):
         if self._recording:
             self._take(self._recorder.finish())
         if self._recording or self._stale:
-            self._invert()
+            root = math.sqrt(self.damping.value)
+            factors, shifts = [], []
+            for weight in self.weights:
+                of_input, of_output = self.factors[weight.use.input], self.factors[weight.use.output]
+                ratio = math.sqrt(max(_mean_eigenvalue(of_input), TINY) / max(_mean_eigenvalue(of_output), TINY))
+                factors += [of_input, of_output]
+                shifts += [ratio * root, root / ratio]
+            found = damped_inverses(self._recorder.comm, factors, shifts)
+            for place, weight in enumerate(self.weights):
+                weight.inverses = found[2 * place : 2 * place + 2]
         self._move()
         self.adam.lr = self.lr
         self.adam.step()
         self.steps, self._recording, self._stale = self.steps + 1, False, False
 
     def follow(self, rate: float, loss: float | None) -> None:
-        """After an epoch: the learning rate of the next one, and its damping."""
         super().follow(rate, loss)
         if loss is not None:
             self._stale = self.damping.follow(loss) and bool(self.weights)
 
     def _take(self, moments: dict[Key, Moment]) -> None:
-        """The running means, with what this step recorded."""
         first = self.records == 0
         self.factors = {} if first else self.factors
         kept = min(MEMORY, self.records / (self.records + 1))
@@ -200,18 +207,6 @@ class KFAC(OwnOptimizer):
             self.weights.append(_Weight(number, parameter, use, torch.zeros_like(parameter), inverses))
         rest = [parameter for number, parameter in enumerate(self.parameters) if number not in uses]
         self.adam = Adam(rest, self.lr, self.weight_decay)
-
-    def _invert(self) -> None:
-        root = math.sqrt(self.damping.value)
-        factors, shifts = [], []
-        for weight in self.weights:
-            of_input, of_output = self.factors[weight.use.input], self.factors[weight.use.output]
-            ratio = math.sqrt(max(_mean_eigenvalue(of_input), TINY) / max(_mean_eigenvalue(of_output), TINY))
-            factors += [of_input, of_output]
-            shifts += [ratio * root, root / ratio]
-        found = damped_inverses(self._recorder.comm, factors, shifts)
-        for place, weight in enumerate(self.weights):
-            weight.inverses = found[2 * place : 2 * place + 2]
 
     def _move(self) -> None:
         eta = STEP_PER_RATE * self.lr
@@ -263,7 +258,6 @@ class KFAC(OwnOptimizer):
 
     @torch.no_grad()
     def load_state(self, state: dict[str, torch.Tensor]) -> None:
-        """Take over what `state` gave, of which `state_like` has made room for."""
         super().load_state(state)
         steps, records, next_record, stale, *damping = state["numbers"].tolist()
         self.steps = int(steps)
@@ -278,8 +272,6 @@ def damped_inverses(comm: Any, factors: list[torch.Tensor], shifts: list[float])
 
     Each is made by one rank and sent to the others: all have the same bits, whatever their processors, and a rank
     inverts 1 / P of the matrices. Collective: yes.
-
-    Raises: RunError on every rank where a factor has no inverse: it is not finite.
 
     Source: Pauloski et al., Convolutional neural network training with distributed K-FAC, SC'20.
     """

@@ -238,7 +238,18 @@ def check_memory(comm: Any, manifest: dict[str, Any], settings: dict[str, Any], 
 
     needed, together, free = needs(comm, manifest, settings, limit)
     found = []
-    for words, other in _smaller(settings).items():
+    # Options that need less memory, and the sections that they change
+    model, run = settings["model"], settings["run"]
+    options: dict[str, dict] = {}
+    if run["dtype"] == "float32" and run.get("wire") in (None, "float32"):
+        options["--dtype bfloat16"] = {"run": run | {"dtype": "bfloat16"}}
+    exact = run["algorithm"] == "cd-0" and run.get("wire") in (None, "float32")
+    if exact and not model.get("remat") and model["name"] not in DEEP_MODELS and model.get("norm") != "batch":
+        options["--remat"] = {"model": model | {"remat": True}}
+    train = settings.get("train", {})
+    if not train.get("offload"):
+        options["--offload DIR"] = {"train": train | {"offload": "DIR"}}
+    for words, other in options.items():
         less = needs(comm, manifest, settings | other, limit)[1]
         if less <= free:
             found.append(f"{words} ({_gb(less)})")
@@ -275,21 +286,6 @@ def needs(comm: Any, manifest: dict[str, Any], settings: dict[str, Any], limit: 
     together, free = together_bytes(here.allgather(needed)), min(here.allgather(available_bytes()))
     here.Free()
     return needed, together, free
-
-
-def _smaller(settings: dict) -> dict[str, dict]:
-    """Options that need less memory, and the sections that they change."""
-    model, run = settings["model"], settings["run"]
-    options: dict[str, dict] = {}
-    if run["dtype"] == "float32" and run.get("wire") in (None, "float32"):
-        options["--dtype bfloat16"] = {"run": run | {"dtype": "bfloat16"}}
-    exact = run["algorithm"] == "cd-0" and run.get("wire") in (None, "float32")
-    if exact and not model.get("remat") and model["name"] not in DEEP_MODELS and model.get("norm") != "batch":
-        options["--remat"] = {"model": model | {"remat": True}}
-    train = settings.get("train", {})
-    if not train.get("offload"):
-        options["--offload DIR"] = {"train": train | {"offload": "DIR"}}
-    return options
 
 
 def _gb(count: int) -> str:

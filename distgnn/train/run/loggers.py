@@ -125,7 +125,6 @@ class CsvLogger(Callback):
             self._file.flush()
 
     def close(self) -> None:
-        """Nothing more will be written."""
         if self._file is not None:
             self._file.close()
 
@@ -149,6 +148,5 @@ class TensorBoardLogger(Callback):
         self._writer.flush()
 
     def close(self) -> None:
-        """Nothing more will be written."""
         if self._writer is not None:
             self._writer.close()

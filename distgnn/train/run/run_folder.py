@@ -7,7 +7,7 @@
         metrics.csv          the same numbers as a table, tensorboard/ as event files, where `log` says so
         predictions.npy      scores of all vertices with the best weights, where `dg.fit` made the run
         logs/rank-0.log …    what each rank met (rank_log)
-        feat_norm.safetensors means and factors of --feat-norm (distgnn/train/checkpoint/feat_norm.py)
+        feat_norm.safetensors means and factors of --feat-norm (distgnn/train/checkpoint/weights.py)
         checkpoint/
             best.safetensors weights at the best validation epoch, replaced whole
             epoch-00000050/  all that a run needs to go on (distgnn/train/checkpoint/files.py)
@@ -20,6 +20,7 @@ Only rank 0 writes, but for logs. Files are replaced, never rewritten in place: 
 import contextlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -29,7 +30,7 @@ import tomli_w
 
 from distgnn.config import DTYPES, ModelConfig, check_types, parse_sections, read_sections
 from distgnn.errors import InputError, RunError
-from distgnn.system.atomic import FolderKind, lock_file, new_folder, replace_file, sync_folder
+from distgnn.system.atomic import lock_file, new_folder, replace_file, sync_folder, why_foreign
 from distgnn.system.regular_file import read_text
 
 LOCK = ".lock"
@@ -40,8 +41,6 @@ class RunFolder:
     """The run folder of a run that is being written.
 
     Args: overwrite: replace an existing run folder; resume: go on in an existing one; call `keep_epochs` then.
-
-    Raises: InputError when the folder exists and neither is wanted, is no run folder, or another run writes there now.
     """
 
     def __init__(self, path: str, config: dict[str, Any], overwrite: bool = False, resume: bool = False):
@@ -70,7 +69,7 @@ class RunFolder:
             existed = self.path.exists()
             for folder in (self.path, *(lock.parent for lock in self.path.glob(f"*/{LOCK}"))) if existed else ():
                 held.callback(os.close, _locked(folder))
-            with new_folder(self.path, RUN_FOLDER, overwrite=overwrite and existed) as folder:
+            with new_folder(self.path, run_files, overwrite=overwrite and existed) as folder:
                 (folder / "checkpoint").mkdir()
                 replace_file(folder / "config.toml", _toml(self._config))
                 lock = _locked(folder)
@@ -133,34 +132,40 @@ def check_free(path: Path, overwrite: bool, resume: bool = False) -> None:
             f"run folder {path} exists: choose another --run-dir, add --overwrite to replace it, or --resume to go on "
             "(from Python: run_dir=, overwrite=True, resume=True)"
         )
-    why = RUN_FOLDER.foreign(path) if overwrite else None if (path / "config.toml").is_file() else "no config.toml"
+    why = why_foreign(path, run_files) if overwrite else None if (path / "config.toml").is_file() else "no config.toml"
     if why is not None:
         raise InputError(f"{path} exists and is not a run folder ({why}): it is left alone, choose another")
 
 
-def _is_ours(text: str) -> bool:
-    """Is a config.toml of this program? Many programs have a file of this name."""
-    train = parse_sections(text).get("train", {})
-    return all(type(train.get(name)) in (int, float) for name in ("epochs", "lr", "seed"))
-
-
-RUN_FOLDER = FolderKind(
-    "config.toml",
+FILES = re.compile(
     r"(seed-\d+/)?("
     r"(config\.toml|summary\.json|metrics\.jsonl|metrics\.csv|predictions(\.names)?\.npy|feat_norm\.safetensors|checkpoint/best\.safetensors)(\.partial)?|\.lock"
     r"|tensorboard/events\.[^/]+"
     r"|logs/rank-\d+\.(log|status|partial)|trace/(rank-\d+|trace)\.json(\.partial)?"
     r"|merged/(parts-\d+|\.parts-\d+[^/]*)/(partition\.json|part-\d+/([\w-]+\.npy|\.?tuning\.json[^/]*))"
-    r"|checkpoint/\.?epoch-\d+(\.partial|\.removed)?/[\w-]+\.(safetensors|json))",
-    _is_ours,
+    r"|checkpoint/\.?epoch-\d+(\.partial|\.removed)?/[\w-]+\.(safetensors|json))"
 )
 
 
-def _locked(folder: Path) -> int:
-    """The lock of a run folder (a descriptor): it ends when it is closed, or with the process.
+def run_files(folder: Path) -> set[str]:
+    """The files of a run folder, relative to it: `new_folder` replaces a folder of no others.
 
-    Raises: InputError where another process holds it.
+    Raises: InputError where there is no config.toml of this program: many programs have a file of this name.
     """
+    try:
+        train = parse_sections(read_text(folder / "config.toml")).get("train", {})
+    except FileNotFoundError:
+        raise InputError("no config.toml") from None
+    except (OSError, ValueError, RecursionError):
+        raise InputError("its config.toml cannot be read") from None
+    if not all(type(train.get(name)) in (int, float) for name in ("epochs", "lr", "seed")):
+        raise InputError("its config.toml is not one of ours")
+    names = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+    return {name for name in names if FILES.fullmatch(name)}
+
+
+def _locked(folder: Path) -> int:
+    """The lock of a run folder (a descriptor): it ends when it is closed, or with the process."""
     os.close(os.open(folder / LOCK, os.O_CREAT | os.O_RDONLY, 0o666))
     try:
         return lock_file(folder / LOCK)
@@ -209,11 +214,7 @@ def best_weights(folder: str | Path) -> Path:
 
 
 def model_config(path: str, config: dict[str, Any]) -> ModelConfig:
-    """The [model] section of a run's config.toml.
-
-    Raises: RunError for a model that the program cannot make (trained from a script), and for settings that this
-        version does not know.
-    """
+    """The [model] section of a run's config.toml."""
     if "model" not in config:
         raise RunError(f"{path} was trained from a script: load its weights there (distgnn.train.load_best)")
     check_types(f"{path}/config.toml", "model", config["model"], asdict(ModelConfig()))

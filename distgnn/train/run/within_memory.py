@@ -75,7 +75,6 @@ def check_disk(comm: Any, manifest: dict[str, Any], settings: Settings, by_name:
     """The line on the disk that `--offload` needs; empty without. Collective: yes.
 
     Args: by_name: is the model one of ours, whose rows are known?
-    Raises: InputError, RunError on every rank: no such folder, or too little room on some machine.
     """
     folder = settings.train.offload
     if folder is None:

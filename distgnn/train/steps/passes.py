@@ -35,7 +35,6 @@ class Passes:
     """The stages of a run.
 
     Args: model: looked at where there are cluster batches; whole: the graph that is evaluated on; graph: trained on.
-    Raises: InputError for a graph, a model or settings that do not go with cluster batches.
     """
 
     def __init__(self, config: TrainConfig, model: nn.Module, whole: Any, graph: Any):
@@ -90,12 +89,10 @@ class Passes:
         return graph
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Held rows of this rank, for a checkpoint between steps."""
         found = {} if self._batches is None else self._batches.state_dict()
         return {HELD + name: array for name, array in found.items()}
 
     def load_state_dict(self, state: dict[str, np.ndarray], epochs_done: int) -> None:
-        """Take up what `state_dict` gave on this rank after so many epochs. Collective: yes."""
         stage = self.stage(epochs_done)
         mine = {name.removeprefix(HELD): array for name, array in state.items() if name.startswith(HELD)}
         if stage.num_batches and mine:
@@ -142,10 +139,7 @@ class BegunPass:
 
     @classmethod
     def of(cls, state: dict[str, Any], comm: Any) -> "BegunPass":
-        """From what `state` gave, on as many ranks or others.
-
-        Raises: KeyError, TypeError, ValueError where it is damaged.
-        """
+        """From what `state` gave, on as many ranks or others."""
         if not state:
             return cls()
         shares = [[float(share) for share in rank] for rank in state["shares"]]

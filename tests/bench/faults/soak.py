@@ -137,7 +137,8 @@ class Soak:
         return rows
 
     def _findings(self, job: Job, folder: Path, whole: Path, changed: bool) -> list[dict]:
-        from distgnn.train.run.run_folder import RUN_FOLDER
+        from distgnn.system.atomic import why_foreign
+        from distgnn.train.run.run_folder import run_files
 
         found = []
         if job.launcher.returncode != 0:
@@ -145,7 +146,7 @@ class Soak:
         elif different := difference(folder, whole, changed, self.algorithm):
             found.append(f"{folder}: {different}")
         found += [f"left behind: {what}" for what in what_is_left()]
-        foreign = RUN_FOLDER.foreign(folder)
+        foreign = why_foreign(folder, run_files)
         hidden = [path.name for path in (folder / "checkpoint").glob(".*")]
         found += [f"{folder}: {what}" for what in (foreign, hidden) if what]
         if not found:

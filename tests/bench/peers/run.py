@@ -7,8 +7,8 @@
 
 Each case has one verdict per number of ranks: "equal"; "refused", with the line; "wrong", with what differs; "crashed";
 "hung". Nothing is fetched. `--json FILE` keeps all of it, added to what the file holds of other cases and ranks; the
-exit code is 1 where a case is wrong, crashed or hung. `--write` makes distgnn/interop/tried.py, which `distgnn models`
-prints, of what the file holds.
+exit code is 1 where a case is wrong, crashed or hung. `--write` makes distgnn/interop/tried.json, which
+`distgnn models` prints, of what the file holds.
 """
 
 import argparse
@@ -187,7 +187,7 @@ def show(cases: list, results: dict[str, dict[str, Any]], ranks: list[int], ever
 
 
 def write_tried(cases: list, results: dict[str, dict[str, Any]], tree: Path) -> None:
-    """distgnn/interop/tried.py: counts by kind, and the lines of refusals. Raises: SystemExit for a fault."""
+    """distgnn/interop/tried.json: counts by kind, and the lines of refusals. Raises: SystemExit for a fault."""
     equal, refused, alone, lines = Counter(), Counter(), Counter(), {}
     for one in cases:
         found = results.get(one.name, {})
@@ -204,22 +204,16 @@ def write_tried(cases: list, results: dict[str, dict[str, Any]], tree: Path) -> 
         line = next(entry["line"] for entry in found.values() if entry["verdict"] == "refused")
         lines.setdefault(one.name.rpartition(", ")[0] if one.kind.startswith("layers of ") else one.name, line)
     kinds = dict.fromkeys(one.kind for one in cases if equal[one.kind] or refused[one.kind])
-    rows = [f"    ({kind!r}, {equal[kind]}, {refused[kind]}, {alone[kind]})," for kind in kinds]
+    rows = [[kind, equal[kind], refused[kind], alone[kind]] for kind in kinds]
     by_line: dict[str, list[str]] = {}
     for name, line in lines.items():
         by_line.setdefault(line, []).append(name)
-    texts = [f"    ({line!r}, {', '.join(names)!r})," for line, names in by_line.items()]
-    path = tree / "distgnn" / "interop" / "tried.py"
-    path.write_text("\n".join([TRIED, "KINDS = [", *rows, "]", "REFUSED = [", *texts, "]", ""]))
+    texts = [[line, ", ".join(names)] for line, names in by_line.items()]
+    tables = [f' "{name}": [\n' + ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in of) + "\n ]"
+              for name, of in (("kinds", rows), ("refused", texts))]  # fmt: skip
+    path = tree / "distgnn" / "interop" / "tried.json"
+    path.write_text("{\n" + ",\n".join(tables) + "\n}\n")
 
-
-TRIED = '''"""What was run beside the plain library on 1, 2 and 3 ranks: written by `tests/bench/peers/run.py --write`.
-
-KINDS: (kind, equal on 1, 2 and 3 ranks, refused in one line on several, of these equal on one); REFUSED: (the line, the
-scripts and layers). One row, one line: a table, written by a program.
-"""
-# fmt: off
-'''
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from distgnn.graph.batches.strata import chosen_micro_parts, micro_parts, orders
+from distgnn.graph.batches.batches import chosen_micro_parts, micro_parts, orders
 
 
 def test_a_pass_takes_every_vertex_once_and_every_step_a_micro_part_of_each_stratum():

@@ -17,7 +17,7 @@ from distgnn.nn import build_model
 from distgnn.ops import SparseRows
 from distgnn.partition import VertexCut
 from distgnn.train import Trainer
-from distgnn.train.checkpoint.feat_norm import feat_norm_file, read_feat_norm
+from distgnn.train.checkpoint.weights import feat_norm_file, read_feat_norm
 from distgnn.train.loss import rank_loss
 
 WIDTH = 40

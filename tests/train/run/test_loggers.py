@@ -14,9 +14,10 @@ from cut_graphs import dist_graph, random_graph, whole_graph
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError, RunStopped
 from distgnn.nn import build_model
+from distgnn.system.atomic import why_foreign
 from distgnn.train import Callback, Trainer
 from distgnn.train.run.loggers import EpochText
-from distgnn.train.run.run_folder import RUN_FOLDER
+from distgnn.train.run.run_folder import run_files
 
 
 def make(graph, callbacks=(), **config):
@@ -143,7 +144,7 @@ def test_a_csv_file_goes_on_where_a_run_is_resumed(comm, shared_tmp_path):
         table = list(csv.DictReader(stream))
     assert [float(line["loss"]) for line in table] == result.losses
     assert [line["valid_metric"] != "" for line in table] == [False, True] * 3
-    assert RUN_FOLDER.foreign(shared_tmp_path / "run") is None  # --overwrite may replace it
+    assert why_foreign(shared_tmp_path / "run", run_files) is None  # --overwrite may replace it
     comm.Barrier()
 
 

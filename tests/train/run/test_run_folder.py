@@ -7,7 +7,8 @@ import pytest
 
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError
-from distgnn.train.run.run_folder import RUN_FOLDER, RunFolder, check_free
+from distgnn.system.atomic import why_foreign
+from distgnn.train.run.run_folder import RunFolder, check_free, run_files
 
 CONFIG = {"train": TrainConfig().as_dict()}
 
@@ -15,9 +16,10 @@ CONFIG = {"train": TrainConfig().as_dict()}
 def test_only_run_folders_are_replaced(tmp_path):
     site = tmp_path / "site"
     site.mkdir()
-    (site / "config.toml").write_text('baseURL = "https://example.org"\n')
-    with pytest.raises(InputError, match=r"left alone"):
-        RunFolder(str(site), CONFIG, overwrite=True)
+    for text, why in (('baseURL = "https://example.org"\n', "is not one of ours"), ("[train\n", "cannot be read")):
+        (site / "config.toml").write_text(text)
+        with pytest.raises(InputError, match=rf"its config\.toml {why}\): it is left alone"):
+            RunFolder(str(site), CONFIG, overwrite=True)
     (site / "config.toml").unlink()
     (site / "logs").mkdir()
     (site / "logs" / "visitors.log").write_text("precious")
@@ -116,6 +118,6 @@ def test_merged_parts_belong_to_a_run(tmp_path):
     for file in (part / "global_ids.npy", part.parent / "partition.json"):
         file.touch()
     RunFolder(str(tmp_path / "run"), CONFIG).close()
-    assert RUN_FOLDER.foreign(tmp_path / "run") is None
+    assert why_foreign(tmp_path / "run", run_files) is None
     (part / "notes.txt").touch()
-    assert "notes.txt in it is not one of ours" in RUN_FOLDER.foreign(tmp_path / "run")
+    assert "notes.txt in it is not one of ours" in why_foreign(tmp_path / "run", run_files)

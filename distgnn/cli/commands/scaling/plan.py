@@ -106,7 +106,6 @@ def plan(
 
 
 def _title(report: dict[str, Any]) -> str:
-    """What the estimates are of."""
     graph, memory = report["graph"], report["memory_per_rank"]
     size = f"{graph['num_nodes']:,} vertices, {graph['num_arcs']:,} arcs, {graph['num_feats']} features"
     room = "any memory" if memory is None else human_bytes(memory)

@@ -45,10 +45,10 @@ def replay(
     """Predict the epoch of a cluster: each part trains alone here, its messages cross a network model."""
     from distgnn.config import num_threads
     from distgnn.partition import read_manifest
-    from distgnn.replay.figure import write_trace
     from distgnn.replay.measure import Measuring, check_replayable, measure_parts
     from distgnn.replay.network import parse_network
     from distgnn.replay.outcome import replay as play
+    from distgnn.replay.outcome import write_trace
     from distgnn.replay.recording import read_recordings, write_recordings
 
     if preset is not None:
@@ -78,7 +78,7 @@ def replay(
     if out is not None:
         write_json(out, report)
     if figures is not None:
-        from distgnn.replay.figure import draw
+        from distgnn.replay.outcome import draw
 
         draw(outcomes, Path(figures))
     if as_json:
@@ -90,7 +90,6 @@ def replay(
 
 
 def _made_of(outcome: dict[str, Any], settings: Settings) -> list[tuple[str, str]]:
-    """What an epoch is made of."""
     worst = max(outcome["of_rank"], key=lambda rank: rank["compute_seconds"])
     path = ", ".join(f"{name} {human_seconds(seconds)}" for name, seconds in outcome["critical_path"].items())
     links = [link for link in outcome["critical_links"] if link["name"] == "network"]

@@ -33,7 +33,6 @@ def cache(
 
 
 def _ago(used: float) -> str:
-    """A time in words."""
     minutes = max(0.0, time.time() - used) / 60
     for size, name in ((1440, "d"), (60, "h")):
         if minutes >= size:

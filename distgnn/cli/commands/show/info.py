@@ -81,10 +81,7 @@ def _summary(facts: dict) -> list[tuple[str, str]]:
 
 
 def draw_partition(folder: str, out: str) -> None:
-    """Write the figure of a partition folder to a .png, .svg or .pdf file.
-
-    Raises: PartitionFormatError; InputError for another kind of file or a place that cannot be written.
-    """
+    """Write the figure of a partition folder to a .png, .svg or .pdf file."""
     if Path(out).suffix.lower() not in FORMATS:
         raise InputError(f"cannot write the figure {out}: its name must end in {', '.join(FORMATS)}")
     from matplotlib.figure import Figure

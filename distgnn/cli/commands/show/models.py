@@ -17,8 +17,7 @@ def models(
 ) -> None:
     """List our models and the layers of DGL and PyG, how each runs on ranks, and what was tried beside the plain
     libraries."""
-    from distgnn.interop.table import HOW, LAYERS
-    from distgnn.interop.tried import KINDS, REFUSED
+    from distgnn.interop.table import HOW, LAYERS, tried
 
     if library is not None:
         check_choice("library", library, LIBRARIES)
@@ -32,11 +31,12 @@ def models(
     for how, meaning in HOW.items():
         print(f"{how:8} {meaning}")
     print()
+    kinds, lines = tried()
     columns = ["scripts", "equal on 1, 2 and 3 ranks", "refused on several", "of these equal on one"]
-    print_columns("Beside the plain library", columns, [[str(cell) for cell in row] for row in KINDS], words=True)
+    print_columns("Beside the plain library", columns, [[str(cell) for cell in row] for row in kinds], words=True)
     print()
     refused = []
-    for line, names in REFUSED:
+    for line, names in lines:
         first, *others = names.split(", ")  # the guide's page on layers has all
         refused.append([first + (f" and {len(others)} more" if others else ""), line])
     print_columns("Refused on several ranks", ["scripts and layers", "line"], refused, words=True)
