@@ -2,7 +2,7 @@
 
     python tests/bench/faults/power_cut.py WORK [--each 4] [--resume-every 200]
 
-Everything that one process writes is recorded (tests.bench.faults.recorder.py) and replayed: after each operation with all,
+Everything that one process writes is recorded (recorder.py) and replayed: after each operation with all,
 none and some of the names and contents that were not synced. In each state
 
 - of a run: the newest checkpoint reads whole, it is not older than the last one that was said to be written, and the
