@@ -49,7 +49,7 @@ def test_the_same_seed_gives_the_same_cut(method, power_law):
 def test_balances(method, num_parts, power_law):
     """Hashing whole vertices cannot promise more than the hubs leave."""
     book = PartitionBook(power_law, cut_edges(power_law, num_parts, method))
-    assert book.edge_balance <= (1.5 if method == "dbh" else 1.03)
+    assert book.edge_balance <= (1.7 if method == "dbh" else 1.03)
     assert book.owned_balance <= 1.05
 
 

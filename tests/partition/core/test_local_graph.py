@@ -169,8 +169,14 @@ def test_laws_hold_for_any_cut(case):
     every_law(*case)
 
 
-@pytest.mark.parametrize(("directed", "num_parts"), [(False, 1), (True, 3), (False, 70)])
-@pytest.mark.parametrize("name", NAMES)
+MORE_THAN_A_WORD = ("random", "hub joined to everything", "no vertices")  # parts are bits of 64-bit words, too
+
+
+@pytest.mark.parametrize(
+    ("name", "directed", "num_parts"),
+    [(name, *one) for name in NAMES for one in ((False, 1), (True, 3))]
+    + [(one, False, 70) for one in MORE_THAN_A_WORD],
+)
 def test_laws_hold_for_awkward_graphs(name, directed, num_parts):
     edges = edge_list(*awkward(name), directed)
     generator = np.random.default_rng(num_parts)
