@@ -5,9 +5,16 @@ import subprocess
 import sys
 
 import pytest
-from command import without_rank_variables
+from command import python, without_rank_variables
 
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
+
+
+@pytest.fixture(autouse=True)
+def mpich():
+    if mpi_flavor(find_mpiexec()) != "mpich":
+        pytest.skip("for MPICH only")
+
 
 PROGRAM = """
 import contextlib, os, signal, sys, time
@@ -49,12 +56,8 @@ LINES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("end", LINES)
 def test_a_killed_rank_is_named(tmp_path, end):
-    mpiexec = find_mpiexec()
-    if mpi_flavor(mpiexec) != "mpich":
-        pytest.skip("for MPICH only")
     (tmp_path / "program.py").write_text(PROGRAM)
-    words = [*mpiexec_command(mpiexec, "mpich", 2), sys.executable, str(tmp_path / "program.py"), end]
-    done = subprocess.run(words, env=without_rank_variables(), capture_output=True, text=True, timeout=900, check=False)
+    done = python(tmp_path / "program.py", end, under=2)
     assert (done.returncode == 0) == (end == "well"), done.stderr
     said = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("distgnn: error:")]
     assert len(said) == bool(LINES[end]), said
@@ -65,14 +68,11 @@ def test_a_killed_rank_is_named(tmp_path, end):
 @pytest.mark.slow
 def test_a_rank_that_ends_at_once_ends_the_job(tmp_path):
     """Its watcher may still start, or its output go elsewhere: the job hung in about every second run of each."""
-    mpiexec = find_mpiexec()
-    if mpi_flavor(mpiexec) != "mpich":
-        pytest.skip("for MPICH only")
     world = "import os, distgnn; from mpi4py import MPI; world = MPI.COMM_WORLD; world.Barrier()"
-    words = [*mpiexec_command(mpiexec, "mpich", 2), sys.executable, "-c"]
     elsewhere = "import os; [os.dup2(os.open(os.devnull, os.O_WRONLY), end) for end in (1, 2)]; "
     for before in ("", elsewhere) * 3:
         program = f"{before}{world}; os._exit(3) if world.rank == 1 else world.Barrier()"
-        done = subprocess.run([*words, program], env=without_rank_variables(), timeout=900, check=False)
+        words = [*mpiexec_command(find_mpiexec(), "mpich", 2), sys.executable, "-c", program]
+        done = subprocess.run(words, env=without_rank_variables(), timeout=900, check=False)
         # The code of rank 1, or of the one that Hydra then ends
         assert done.returncode in (3, 9), before or "as it is"
