@@ -45,8 +45,6 @@ with note.during("epoch 3, forward"):
 LINES = {
     "SIGKILL": "in epoch 3, forward: not by the kernel for memory",
     "SIGSEGV": "in epoch 3, forward: it read or wrote memory that is not its own",
-    "SIGBUS": "in epoch 3, forward: memory behind a mapped file is gone",
-    "SIGABRT": "in epoch 3, forward: a library gave up",
     "SIGTERM": "",
     "abort": "",
     "well": "",
