@@ -130,7 +130,7 @@ def grow_by_trying(pair, net, region, members, flow, forward, backward):
 def test_what_is_passed_over_would_have_been_too_much():
     """Vertices that drag along one that brought too much are not tried: sides are those of trying each."""
     grown = missed = 0
-    for seed in range(1, 400, 2):
+    for seed in range(1, 600, 2):
         pair, num_vertices = random_pair(seed)
         found = []
         for grow in (_grow, grow_by_trying):
@@ -154,7 +154,7 @@ def test_what_is_passed_over_would_have_been_too_much():
             missed += backward.reached.sum() - barred
             grown += done
         assert found[0] == found[1]
-    assert grown > 20 and missed > 50
+    assert grown > 20 and missed > 100
 
 
 def counts_of(held, only_here):
