@@ -67,6 +67,7 @@ def test_headers_that_promise_the_impossible(tmp_path, descr, shape, says):
         read_npy(tmp_path / "edges.npy")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["halo_counts", "owned_owned_indptr"])
 def test_counts_whose_sum_or_difference_wraps_are_refused(targets, name):
     target = next(target for target in targets if target.name == "two parts")

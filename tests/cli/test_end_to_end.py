@@ -2,12 +2,11 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command import distgnn
+from command import distgnn, python
 
 
 def one_line_error(done: subprocess.CompletedProcess, says: str) -> None:
@@ -111,8 +110,6 @@ def test_the_own_loop_of_the_guide_is_short():
 
 @pytest.mark.slow
 def test_an_exception_in_a_users_script_ends_all_ranks(two_parts, tmp_path):
-    from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
-
     script = f"""
 import distgnn as dg
 graph = dg.load({str(two_parts)!r})
@@ -121,9 +118,7 @@ if graph.rank == 1:
 graph.comm.Barrier()
 """
     (tmp_path / "script.py").write_text(script)
-    mpiexec = find_mpiexec()
-    command = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), 2), sys.executable, str(tmp_path / "script.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    done = python(tmp_path / "script.py", under=2)
     assert done.returncode != 0
     assert "rank 1 failed:" in done.stderr
     assert "ZeroDivisionError: on purpose" in done.stderr

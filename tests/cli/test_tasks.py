@@ -85,14 +85,12 @@ def test_values_and_classes_of_edges(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--task", "links"], "unknown task 'links'"),
         (["--task", "link"], "task link needs a split of edges"),
         (["--task", "regression"], "task regression needs values of vertices"),
         (["--decoder", "dot"], "decoder dot is for pairs of vertices: task node has none"),
         (["--task", "link", "--decoder", "bilinear"], "unknown decoder 'bilinear'"),
         (["--task", "edge", "--decoder", "dot"], "decoder dot gives one number"),
         (["--task", "link", "--label-reuse", "0.5"], "label_reuse needs classes of vertices"),
-        (["--task", "link", "--metric", "f1"], "metric f1 is not for task link"),
     ],
 )
 def test_refused_before_anything_is_loaded(refused, parts, options, says):

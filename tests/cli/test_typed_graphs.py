@@ -49,7 +49,6 @@ def test_a_run_and_its_exported_model_predict_the_same(run, typed_parts, graph_f
         (("--model", "edgegat"), "edgegat needs edge features: this graph has none"),
         (("--model", "rgcn"), "rgcn needs edge types: this graph has none"),
         (("--num-bases", 2), "num_bases is for rgcn"),
-        (("--label-reuse", 1.5), "label_reuse is 1.5"),
         (("--model", "gine", "--weighted"), "gine takes no edge weights: choose gin"),
     ],
     ids=lambda value: str(value[0]) if isinstance(value, tuple) else "",

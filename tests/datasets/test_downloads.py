@@ -85,21 +85,27 @@ def packed(method=zipfile.ZIP_DEFLATED, **files) -> bytes:
 ONE = np.zeros(3)
 DATA = {"feature": np.zeros((3, 1)), "label": ONE, "node_types": ONE}
 HOSTILE = {
-    "cut": b"PK",
-    "a bomb": packed(reddit_data=bytes(1 << 26), reddit_graph=b"1"),
-    "an odd method": packed(zipfile.ZIP_LZMA, reddit_data=b"1", reddit_graph=b"1"),
-    "no graph": packed(reddit_data=save(DATA)),
-    "no arrays": packed(reddit_data=b"PK", reddit_graph=b"PK"),
-    "other rows": packed(
-        reddit_data=save(DATA | {"label": np.zeros(4)}), reddit_graph=save({"row": ONE, "col": ONE, "shape": ONE})
+    "cut": (b"PK", "the download is damaged"),
+    "a bomb": (
+        packed(reddit_data=bytes(1 << 26), reddit_graph=b"1"),
+        "unpacks to 67.1 MB, more than 20 times",
+    ),
+    "an odd method": (packed(zipfile.ZIP_LZMA, reddit_data=b"1", reddit_graph=b"1"), "packed by a method that is no"),
+    "no graph": (packed(reddit_data=save(DATA)), r"it lacks reddit_graph\.npz"),
+    "no arrays": (packed(reddit_data=b"PK", reddit_graph=b"PK"), "damaged or not the expected"),
+    "other rows": (
+        packed(
+            reddit_data=save(DATA | {"label": np.zeros(4)}), reddit_graph=save({"row": ONE, "col": ONE, "shape": ONE})
+        ),
+        "not of one graph",
     ),
 }
 
 
-@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
-def test_a_damaged_archive_leaves_nothing(content, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("content", "says"), HOSTILE.values(), ids=HOSTILE)
+def test_a_damaged_archive_leaves_nothing(content, says, tmp_path, monkeypatch):
     monkeypatch.setattr(downloads, "fetch", lambda name, url, path, *_: path.write_bytes(content))
-    with pytest.raises(GraphFormatError, match=r"download is damaged|damaged or not the expected|not of one graph"):
+    with pytest.raises(GraphFormatError, match=says):
         download("reddit", tmp_path / "root")
     assert not (tmp_path / "root").exists()
 

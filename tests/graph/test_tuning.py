@@ -84,6 +84,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(folder, monkeypatch):
 
     monkeypatch.setattr(tuning.os, "replace", refuse)
     monkeypatch.setattr(kernels, "tune_rows", lambda *_: frozenset({64}))
+    monkeypatch.setattr(tuning, "own_products_pay", lambda: True)
     assert loaded(folder).tuning.blocked == {64} and not (folder / SIDECAR).exists()
     assert not list((folder / "part-0").glob(".tuning*"))
 

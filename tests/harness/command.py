@@ -22,10 +22,15 @@ def distgnn(*words, under: int = 0, timeout: float = 600) -> subprocess.Complete
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment, check=False)
 
 
+def python(*words, under: int) -> subprocess.CompletedProcess:
+    """Run this Python under `mpiexec -n UNDER`, as a user starts a script."""
+    mpiexec = find_mpiexec()
+    command = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), under), sys.executable, *map(str, words)]
+    environment = without_rank_variables()
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
+
+
 def without_rank_variables() -> dict[str, str]:
     """The environment of a process that no launcher of ranks has started."""
     of_ranks = {*RANK_VARIABLES, OWNER, NOTE_VARIABLE}  # the last two are of a pytest that has begun MPI, too
     return {name: value for name, value in os.environ.items() if name not in of_ranks}
-
-
-# finding mpiexec

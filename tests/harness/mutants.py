@@ -157,6 +157,7 @@ def importers(file: str) -> list[str]:
     return sorted(str(path) for path in found)
 
 
+@cache
 def _imports(path: Path) -> set[str]:
     nodes = ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8")))
     return {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}

@@ -9,6 +9,7 @@ CORNERS = [
     for model, directed in (("gat", True), (("sage", True), ("gin", False))[number % 2])
     if cut not in ("random", "libra", "cmr")
 ]
+CORNERS.append(Case(300, 60, 3, model="gcn2", num_layers=8, norm="batch", dropout=0.5))  # deep
 
 
 def check(case: Case, comm) -> None:

@@ -26,13 +26,13 @@ def folder(three_parts, tmp_path):
 
 @pytest.fixture(scope="session")
 def power_law():
-    return load_graph("rmat:scale=12,edge_factor=8,feats=0,classes=0,seed=1").edge_list()
+    return load_graph("rmat:scale=11,edge_factor=8,feats=0,classes=0,seed=1").edge_list()
 
 
 @pytest.fixture(scope="session")
 def planted():
     """Communities that were planted: their borders are where a cut should be."""
-    return load_graph("communities:nodes=3000,seed=1").edge_list()
+    return load_graph("communities:nodes=2000,seed=1").edge_list()
 
 
 @pytest.fixture

@@ -7,11 +7,13 @@ import pytest
 from report_inputs import bench_row, write_bench, write_run
 
 from distgnn.cli import main
+from distgnn.report import charts
 
 
 @pytest.fixture
 def report(monkeypatch, capsys):
-    """`report(path, …)` gives (exit code, standard output, standard error)."""
+    """`report(path, …)` gives (exit code, standard output, standard error); drawings stay empty."""
+    monkeypatch.setattr(charts, "_svg", lambda *_, **__: "<svg></svg>")
 
     def report(*words) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["distgnn", "report", *map(str, words)])

@@ -17,7 +17,8 @@ def close(found, expected):
     assert [pytest.approx(point) for point in expected] == found
 
 
-def test_cells_of_two_runs(page, tmp_path):
+def test_two_runs(page, tmp_path):
+    """Cells, the settings that differ and no other, and curves that are the records from the first epoch on."""
     found = page(write_run(tmp_path / "one"), write_run(tmp_path / "two", "cd-5"))
     assert found.row("state") == ["finished", "finished"]
     assert found.row("algorithm") == ["cd-0, owners, float32", "cd-5, owners, int8"]
@@ -30,31 +31,31 @@ def test_cells_of_two_runs(page, tmp_path):
     assert found.row("final loss") == [f"{record_of(7, name)['loss']:.4f}" for name in ("cd-0", "cd-5")]
     assert found.row("torch") == ["2.13.0", "2.13.0"]
     assert ["one", "0, 1", "host node7, cores 0-11, 12 threads"] in [row for table in found.tables for row in table]
-
-
-def test_settings_that_differ_and_no_other(page, tmp_path):
-    found = page(write_run(tmp_path / "one"), write_run(tmp_path / "two", "cd-5"))
     differences = next(table for table in found.tables if table[0][0] == "setting")
     assert differences[1:] == [["run.algorithm", "cd-0", "cd-5"], ["run.wire", "float32", "int8"]]
-    assert "All settings are the same." in page(tmp_path / "one", write_run(tmp_path / "three")).text
-
-
-def test_curves_are_the_records_from_the_first_epoch_on(page, tmp_path):
-    found = page(write_run(tmp_path / "one"), write_run(tmp_path / "two", "cd-5"))
     for name, algorithm in (("one", "cd-0"), ("two", "cd-5")):
-        lines = [points for line, points in found.lines if line == name]
+        drawn = [points for line, points in found.lines if line == name]
         records = [record_of(epoch, algorithm) for epoch in range(8)]
-        close(lines[0], [(record["epoch"], record["loss"]) for record in records])
+        close(drawn[0], [(record["epoch"], record["loss"]) for record in records])
         scores = [(record["epoch"], record["test_metric"]) for record in records if "test_metric" in record]
-        close(lines[1], scores)
-        close(lines[2], scores)
+        close(drawn[1], scores)
+        close(drawn[2], scores)
 
 
-def test_phases_are_the_means_of_the_middle_half(page, tmp_path):
-    found = page(write_run(tmp_path / "one"))
+def test_one_run(page, tmp_path):
+    """Phases are the means of the middle half; memory at the peak by name; bytes per pair; whole ticks of epochs."""
+    run = write_run(tmp_path / "one")
+    found = page(run)
     table = next(table for table in found.tables if table[0][:2] == ["run", "aggregate"])
     assert table[0][1:] == ["aggregate", "dense, packing and all else", "all-reduce", "wait"]
     assert table[1] == ["one", "21.4 ms", "60.6 ms", "12 ms", "20 ms"]  # of epochs 2 to 6, epoch 0 compiles
+    assert found.row("activations") == ["120 MB on rank 1"] and "held rows" not in found.text
+    assert "from 1 to 0: 570,000 bytes" in found.text and "from 0 to 1: 401,000 bytes" in found.text
+    assert [label.get_text() for label in found.axes[0].get_xticklabels()][:3] == ["0", "2", "4"]
+    summary = json.loads((run / "summary.json").read_text())
+    for wrong in ([[0, 1]], [[0, "x"], [1, 0]], [0, 1], "x", [[0, 1], [2]]):
+        (run / "summary.json").write_text(json.dumps(summary | {"pair_bytes_per_epoch": wrong}))
+        assert read_inputs([str(run)]).runs[0].pair_bytes == []
 
 
 def test_bench_cells_curves_and_scaling(page, tmp_path):
@@ -93,22 +94,6 @@ def test_a_matrix_says_who_sends_to_whom(monkeypatch):
     monkeypatch.setattr(charts, "MOST_CELLS", 3)
     many = matrix([[1] * 6] * 6, "from", "to")
     assert many.count("<title>") == 9 and "from 0 to 1 to 2 to 3: 4 rows<" in many
-
-
-def test_memory_at_the_peak_by_name(page, tmp_path):
-    found = page(write_run(tmp_path / "run"))
-    assert found.row("activations") == ["120 MB on rank 1"]
-    assert "held rows" not in found.text
-
-
-def test_bytes_per_pair_of_ranks(page, tmp_path):
-    run = write_run(tmp_path / "run")
-    drawn = page(run).text
-    assert "from 1 to 0: 570,000 bytes" in drawn and "from 0 to 1: 401,000 bytes" in drawn
-    summary = json.loads((run / "summary.json").read_text())
-    for wrong in ([[0, 1]], [[0, "x"], [1, 0]], [0, 1], "x", [[0, 1], [2]]):
-        (run / "summary.json").write_text(json.dumps(summary | {"pair_bytes_per_epoch": wrong}))
-        assert read_inputs([str(run)]).runs[0].pair_bytes == []
 
 
 def test_a_run_names_its_partition_where_both_are_on_the_page(page, partition, tmp_path):
@@ -151,15 +136,13 @@ def test_nor_are_they_over_seeds(page, tmp_path):
     assert page(run).row("run")[1] == "0.7654 ± 0.5"
 
 
-@pytest.mark.parametrize("finished", [True, False])
-def test_an_unfinished_run_is_shown_as_such(page, tmp_path, finished):
-    found = page(write_run(tmp_path / "run", epochs=5, finished=finished))
-    assert found.row("state") == ["finished" if finished else "unfinished"]
-    assert ("there is no summary, 5 epochs are recorded" in found.text) is not finished
-    if not finished:
-        assert found.row("test metric") == ["44.00 % (epoch 3)"]
-        assert found.row("final loss") == [f"{record_of(4)['loss']:.4f}"]
-        assert "started: host node7" in found.text  # the log's last line
+def test_an_unfinished_run_is_shown_as_such(page, tmp_path):
+    found = page(write_run(tmp_path / "run", epochs=5, finished=False))
+    assert found.row("state") == ["unfinished"]
+    assert "there is no summary, 5 epochs are recorded" in found.text
+    assert found.row("test metric") == ["44.00 % (epoch 3)"]
+    assert found.row("final loss") == [f"{record_of(4)['loss']:.4f}"]
+    assert "started: host node7" in found.text  # the log's last line
 
 
 def test_a_run_that_died_before_its_first_epoch(page, tmp_path):
@@ -203,21 +186,21 @@ def test_numbers_that_are_none_are_left_out(page, tmp_path):
 HOSTILE = ["<script>alert(1)</script>", "[/x]", "\ud800", '"><img src=x onerror=alert(1)>', "\x00\x1b[31m", "a\u202eb"]
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_are_shown_and_do_nothing(page, tmp_path, name):
-    run = write_run(tmp_path / "run")
-    config = (run / "config.toml").read_text()
-    if "\ud800" not in name and "\x00" not in name:
-        config = config.replace('"small"', json.dumps(name)).replace('"owners"', json.dumps(name))
-    (run / "config.toml").write_text(config)
-    (run / "metrics.jsonl").write_text(json.dumps(record_of(0) | {"exchange_waits": {name: [1, 2, 3]}}) + "\n")
-    (run / "summary.json").write_text(json.dumps({"metric": name, "versions": {name: name}, "test_metric": 0.5}))
-    bench = write_bench(tmp_path / "bench.json", [bench_row(name)], graph=name, command=[name])
-    found = page(run, bench, whole=True)
+def test_hostile_names_are_shown_and_do_nothing(page, tmp_path):
+    runs = [write_run(tmp_path / f"run{number}", epochs=1) for number in range(len(HOSTILE))]
+    for run, name in zip(runs, HOSTILE, strict=True):
+        config = (run / "config.toml").read_text()
+        if "\ud800" not in name and "\x00" not in name:
+            config = config.replace('"small"', json.dumps(name)).replace('"owners"', json.dumps(name))
+        (run / "config.toml").write_text(config)
+        (run / "metrics.jsonl").write_text(json.dumps(record_of(0) | {"exchange_waits": {name: [1, 2, 3]}}) + "\n")
+        (run / "summary.json").write_text(json.dumps({"metric": name, "versions": {name: name}, "test_metric": 0.5}))
+    rows = [bench_row(name) for name in HOSTILE]
+    found = page(*runs, write_bench(tmp_path / "bench.json", rows, graph=HOSTILE[0], command=HOSTILE), whole=True)
     found.source.encode()
     assert {"script", "img"}.isdisjoint(found.tags)
     assert "".join(found.source.split("\n")).isprintable()
-    assert name.encode("unicode_escape").decode() in found.text
+    assert all(name.encode("unicode_escape").decode() in found.text for name in HOSTILE)
 
 
 def test_a_hostile_folder_name(page, tmp_path):
@@ -228,11 +211,11 @@ def test_long_text_is_cut():
     assert plain("x" * 1000) == "x" * 159 + "…"
 
 
-def test_nothing_is_loaded_from_elsewhere(page, partition, tmp_path):
+def test_the_same_inputs_give_the_same_bytes_and_nothing_is_loaded_from_elsewhere(page, partition, tmp_path):
     bench = write_bench(tmp_path / "bench.json", [bench_row("cd-0"), bench_row("paper")])
-    found = page(
-        write_run(tmp_path / "one"), write_run(tmp_path / "two", "cd-5", finished=False), bench, partition, whole=True
-    )
+    inputs = write_run(tmp_path / "one"), write_run(tmp_path / "two", "cd-5", finished=False), bench, partition
+    found = page(*inputs, whole=True)
+    assert page(*inputs, whole=True).source == found.source
     assert set(re.findall(r"url\((.)", found.source)) == {"#"}  # to pieces of a drawing
     for word in ("http", "//", "@import", "<script", "src="):
         assert word not in found.source
@@ -249,19 +232,10 @@ def test_every_figure_has_a_title_and_a_sentence(page, partition, tmp_path):
     assert all(title and sentence.endswith(".") for title, sentence in pieces)
 
 
-def test_the_same_inputs_give_the_same_bytes(page, tmp_path):
-    run = write_run(tmp_path / "run")
-    assert page(run, whole=True).source == page(run, whole=True).source
-
-
 def test_two_runs_of_one_name_are_told_apart(page, tmp_path):
     found = page(write_run(tmp_path / "a" / "run"), write_run(tmp_path / "b" / "run"))
     assert found.tables[0][0] == ["", "a/run", "b/run"]
-
-
-def test_ranks_and_epochs_have_whole_ticks(page, tmp_path):
-    found = page(write_run(tmp_path / "run", epochs=3))
-    assert [label.get_text() for label in found.axes[0].get_xticklabels()][:3] == ["0", "1", "2"]
+    assert "All settings are the same." in found.text
 
 
 def test_a_long_line_is_as_large_as_it_looks_and_any_name_has_its_legend():

@@ -1,8 +1,5 @@
 """Modes of torch around a model of PyG on rows of P ranks: equal to plain PyG on one process, or one line."""
 
-import copy
-import io
-
 import numpy as np
 import pytest
 import torch
@@ -36,50 +33,12 @@ def backward(s, out):
     return out
 
 
-def checkpointed(s, model):
-    hidden = checkpoint(lambda x: F.relu(model.norm(model.first(x, s.e))), s.x, use_reentrant=False)
-    return backward(s, model.second(hidden, s.e))
-
-
 def watched(s, model):
     handle = model.first.register_forward_hook(lambda module, given, out: out * 2 + out.mean())
     try:
         return backward(s, model(s.x, s.e))
     finally:
         handle.remove()
-
-
-def copied(s, model):
-    other = copy.deepcopy(model)
-    out = backward(s, other(copy.deepcopy(s.x), s.e))
-    for mine, theirs in zip(model.parameters(), other.parameters(), strict=True):
-        mine.grad = theirs.grad
-    return out
-
-
-def looked_at(s, model):
-    with torch.autograd.set_detect_anomaly(True):
-        return backward(s, model(s.x, s.e))
-
-
-def evaluated(s, model, mode):
-    with mode():
-        return model.eval()(s.x, s.e)
-
-
-def saved(s, model):
-    with torch.no_grad(), io.BytesIO() as stream:
-        torch.save(model(s.x, s.e), stream)
-        stream.seek(0)
-        return torch.load(stream)
-
-
-def through_grad(s, model):
-    out = model(s.x, s.e)
-    found = torch.autograd.grad(F.cross_entropy(out[s.m], s.y[s.m]), list(model.parameters()))
-    for parameter, grad in zip(model.parameters(), found, strict=True):
-        parameter.grad = grad
-    return out
 
 
 def twice(s, model):
@@ -97,10 +56,6 @@ def in_place(s, model):
     return backward(s, out)
 
 
-def functional(s, model):
-    return backward(s, torch.func.functional_call(model, dict(model.named_parameters()), (s.x, s.e)))
-
-
 def compiled_in_place(s, model):
     model.compile(backend="eager")
     return backward(s, model(s.x, s.e))
@@ -111,19 +66,10 @@ def compiled_step(s, model):
     return model(s.x, s.e)
 
 
-MODES = {
-    "plain": lambda s, model: backward(s, model(s.x, s.e)),
-    "checkpoint": checkpointed,
+MODES = {  # others: the kind "torch's modes" in tests/interop/test_peers.py
     "hook": watched,
-    "deepcopy": copied,
-    "anomaly": looked_at,
-    "no_grad": lambda s, model: evaluated(s, model, torch.no_grad),
-    "inference": lambda s, model: evaluated(s, model, torch.inference_mode),
-    "save": saved,
-    "autograd.grad": through_grad,
     "a second pass and a penalty": twice,
     "in place": in_place,
-    "functional_call": functional,
     "module.compile": compiled_in_place,
     "a compiled step": compiled_step,
 }

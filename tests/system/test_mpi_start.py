@@ -10,6 +10,7 @@ from distgnn.system.jobs.own_rank import no_transport
 MPICH = "Other MPI error, error stack:\ninternal_Session_init(103): failed\n{}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variables", "says"),
     [

@@ -2,7 +2,7 @@
 
     python tests/bench/faults/power_cut.py WORK [--each 4] [--resume-every 200]
 
-Everything that one process writes is recorded (tests/harness/power_cut.py) and replayed: after each operation with all,
+Everything that one process writes is recorded (recorder.py) and replayed: after each operation with all,
 none and some of the names and contents that were not synced. In each state
 
 - of a run: the newest checkpoint reads whole, it is not older than the last one that was said to be written, and the
@@ -28,7 +28,7 @@ from distgnn.partition.folder.reader import load_part
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from tests.harness.power_cut import Recorder, write_tree
+from tests.bench.faults.recorder import Recorder, write_tree
 
 EPOCHS, EVERY = 8, 2
 

@@ -2,7 +2,7 @@
 
     mpiexec -n 3 python tests/bench/fuzz/ranks.py --cases 2000 [--first 0] [--seconds 3000]
 
-A case that differs is made smaller and printed as the call that makes it again (tests/harness/random_cases.py). A case
+A case that differs is made smaller and printed as the call that makes it again (random_cases.py). A case
 that raises ends the job: the others would wait. Its number is printed; go on behind it with --first. Exits 1 if any
 case differed.
 """

@@ -3,7 +3,7 @@
     python tests/bench/fuzz/readers.py WORK --inputs 100000 [--seed 0] [--seconds 280]
 
 Prints, by kind of folder, how many inputs were tried, read and refused, and every finding (see
-tests/harness/fuzzing.py for what is one). Memory is measured for every tenth input: that makes reading slow. WORK
+fuzzing.py for what is one). Memory is measured for every tenth input: that makes reading slow. WORK
 should be in memory (/dev/shm). Counts are kept in WORK/fuzz.json after every thousand: a call goes on where the last
 one ended, with other inputs; with another version of the program it begins again. Exits 1 if anything was found.
 """

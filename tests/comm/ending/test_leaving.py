@@ -1,13 +1,8 @@
 """A rank that leaves while others wait ends the job with its exit code and one line; one that others do not wait for
 does not, however long they work on."""
 
-import subprocess
-import sys
-
 import pytest
-from command import distgnn, without_rank_variables
-
-from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
+from command import distgnn, python
 
 SCRIPT = """
 import os, sys, time
@@ -44,11 +39,7 @@ def test_a_rank_leaves(tmp_path, launcher, first, act, others, code):
     if launcher == "run":
         done = distgnn("run", "-n", 2, tmp_path / "script.py")
     else:
-        mpiexec = find_mpiexec()
-        words = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), 2), sys.executable, str(tmp_path / "script.py")]
-        done = subprocess.run(
-            words, env=without_rank_variables(), capture_output=True, text=True, timeout=900, check=False
-        )
+        done = python(tmp_path / "script.py", under=2)
     assert done.returncode == code, done.stderr
     line = "rank 1 left in script.py, after 2 collective calls, the others wait in Allreduce at script.py:"
     assert done.stderr.count(line) == (code != 0), done.stderr
@@ -72,8 +63,6 @@ time.sleep(0.2 * MPI.COMM_WORLD.rank)
 def test_all_messages_are_received_before_mpi_ends(tmp_path):
     """MPICH 5 fails in MPI_Finalize otherwise, and its mpiexec may then kill the other ranks."""
     (tmp_path / "script.py").write_text(HEARD)
-    mpiexec = find_mpiexec()
-    words = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), 3), sys.executable, str(tmp_path / "script.py")]
-    done = subprocess.run(words, env=without_rank_variables(), capture_output=True, text=True, timeout=900, check=True)
+    done = python(tmp_path / "script.py", under=3)
     assert sorted(done.stdout.splitlines()) == [f"rank {rank} unheard: False" for rank in range(3)]
-    assert not done.stderr
+    assert (done.returncode, done.stderr) == (0, "")

@@ -10,7 +10,6 @@ from distgnn.kernels.check.inputs import SMALL, Graph
 from distgnn.kernels.runtime.formats import BlockedCsr
 
 EXAMPLES = list(cases.examples())
-LABELS = [example.label for example in EXAMPLES]
 GRAPHS = {
     "no rows": Graph(np.zeros(1, np.int64), np.zeros(0, np.int64), 0),
     "one row": Graph(np.array([0, 2]), np.array([1, 0]), 2),  # of one arc the gradient of attention is rounding alone
@@ -42,17 +41,14 @@ def calls(example: cases.Example, count: int) -> dict:
     return given | more.get(example.kernel, {})
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=LABELS)
-def test_a_first_call_with_few_rows_is_checked(example):
+@pytest.mark.parametrize("name", cases.CASES)
+def test_few_rows_are_computed_and_a_first_call_with_them_is_checked(name):
     """`given` is what a rank with so few rows calls: the check finds the form of each argument all the same."""
-    for count in (0, 1):
-        given = calls(example, count)
-        for pair in cases.CASES[example.kernel](KERNELS[example.kernel], given, SMALL):
-            assert reference.difference(*pair) <= 1, count
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=LABELS)
-def test_few_rows_are_computed(example):
-    for name, graph in GRAPHS.items():
-        for pair in cases.CASES[example.kernel](KERNELS[example.kernel], example.given, graph):
-            assert reference.difference(*pair) <= 1, name
+    kernel, check = KERNELS[name], cases.CASES[name]
+    for example in (example for example in EXAMPLES if example.kernel == name):
+        for count in (0, 1):
+            for pair in check(kernel, calls(example, count), SMALL):
+                assert reference.difference(*pair) <= 1, (example.label, count)
+        for few, graph in GRAPHS.items():
+            for pair in check(kernel, example.given, graph):
+                assert reference.difference(*pair) <= 1, (example.label, few)

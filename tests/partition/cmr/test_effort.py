@@ -13,7 +13,7 @@ from distgnn.partition.repartition import repartition
 
 @pytest.fixture(scope="module")
 def communities():
-    return load_graph("communities:nodes=3000,seed=1").edge_list()
+    return load_graph("communities:nodes=1500,seed=1").edge_list()
 
 
 def copies_of(edges, **options):
@@ -48,7 +48,7 @@ def test_more_effort_exchanges_fewer_rows_where_arcs_are_one_way():
 
 
 def test_a_folder_says_its_effort_and_is_cut_again_with_it(tmp_path):
-    graph = load_graph("communities:nodes=800,seed=1")
+    graph = load_graph("communities:nodes=400,seed=1")
     for effort in NAMES:
         partition_graph(graph, 2, tmp_path / effort, effort=effort)
         assert read_manifest(tmp_path / effort).get("effort", "normal") == effort

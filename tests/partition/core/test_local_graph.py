@@ -169,12 +169,18 @@ def test_laws_hold_for_any_cut(case):
     every_law(*case)
 
 
-@pytest.mark.parametrize(("directed", "num_parts"), [(False, 1), (True, 3), (False, 70)])
-@pytest.mark.parametrize("name", NAMES)
+MORE_THAN_A_WORD = ("random", "hub joined to everything", "no vertices")  # parts are bits of 64-bit words, too
+
+
+@pytest.mark.parametrize(
+    ("name", "directed", "num_parts"),
+    [(name, *one) for name in NAMES for one in ((False, 1), (True, 3))]
+    + [(one, False, 70) for one in MORE_THAN_A_WORD],
+)
 def test_laws_hold_for_awkward_graphs(name, directed, num_parts):
     edges = edge_list(*awkward(name), directed)
     generator = np.random.default_rng(num_parts)
-    every_law(edges, random_cut(edges, num_parts, generator, split_reverse=num_parts == 70))
+    every_law(edges, random_cut(edges, num_parts, generator, split_reverse=not directed))
 
 
 @pytest.mark.parametrize(
@@ -186,6 +192,14 @@ def test_a_symmetric_part_has_symmetric_weights(weights, symmetric):
     cut = VertexCut(1, np.zeros(4, dtype=np.int64), np.zeros(2, dtype=np.int64))
     every_law(edges, cut)
     assert build_local(PartitionBook(edges, cut), 0).symmetric is symmetric
+
+
+def test_a_part_whose_arcs_back_are_elsewhere_is_not_symmetric():
+    """A ring: each vertex is source and target."""
+    edges, zeros = edge_list([(0, 1), (1, 2), (2, 0)], 3), np.zeros(3, dtype=np.int64)
+    cut = VertexCut(2, zeros, zeros, zeros + 1)
+    every_law(edges, cut)
+    assert not any(build_local(PartitionBook(edges, cut), part).symmetric for part in range(2))
 
 
 def test_an_owner_without_arcs_just_has_the_row():

@@ -5,8 +5,8 @@ import pytest
 
 from distgnn.errors import InputError
 from distgnn.partition import load_part, partition_graph
-from distgnn.partition.core.local_graph import BLOCKS
 
+from ..core.test_local_graph import local_arcs
 from ..folders import make_graph
 
 
@@ -28,7 +28,7 @@ def test_arcs_carry_the_features_and_relation_of_their_row(directed, direction, 
     for part in range(3):
         local = load_part(tmp_path / "parts", part)
         np.testing.assert_array_equal(local.node_types, graph.node_types[local.global_ids[: local.num_owned]])
-        sources, targets = arcs_of(local)
+        sources, targets = local_arcs(local)
         for arc, ends in enumerate(zip(sources, targets, strict=True)):
             feats = () if graph.edge_feats is None else tuple(local.edge_feats[arc])
             found.setdefault(ends, []).append((local.edge_types[arc], *feats))
@@ -42,25 +42,12 @@ def test_arcs_carry_the_features_and_relation_of_their_row(directed, direction, 
     assert {ends: sorted(rows) for ends, rows in found.items()} == {e: sorted(r) for e, r in expected.items()}
 
 
-def arcs_of(local):
-    """Global ids of both ends of every local arc, from the blocks."""
-    ids, owned = local.global_ids, local.num_owned
-    columns = [ids[:owned], ids[local.source_halo_rows]]
-    rows = [ids[:owned], ids[local.target_halo_rows]]
-    sources, targets = [], []
-    for i, name in enumerate(BLOCKS):
-        block = local.blocks[name]
-        sources.append(columns[i % 2][block.indices])
-        targets.append(np.repeat(rows[i // 2], np.diff(block.indptr)))
-    return np.concatenate(sources), np.concatenate(targets)
-
-
 def test_added_self_loops_have_features_of_ones(tmp_path):
     graph = make_graph(typed=True)
     graph.edge_types = None
     partition_graph(graph, 2, tmp_path / "parts", self_loops="add")
     local = load_part(tmp_path / "parts", 0)
-    sources, targets = arcs_of(local)
+    sources, targets = local_arcs(local)
     assert (local.edge_feats[sources == targets] == 1).all() and (sources == targets).any()
     assert (local.edge_feats[sources != targets] < 1).all()
 

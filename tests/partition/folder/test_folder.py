@@ -235,12 +235,7 @@ def test_unwritable_output(tmp_path):
     [
         ({"num_parts": 0}, "number of parts"),
         ({"num_parts": 10_000}, "10000 parts are more than the"),
-        ({"method": "metis3"}, "unknown method"),
-        ({"direction": "sideways"}, "unknown direction"),
-        ({"self_loops": "some"}, "unknown choice for self-loops 'some'"),
-        ({"order": "random"}, "unknown order"),
         ({"directoin": "both"}, "unknown option 'directoin': did you mean 'direction'?"),
-        ({"normalize_feats": "column"}, "unknown normalize_feats"),
         ({"source": "no-such-graph"}, "no-such-graph"),
         ({"source": GraphData("empty", 5, np.zeros((0, 2), dtype=np.int64), False)}, "no edges"),
     ],

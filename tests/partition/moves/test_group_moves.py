@@ -45,6 +45,7 @@ def place(groups, part, num_vertices, num_parts):
 
 
 # Helpers are called from Python, not from a kernel of this file: its cache would not see that a helper has changed.
+@pytest.mark.slow  # they compile in each process, for some seconds
 @pytest.mark.parametrize(("load_price", "row_price"), [(0.0, 0.0), (0.3, 0.0), (3.0, 0.0), (0.05, 8.0)])
 def test_no_part_costs_less_than_the_cheapest(load_price, row_price):
     rng = np.random.default_rng(3)

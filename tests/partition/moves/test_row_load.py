@@ -66,6 +66,7 @@ def tables(groups, part):
     return table
 
 
+@pytest.mark.slow  # its helpers compile in each process, for some seconds
 def test_costs_of_all_parts_are_what_a_recount_finds(made):
     groups, part = made
     table = tables(groups, part)
@@ -88,6 +89,7 @@ def test_costs_of_all_parts_are_what_a_recount_finds(made):
     assert differ > GROUPS // 2
 
 
+@pytest.mark.slow
 def test_a_move_is_followed_in_every_part(made):
     groups, part = made
     for c in range(GROUPS):

@@ -147,6 +147,8 @@ def test_the_rank_that_ends_a_job_is_named_in_one_line(tmp_path, name):
 
 def test_the_kernels_memory_killer_is_told_from_other_signals(monkeypatch):
     before = (1, 5)
+    assert "memory behind a mapped file is gone" in local_mpiexec.why_killed(signal.SIGBUS, before)
+    assert "a library gave up" in local_mpiexec.why_killed(signal.SIGABRT, before)
     for now, says in (
         ((1, 5), "not by the kernel for memory"),
         ((2, 6), "the kernel ended it for memory"),

@@ -1,14 +1,11 @@
 """What a rank starts is a plain process, in all ways of starting one; a failing fork does not end its parent's job."""
 
 import os
-import subprocess
-import sys
 
 import pytest
-from command import without_rank_variables
+from command import python
 
 from distgnn.system.jobs import own_rank
-from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
 
 CHILDREN = """
 import multiprocessing, os, subprocess, sys
@@ -46,9 +43,7 @@ if __name__ == "__main__":
 @pytest.mark.slow
 def test_what_a_rank_starts_is_a_plain_process(tmp_path):
     (tmp_path / "script.py").write_text(CHILDREN)
-    mpiexec = find_mpiexec()
-    words = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), 2), sys.executable, str(tmp_path / "script.py")]
-    done = subprocess.run(words, env=without_rank_variables(), capture_output=True, text=True, timeout=900, check=False)
+    done = python(tmp_path / "script.py", under=2)
     assert done.returncode == 0, done.stderr
     expected = ["subprocess 1", "fork True", "fork True", "spawn False 1", "forkserver False 1"]
     assert sorted(done.stdout.splitlines()) == sorted([*expected, "together 2", "together 2"]), done.stderr

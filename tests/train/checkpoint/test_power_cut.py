@@ -7,7 +7,7 @@ import pytest
 
 from distgnn.errors import RunError
 from distgnn.train.checkpoint import files
-from tests.harness.power_cut import Recorder, write_tree
+from tests.bench.faults.recorder import Recorder, write_tree
 
 STATE = {"ranks": 1, "settings": {}, "graph": {}, "schedules": {}, "cut": []}
 SIZES = {"model": 100, "adam": 300}
