@@ -60,8 +60,8 @@ class Heads:
 
     Args: slope: of the leaky ReLU; epilogue, may_overwrite_grad: as in `convolve.ConvSpec`; mean: y is the mean over
         heads, without norm and epilogue; loops: arcs of each owned vertex to itself to add, of the dtype of `attn`;
-        is_unread: with a norm nobody reads y, only its gradient counts. Then one rank makes z in the backward pass, some
-        rows at a time. lends: of a mean, nobody else looks at `feats`: z may be written over them.
+        is_unread: with a norm nobody reads y, only its gradient counts. Then one rank makes z in the backward pass,
+        some rows at a time. lends: of a mean, nobody else looks at `feats`: z may be written over them.
 
     Example:
         >>> heads = dg.ops.Heads(2, mean=True)

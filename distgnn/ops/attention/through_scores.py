@@ -52,7 +52,8 @@ class ThroughScores:
     ) -> torch.Tensor:
         """Gradient of feats [O, I], written over grad_rows if that is as wide.
 
-        Args: together: memory [O, I], or [2 O, H * F] whose second half is grad_rows: it is written over that, if it fits.
+        Args: together: memory [O, I], or [2 O, H * F] whose second half is grad_rows: it is written over that, if it
+            fits.
         """
         weight, heads = self.weight, grad_scores.shape[1] // 2
         scores = kernels.head_scores(as_array(weight.contiguous()), as_array(self.attn), heads)
