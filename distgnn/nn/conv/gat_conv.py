@@ -58,7 +58,7 @@ class GATConv(AttentionConv):
         self.check(graph)
         attn = torch.stack([self.attn_l.flatten(), self.attn_r.flatten()])
         slope = self.leaky_relu.negative_slope
-        more = {"is_unread": fusion.is_unread, "lends": lends}
+        more: Any = {"is_unread": fusion.is_unread, "lends": lends}
         heads = ops.Heads(self.num_heads, slope, fusion.epilogue, fusion.may_overwrite_grad, mean, **more)
         return ops.attend(graph, feat, self.fc.weight.T, attn, bias, heads, fusion.norm)
 

@@ -121,9 +121,9 @@ def attend(
 class _Kept(Kept):
     """What the backward pass needs beside the inputs.
 
-    Args: rows: r of all copies [O + S, H, F] if `_keeps_rows`, else of source halos; together: of a mean on one rank,
-        memory that the gradient of feats is written over: of z and, behind it, of r, [2 O, H * F], or of feats, [O, I],
-        where z was written over them.
+    Args: rows: r of all copies [O + S, H, F] if `_keeps_rows`, else of source halos; together: of a mean,
+        memory that the gradient of feats is written over: of feats, [O, I], where z was written over them, or on one
+        rank of z and, behind it, of r, [2 O, H * F].
     """
 
     rows: np.ndarray
@@ -215,7 +215,8 @@ def _projected(
 ) -> tuple[torch.Tensor, tuple[np.ndarray, np.ndarray]]:
     """r of owned vertices [O, H * F], and its scores as a source and as a target, [O, H] each. Args: over: for r."""
     rows = sum_of_products(graph, [(feats, weight)], over)
-    return rows, kernels.head_scores(as_array(rows), as_array(attn), count)
+    left, right = kernels.head_scores(as_array(rows), as_array(attn), count)
+    return rows, (left, right)
 
 
 def _attention(
@@ -228,22 +229,25 @@ def _attention(
     count, owned, width = heads.num_heads, graph.num_owned, weight.shape[1]
     one_rank = graph.num_ranks == 1 and heads.loops is None
     side_by_side = heads.mean and one_rank and feats.dtype == attn.dtype
-    together = over = place = None
+    together = over = None
     if side_by_side:
-        # Pieces have the bits of the whole only in our own products.
-        fits = width <= feats.shape[1] and has_own_products(graph, feats)
-        together = room_of(feats, feats) if fits else None
+        together = _room_for_z(graph, feats, owned, width)
         if together is None:
             together = graph.buffers.empty(2 * owned, width, feats.dtype)
             over = together[owned:]
-        place = together.view(-1)[: owned * width].view(owned, width)
     rows, (left, right) = _projected(graph, feats, weight, attn, count, over)
     sources = with_halos(graph, as_array(rows), "source")
     sources = sources.reshape(len(sources), count, width // count)
     del rows  # with halos behind them, rows are another array
     ends = with_halos(graph, left, "source"), with_halos(graph, right, "target")
     dtype = feats.dtype if narrow and one_rank else attn.dtype
-    z = graph.buffers.empty(len(ends[1]), width, dtype) if place is None else place
+    num_copies = len(ends[1])
+    if heads.mean and not side_by_side and heads.loops is None and dtype == feats.dtype:
+        together = _room_for_z(graph, feats, num_copies, width)
+    if together is None:
+        z = graph.buffers.empty(num_copies, width, dtype)
+    else:
+        z = together.view(-1)[: num_copies * width].view(num_copies, width)
     out = as_array(z).reshape(len(z), count, width // count)
     attention: Any = kernels.attention if one_rank else kernels.attention_partial
     with graph.transport.counters.timing("aggregate_seconds"):
@@ -257,6 +261,15 @@ def _attention(
         kernels.finish_attention(out[:owned], sums[:owned])
     kept = sources if _keeps_rows(feats, heads) else sources[owned:].copy()
     return z[:owned], kept, ends, maximum[:owned], sums[:owned], together
+
+
+def _room_for_z(graph: GraphView, feats: Any, num_copies: int, width: int) -> torch.Tensor | None:
+    """The memory of lent rows `feats` [O, I], if z of all copies has room there.
+
+    Notes: the gradient of feats is then made there in pieces, whose bits are those of the whole in our own products.
+    """
+    fits = isinstance(feats, torch.Tensor) and num_copies * width <= feats.numel() and has_own_products(graph, feats)
+    return room_of(feats, feats) if fits else None
 
 
 def _keeps_rows(feats: Any, heads: Heads) -> bool:
@@ -395,8 +408,10 @@ def _through_attention(
 
 def _room(graph: GraphView, saved: _Saved, num_targets: int, dots: np.ndarray) -> np.ndarray:
     """Memory for the parts of the targets' sums: where z was, if that is large enough."""
-    shape = PARTS * num_targets, dots.shape[1]
-    if saved.together is not None and PARTS * dots.shape[1] <= saved.together.shape[1]:
+    shape, room = (PARTS * num_targets, dots.shape[1]), 0
+    if saved.together is not None:  # r, whose gradient is made meanwhile, may be its second half
+        room = saved.together.numel() // max(1, len(saved.together) // max(1, len(dots)))
+    if saved.together is not None and shape[0] * shape[1] <= room:
         return as_array(saved.together).reshape(-1)[: shape[0] * shape[1]].reshape(shape)
     return as_array(graph.buffers.empty(*shape, torch.from_numpy(dots).dtype))
 

@@ -83,7 +83,7 @@ class _Linear(Fused):
         grads, norm = grad.contiguous(), None if gamma is None or beta is None else (gamma, beta)
         more: Any = None, None, None
         is_ours = call.alone and grads.data_ptr() == grad.data_ptr()
-        if before is not None and before.is_made_in_pieces:
+        if norm is not None and before is not None and before.is_made_in_pieces:
             more = no_sums(grads.shape[1])
             for number, rows in enumerate(pieces(len(grads))):
                 z = sum_of_products(call.graph, [(feats[rows], weight)])
