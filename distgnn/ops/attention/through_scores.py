@@ -60,7 +60,7 @@ class ThroughScores:
         narrow = torch.from_numpy(scores).permute(0, 2, 1).reshape(2 * heads, len(weight))  # attn W'
         weights, grad_scores = (weight.T, narrow), grad_scores.to(grad_rows.dtype)
         (num, width), columns = grad_rows.shape, self.feats.shape[1]
-        if together is not None and len(together) == num:
+        if together is not None and num and len(together) == num:
             return sum_of_products(self.graph, list(zip((grad_rows, grad_scores), weights, strict=True)), together)
         if together is None or columns == width or columns > 2 * width:
             over = grad_rows if columns == width else None
