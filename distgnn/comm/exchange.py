@@ -16,6 +16,9 @@ when; "next" is the next of any exchange of the graph:
     partials   MPI writes it from `start_reduce` to `finish_reduce`, which reads it
 
 With `into=` the caller's array takes the place of `sources` or `partials` and stays the caller's.
+
+With `Transport.in_pieces` all rows travel in pieces of PIECE_BYTES. `packed` and `partials` then have room for two:
+the others are packed, and received, when these have left, and were added.
 """
 
 from collections.abc import Iterator, Sequence
@@ -53,6 +56,7 @@ class Exchange:
         self.transport = transport
         self._receiving: list[MPI.Request] = []
         self._arriving = np.empty((0, 0))
+        self._piecewise: np.ndarray | None = None  # partial sums are received in pieces like this
         self.tag: int = 0
 
     def start_broadcast(self, rows: np.ndarray, into: np.ndarray | None = None, in_pieces: bool = False) -> None:
@@ -67,7 +71,7 @@ class Exchange:
         plan, width = self.plan, rows.shape[1]
         tag = self.tag = self.transport.begin("broadcast", width)
         sources = self.source_rows(rows) if into is None else into
-        most = max(1, PIECE_BYTES // max(1, width * rows.itemsize)) if in_pieces or self.transport.in_pieces else None
+        most = _piece_rows(rows) if in_pieces or self.transport.in_pieces else None
         self._receiving = self._post_receives(sources, plan.source_indptr, tag, most)
         self._wait_until_sent("broadcast")
         self._arriving = sources
@@ -121,19 +125,25 @@ class Exchange:
             targets: left alone until the next `target_rows`, or until `drain`.
             into: [R, D], where those for this rank arrive; the caller leaves it alone until `finish_reduce`.
         """
-        self.expect_partials(targets, into)
+        if into is None and self.transport.in_pieces:
+            self.tag = self.transport.begin("reduce", targets.shape[1])
+            self._piecewise = targets[:0]
+        else:
+            self.expect_partials(targets, into)
         self.send_partials(targets)
 
     def expect_partials(self, like: np.ndarray, into: np.ndarray | None = None) -> None:
         """The first half of `start_reduce`: number the exchange and wait for nobody. Collective: yes."""
         self.tag = self.transport.begin("reduce", like.shape[1])
         partials = self._buffer("partials", self.plan.reduce_indptr[-1], like) if into is None else into
-        self._receiving = self._post_receives(partials, self.plan.reduce_indptr, self.tag)
+        most = _piece_rows(like) if self.transport.in_pieces else None
+        self._receiving = self._post_receives(partials, self.plan.reduce_indptr, self.tag, most)
         self._arriving = partials
 
     def send_partials(self, targets: np.ndarray) -> None:
         """The second half of `start_reduce`, when the partial sums are there."""
-        self._post_sends("reduce", targets, self.plan.target_indptr)
+        most = _piece_rows(targets) if self.transport.in_pieces else None
+        self._post_sends("reduce", targets, self.plan.target_indptr, most)
 
     def target_pieces(self) -> list[slice]:
         """The target halos whose partial sums are sent: all."""
@@ -144,7 +154,26 @@ class Exchange:
 
         Collective: yes.
         """
-        self.add_partials(out, self.arrived())
+        if self._piecewise is None:
+            self.add_partials(out, self.arrived())
+        else:
+            self._add_pieces(out, self._piecewise)
+
+    def _add_pieces(self, out: np.ndarray, like: np.ndarray) -> None:
+        """`add_partials` of what other ranks send, one piece after the other: the next travels while one is added."""
+        self._piecewise, most = None, _piece_rows(like)
+        room = self._buffer("partials", 2 * most, like)
+        chosen = [(rank, some) for rank in self.order for some in _pieces(self.reduced_rows(rank), most)]
+        places = [room[number % 2 * most :][: len(some)] for number, (_, some) in enumerate(chosen)]
+        receives = (
+            self.transport.receive(place, rank, self.tag) for place, (rank, _) in zip(places, chosen, strict=True)
+        )
+        coming = next(receives, [])
+        for (_, rows), place in zip(chosen, places, strict=True):
+            arriving, coming = coming, next(receives, [])
+            self.transport.wait(arriving, self.tag)
+            with self.transport.counters.timing("pack_seconds"):
+                kernels.add_rows(out, rows, place)
 
     def add_partials(self, out: np.ndarray, partials: np.ndarray) -> None:
         """Add `partials` (in the order of the plan's reduce rows) to `out` [O, D], one rank after the other."""
@@ -220,9 +249,15 @@ class Exchange:
             for request in self.transport.receive(some, rank, tag)
         ]
 
-    def _post_sends(self, verb: str, rows: np.ndarray, indptr: np.ndarray) -> None:
+    def _post_sends(self, verb: str, rows: np.ndarray, indptr: np.ndarray, most: int | None = None) -> None:
         for rank, part in _by_rank(rows, indptr):
-            self.transport.messages.sending[verb] += self.transport.send(part, rank, self.tag)
+            for some in _pieces(part, most or len(part)):
+                self.transport.messages.sending[verb] += self.transport.send(some, rank, self.tag)
+
+
+def _piece_rows(like: np.ndarray) -> int:
+    """Rows of a piece, with the width and dtype of `like` [*, D]."""
+    return max(1, PIECE_BYTES // max(1, like.shape[1] * like.itemsize))
 
 
 def _pieces(rows: np.ndarray, most: int) -> list[np.ndarray]:

@@ -38,7 +38,7 @@ class Transport:
         is_far: bool [ranks], on another node; what is sent there is counted apart.
         largest_message: bytes; longer rows travel in pieces of this size.
         suppressed: nothing is sent or received, and what would have been received keeps its bytes (`distgnn bench`).
-        in_pieces: rows of broadcasts are packed and sent piece by piece; the same on all ranks (`--offload`).
+        in_pieces: rows travel piece by piece; the same on all ranks (`--offload`).
         num_sums: sums of gradients over ranks, in a loop of the user's own.
         has_global_loss: a loss was made a number of the whole graph, or a rank's share of one (`ops/own_loop.py`).
     """

@@ -30,13 +30,15 @@ def recompute(
     feats: torch.Tensor,
     parameters: Sequence[torch.Tensor],
     again: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    alike: bool = False,
 ) -> torch.Tensor:
     """`run(feats)`, keeping only `feats` [O, D] for the backward pass.
 
     Collective: as `run`, and once more in the backward pass.
 
     Args: run: a function of rows, and of `parameters` (a list of tensors); its exchanges must be exact;
-        again: `run` for the backward pass, where nobody reads the result.
+        again: `run` for the backward pass, where nobody reads the result; alike: `run` has the same bits without
+        gradients, so the first pass keeps nothing.
 
     Example:
         >>> plain, layer = graph.plain, dg.nn.GraphConv(8, 8)
@@ -48,18 +50,24 @@ def recompute(
     """
     if not torch.is_grad_enabled():
         return run(feats)
-    return _Recompute.apply(feats, graph, run, again or run, *parameters)
+    return _Recompute.apply(feats, graph, run, again or run, alike, *parameters)
 
 
 class _Recompute(Function):
     @staticmethod
     def forward(
-        ctx: Any, feats: torch.Tensor, graph: GraphView, run: Run, again: Run, *parameters: torch.Tensor
+        ctx: Any,
+        feats: torch.Tensor,
+        graph: GraphView,
+        run: Run,
+        again: Run,
+        alike: bool,
+        *parameters: torch.Tensor,
     ) -> torch.Tensor:
         ctx.graph, ctx.again, ctx.parameters = graph, again, parameters
         ctx.draws, ctx.feats = graph.draws(), feats.detach() if feats.requires_grad else feats
         ctx.version = version_of(feats)
-        with torch.enable_grad():  # the same branches as the second time
+        with torch.set_grad_enabled(not alike):  # or else the same branches as the second time
             return run(_leaf(ctx)).detach()
 
     @staticmethod
@@ -75,7 +83,7 @@ class _Recompute(Function):
         wanted = [one for one in (feats, *ctx.parameters) if one.requires_grad]
         grads = iter(torch.autograd.grad(out, wanted, grad))
         found = [next(grads) if one.requires_grad else None for one in (feats, *ctx.parameters)]
-        return found[0], None, None, None, *found[1:]
+        return found[0], None, None, None, None, *found[1:]
 
 
 def _leaf(ctx: Any) -> torch.Tensor:

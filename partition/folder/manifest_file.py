@@ -132,6 +132,7 @@ def _check_fields(path: Path, manifest: dict) -> None:
             need(isinstance(entry, dict) and is_count(entry.get("bytes")), f"parts[{i}].files.{name}")
         for name in PART_SIZES:
             need(is_count(part.get(name)), f"parts[{i}].{name}")
+        need(is_count(part.get("relation_targets", 0)), f"parts[{i}].relation_targets")
         need(isinstance(part.get("symmetric"), bool), f"parts[{i}].symmetric")
     # Each vertex has one owner, each arc one part: the sums must be those of the graph.
     need(sum(part["owned"] for part in parts) == manifest["num_nodes"], "the sum of owned vertices")

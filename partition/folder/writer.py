@@ -28,6 +28,7 @@ from distgnn.partition.folder.manifest import Manifest, name_rows
 from distgnn.partition.folder.manifest_file import MANIFEST, manifest_digest, part_folder
 
 BLOCK_BYTES = 1 << 24
+BLOCK_ROWS = 1 << 14  # of targets, with all their arcs
 MOST_WRITERS = 4  # each holds a part; half of its work is waiting for memory, half Python's lock and the disk
 
 
@@ -118,8 +119,31 @@ def write_part(
         "arcs": local.num_arcs,
         "train": int(np.count_nonzero(masks["train"][local.global_ids[: local.num_owned]])),
         "symmetric": local.symmetric,
+        **({"relation_targets": count_relation_targets(local, arrays["edge_types"])} if "edge_types" in arrays else {}),
         "files": files,
     }
+
+
+def count_relation_targets(local: LocalGraph, relations: np.ndarray | Rows) -> int:
+    """Pairs of a relation and a target copy with an arc: models of relations keep a row for each.
+
+    Args: relations: int32 [A], in the order of the part's arcs.
+    """
+    num_relations, found, first_arc = max(local.graph["num_relations"], 1), 0, 0
+    for over in ("owned", "halo"):  # targets; both blocks of a side have the same rows
+        sides = [local.blocks[f"{over}_{sources}"].indptr for sources in ("owned", "halo")]
+        starts = first_arc, first_arc + int(sides[0][-1])
+        first_arc = starts[1] + int(sides[1][-1])
+        num_rows = len(sides[0]) - 1
+        step = max(1, min(BLOCK_ROWS, BLOCK_BYTES // num_relations))
+        for row in range(0, num_rows, step):
+            stop = min(row + step, num_rows)
+            seen = np.zeros((stop - row, num_relations), bool)
+            for start, indptr in zip(starts, sides, strict=True):
+                targets = np.repeat(np.arange(stop - row), np.diff(indptr[row : stop + 1]))
+                seen[targets, relations[start + int(indptr[row]) : start + int(indptr[stop])]] = True
+            found += int(np.count_nonzero(seen))
+    return found
 
 
 def write_array(path: Path, array: np.ndarray | Rows) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from cut_graphs import dist_graph, random_cut, random_graph
 
+from distgnn.comm import exchange
 from distgnn.errors import RunError
 
 
@@ -39,6 +40,24 @@ def test_reduce_adds_each_target_halo_once(graph, comm):
     halos = np.concatenate(comm.allgather(graph.local.global_ids[graph.local.target_halo_rows]))
     counts = np.bincount(halos, minlength=graph.num_global_nodes)
     np.testing.assert_array_equal(out, np.repeat(counts[graph.owned_ids, None], 4, axis=1))
+
+
+@pytest.mark.mpi(4)
+def test_partial_sums_in_pieces_have_the_same_bits_and_take_the_room_of_two(graph, comm, monkeypatch):
+    monkeypatch.setattr(exchange, "PIECE_BYTES", 64)  # two rows
+    given = np.random.default_rng(comm.rank).standard_normal((int(graph.exchange.plan.target_indptr[-1]), 4))
+    found = []
+    for graph.transport.in_pieces in (False, True):
+        graph.exchange.drain()
+        graph.exchange.release("partials")
+        targets = graph.exchange.target_rows(given)
+        targets[:] = given
+        graph.exchange.start_reduce(targets)
+        found.append(np.zeros((graph.num_owned, 4)))
+        graph.exchange.finish_reduce(found[-1])
+    assert len(graph.exchange.plan.reduce_rows) > 4
+    assert dict(graph.transport.messages.blocks())["messages"].nbytes == 4 * 4 * 8
+    np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.mpi(4)

@@ -96,6 +96,31 @@ def test_with_remat_the_last_hidden_rows_are_never_whole_and_go_back_once(name, 
         torch.autograd.grad(loss, list(model.parameters()))
 
 
+@pytest.mark.parametrize(("name", "most"), [("gin", (7.5, 4.5)), ("gat", (4.8, 3.7))])
+def test_hidden_rows_at_work_are_few_and_with_remat_in_both_passes(name, most, monkeypatch):
+    graph = whole_graph(random_graph(1, num_nodes=NODES), dtype="float32")
+    monkeypatch.setattr(products, "OVER_ROWS", 256)
+    monkeypatch.setattr(buffers, "SMALL", 1)
+    models, found = [STACKS[name](graph.num_feats, WIDTH, 16, 3, remat=remat).train() for remat in (False, True)], []
+    for model in models:
+        graph.buffers = SeenBuffers()
+        loss = model(graph, graph.feats).square().sum()
+        if model.remat:
+            loss.backward()
+        found.append(graph.buffers.most / (NODES * WIDTH * graph.dtype.itemsize))
+    assert all(one < bound for one, bound in zip(found, most, strict=True)), found
+    assert same_gradients(graph, models)
+
+
+def test_the_last_layer_of_gat_calls_hooks_on_it():
+    graph = whole_graph(random_graph(1, num_nodes=NODES), dtype="float32")
+    model = STACKS["gat"](graph.num_feats, WIDTH, 8, 3).train()
+    seen = []
+    model.convs[-1].register_forward_hook(lambda _, given, out: seen.append(out.shape))
+    model(graph, graph.feats)
+    assert seen == [(NODES, 4, 8)]
+
+
 def same_gradients(graph, models) -> bool:
     """Whether models with the same weights have the same gradients, to the bit."""
     models[1].load_state_dict(models[0].state_dict())

@@ -167,7 +167,8 @@ class Stack(Described):
                 parameters = [parameter for module in modules for parameter in module.parameters()]
                 plain = self.fuses(conv) and not self.residual and not any(map(is_watched, modules))
                 again = partial(self._hidden_layer, graph, layer, is_unread=True) if plain else None
-                feats = ops.recompute(graph, partial(self._hidden_layer, graph, layer), feats, parameters, again)
+                run, alike = partial(self._hidden_layer, graph, layer), plain and isinstance(conv, GINConv | GATConv)
+                feats = ops.recompute(graph, run, feats, parameters, again, alike)
             if self.jump != "none":
                 hidden.append(feats)
         if self.jump == "none":
@@ -365,8 +366,9 @@ class GAT(Stack):
         return isinstance(conv, GATConv) and not self.weighted and not conv.drops_attention
 
     def convolve(self, graph: DataGraph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
-        if last and self.fuses(conv) and isinstance(conv, GATConv):
-            return conv.attend(graph, feats, conv.bias, mean=True)
+        is_seen = is_watched(conv) or takes_hooks_before(conv)
+        if last and self.fuses(conv) and isinstance(conv, GATConv) and not is_seen:
+            return conv.attend(graph, feats, conv.bias, mean=True, lends=True)
         out = super().convolve(graph, conv, feats, last)
         return out.mean(1) if last else out.flatten(1)
 

@@ -75,8 +75,8 @@ def with_halos(graph: GraphView, rows: np.ndarray, role: str) -> np.ndarray:
 
 
 def onto_owners(graph: GraphView, copies: np.ndarray, role: str) -> np.ndarray:
-    """Copies [O + S or T, D] are added at their owners: [O, D]. Collective: yes."""
-    return _reduce(graph, copies[graph.num_owned :], copies[: graph.num_owned].copy(), role)
+    """Copies [O + S or T, D] are added at their owners, over the rows of these: [O, D]. Collective: yes."""
+    return _reduce(graph, copies[graph.num_owned :], copies[: graph.num_owned], role)
 
 
 def merge_at_owners(

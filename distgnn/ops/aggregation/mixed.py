@@ -94,7 +94,8 @@ def with_neighbours(
         site = graph.next_site()
     else:
         sums = spmm(graph, feats, edge_weight)
-    call = graph, edge_weight, site
+    is_ours = sums is not None and not torch.is_grad_enabled() and not graph.constants.holds(sums)
+    call = graph, edge_weight, site, is_ours
     out: torch.Tensor = _WithNeighbours.apply(feats, eps, sums, again, call)
     if sums is not None and out.requires_grad:  # both are kept anyway
 
@@ -110,10 +111,10 @@ class _WithNeighbours(Function):
     @staticmethod
     def forward(ctx: Any, feats: torch.Tensor, eps: torch.Tensor, sums: Any, again: Any, call: tuple) -> torch.Tensor:
         ctx.call, ctx.again = call, None if again is None else again.of(())
-        graph, edge_weight, site = call
-        out = graph.buffers.empty_like(feats)
+        graph, edge_weight, site, is_ours = call
         if sums is None:
-            out = sums = aggregate(graph, feats.detach(), edge_weight, (None, None), site)[0]
+            sums, is_ours = aggregate(graph, feats.detach(), edge_weight, (None, None), site)[0], True
+        out = sums if is_ours else graph.buffers.empty_like(feats)
         for rows in blocks(len(out)):
             torch.add((1 + eps) * feats[rows], sums[rows], out=out[rows])
         ctx.save_for_backward(eps, *((feats,) if again is None else again.kept))
@@ -121,7 +122,7 @@ class _WithNeighbours(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        (graph, edge_weight, site), (eps, *kept) = ctx.call, ctx.saved_tensors
+        (graph, edge_weight, site, _), (eps, *kept) = ctx.call, ctx.saved_tensors
         feats: Any = kept[0] if ctx.again is None else ctx.again.of(kept)
         of_feats = of_eps = None
         if ctx.needs_input_grad[1]:

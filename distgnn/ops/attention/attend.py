@@ -38,11 +38,14 @@ from distgnn.ops.dense.activation import (
     SavedEpilogue,
     activated,
     activated_backward,
+    no_sums,
+    rows_of,
     statistics,
+    through_norm,
 )
 from distgnn.ops.dense.fused import Call, Fused, Kept
 from distgnn.ops.dense.made_again import room_of, unread, whole
-from distgnn.ops.dense.products import product, sum_of_products
+from distgnn.ops.dense.products import has_own_products, pieces, product, sum_of_products
 from distgnn.ops.edges.on_arcs import check_update
 from distgnn.ops.entry import operator
 from distgnn.ops.protocol import GraphView
@@ -57,7 +60,8 @@ class Heads:
 
     Args: slope: of the leaky ReLU; epilogue, may_overwrite_grad: as in `convolve.ConvSpec`; mean: y is the mean over
         heads, without norm and epilogue; loops: arcs of each owned vertex to itself to add, of the dtype of `attn`;
-        is_unread: with a norm nobody reads y, only its gradient counts.
+        is_unread: with a norm nobody reads y, only its gradient counts. Then one rank makes z in the backward pass,
+        some rows at a time. lends: of a mean, nobody else looks at `feats`: z may be written over them.
 
     Example:
         >>> heads = dg.ops.Heads(2, mean=True)
@@ -72,6 +76,7 @@ class Heads:
     mean: bool = False
     loops: np.ndarray | None = None
     is_unread: bool = False
+    lends: bool = False
 
 
 @operator
@@ -109,15 +114,16 @@ def attend(
     if heads.mean and not (norm is None and heads.epilogue.is_empty):
         raise ValueError("the mean over heads is the last step: leave out the norm and what follows")
     call = Call(graph, heads.epilogue, heads.may_overwrite_grad, torch.is_grad_enabled(), heads)
-    return _Attend.of((feats, weight, attn, bias, gamma, beta), call)
+    return _Attend.of((feats, weight, attn, bias, gamma, beta), call, lends=heads.lends)
 
 
 @dataclass
 class _Kept(Kept):
     """What the backward pass needs beside the inputs.
 
-    Args: rows: r of all copies [O + S, H, F] if `_keeps_rows`, else of source halos; together: memory of z and, behind
-        it, of r, [2 O, H * F], of a mean on one rank: the gradient of feats is written over both.
+    Args: rows: r of all copies [O + S, H, F] if `_keeps_rows`, else of source halos; together: of a mean,
+        memory that the gradient of feats is written over: of feats, [O, I], where z was written over them, or on one
+        rank of z and, behind it, of r, [2 O, H * F].
     """
 
     rows: np.ndarray
@@ -142,6 +148,12 @@ class _Attend(Fused):
     def run(feats, weight, attn, bias, gamma, beta, call: Call, _room: None) -> tuple[torch.Tensor, _Kept]:  # type: ignore[no-untyped-def]
         graph, heads = call.graph, call.how
         last = heads.epilogue.is_empty and gamma is None
+        if heads.is_unread and gamma is not None and _makes_pieces(call, feats):
+            rows, scores = _projected(graph, feats, weight, attn, heads.num_heads)
+            kept = as_array(rows).reshape(len(rows), heads.num_heads, -1)
+            # Filled where z is made.
+            maximum, sums = np.empty((2, *scores[1].shape), scores[1].dtype)
+            return unread(rows), _Kept(SavedEpilogue(None), kept, scores, maximum, sums, None)
         z, *found = _attention(graph, feats, weight, attn, heads, narrow=not last)
         dtype = z.dtype if last else feats.dtype
         norm = None if gamma is None else (gamma.detach(), beta.detach())
@@ -191,6 +203,22 @@ def _arcs(graph: GraphView) -> tuple:
     return tuple((groups[role].indptr, groups[role].others) for role in ("target", "source"))
 
 
+def _makes_pieces(call: Call, feats: Any) -> bool:
+    """May the backward pass make z, some rows at a time? It is to have the gradient for itself."""
+    heads: Heads = call.how
+    is_alone = call.alone and call.graph.num_ranks == 1 and heads.loops is None and not heads.mean
+    return is_alone and _keeps_rows(feats, heads)
+
+
+def _projected(
+    graph: GraphView, feats: Any, weight: torch.Tensor, attn: torch.Tensor, count: int, over: torch.Tensor | None = None
+) -> tuple[torch.Tensor, tuple[np.ndarray, np.ndarray]]:
+    """r of owned vertices [O, H * F], and its scores as a source and as a target, [O, H] each. Args: over: for r."""
+    rows = sum_of_products(graph, [(feats, weight)], over)
+    left, right = kernels.head_scores(as_array(rows), as_array(attn), count)
+    return rows, (left, right)
+
+
 def _attention(
     graph: GraphView, feats: Any, weight: torch.Tensor, attn: torch.Tensor, heads: Heads, narrow: bool
 ) -> tuple:
@@ -201,15 +229,25 @@ def _attention(
     count, owned, width = heads.num_heads, graph.num_owned, weight.shape[1]
     one_rank = graph.num_ranks == 1 and heads.loops is None
     side_by_side = heads.mean and one_rank and feats.dtype == attn.dtype
-    together = graph.buffers.empty(2 * owned, width, feats.dtype) if side_by_side else None
-    rows = sum_of_products(graph, [(feats, weight)], None if together is None else together[owned:])
-    left, right = kernels.head_scores(as_array(rows), as_array(attn), count)
+    together = over = None
+    if side_by_side:
+        together = _room_for_z(graph, feats, owned, width)
+        if together is None:
+            together = graph.buffers.empty(2 * owned, width, feats.dtype)
+            over = together[owned:]
+    rows, (left, right) = _projected(graph, feats, weight, attn, count, over)
     sources = with_halos(graph, as_array(rows), "source")
     sources = sources.reshape(len(sources), count, width // count)
     del rows  # with halos behind them, rows are another array
     ends = with_halos(graph, left, "source"), with_halos(graph, right, "target")
     dtype = feats.dtype if narrow and one_rank else attn.dtype
-    z = graph.buffers.empty(len(ends[1]), width, dtype) if together is None else together[:owned]
+    num_copies = len(ends[1])
+    if heads.mean and not side_by_side and heads.loops is None and dtype == feats.dtype:
+        together = _room_for_z(graph, feats, num_copies, width)
+    if together is None:
+        z = graph.buffers.empty(num_copies, width, dtype)
+    else:
+        z = together.view(-1)[: num_copies * width].view(num_copies, width)
     out = as_array(z).reshape(len(z), count, width // count)
     attention: Any = kernels.attention if one_rank else kernels.attention_partial
     with graph.transport.counters.timing("aggregate_seconds"):
@@ -223,6 +261,15 @@ def _attention(
         kernels.finish_attention(out[:owned], sums[:owned])
     kept = sources if _keeps_rows(feats, heads) else sources[owned:].copy()
     return z[:owned], kept, ends, maximum[:owned], sums[:owned], together
+
+
+def _room_for_z(graph: GraphView, feats: Any, num_copies: int, width: int) -> torch.Tensor | None:
+    """The memory of lent rows `feats` [O, I], if z of all copies has room there.
+
+    Notes: the gradient of feats is then made there in pieces, whose bits are those of the whole in our own products.
+    """
+    fits = isinstance(feats, torch.Tensor) and num_copies * width <= feats.numel() and has_own_products(graph, feats)
+    return room_of(feats, feats) if fits else None
 
 
 def _keeps_rows(feats: Any, heads: Heads) -> bool:
@@ -275,6 +322,8 @@ def _through_activation(call: Call, saved: _Saved, before: Any, grad: torch.Tens
     """As `_through_mean`, through bias, norm, ReLU and dropout."""
     graph, heads, count = call.graph, call.how, call.how.num_heads
     grad = grad.contiguous()
+    if saved.norm is not None and before.is_made_in_pieces:
+        return _through_pieces(graph, saved, saved.norm, heads, grad)
     if saved.norm is None and heads.epilogue.relu:  # <dz, z> in the pass that makes dz
         grads = grad if heads.may_overwrite_grad else graph.buffers.empty_like(grad)
         offset = None if saved.bias is None else as_array(saved.bias)
@@ -294,6 +343,26 @@ def _through_activation(call: Call, saved: _Saved, before: Any, grad: torch.Tens
     elif saved.bias is not None:
         dots -= kernels.head_dots(as_array(grads), as_array(saved.bias[None]), count)
     return grads.to(saved.feats.dtype), dots, None if saved.bias is None else grad_bias, gamma, beta
+
+
+def _through_pieces(graph: GraphView, saved: _Saved, norm: Norm, heads: Heads, grads: torch.Tensor) -> tuple:
+    """As `_through_activation` on one rank, which makes z, maximum and sums of some rows at a time."""
+    indptr, indices = _arcs(graph)[0]
+    (left, right), (_, count, width) = saved.scores, saved.rows.shape
+    dots, sums = np.empty_like(right), no_sums(count * width)
+    for number, rows in enumerate(pieces(len(grads))):
+        z = graph.buffers.empty_like(grads[rows])
+        ends = indptr[rows.start : rows.stop + 1]
+        arcs = ends - ends[0], indices[ends[0] : ends[-1]]
+        out = as_array(z).reshape(len(z), count, width)
+        _, saved.maximum[rows], saved.sums[rows] = kernels.attention(
+            *arcs, saved.rows, left, right[rows], slope=heads.slope, out=out
+        )
+        after, so_far = rows_of(heads.epilogue, rows), sums if number else None
+        sums = through_norm(graph, grads[rows], z, saved.bias, norm, after, so_far)
+        dots[rows] = kernels.head_dots(as_array(grads[rows]), as_array(z), count)
+        del z, out  # their buffer is free for the next piece
+    return grads.to(saved.feats.dtype), dots, None if saved.bias is None else sums[0], *sums[1:]
 
 
 def _through_attention(
@@ -339,8 +408,10 @@ def _through_attention(
 
 def _room(graph: GraphView, saved: _Saved, num_targets: int, dots: np.ndarray) -> np.ndarray:
     """Memory for the parts of the targets' sums: where z was, if that is large enough."""
-    shape = PARTS * num_targets, dots.shape[1]
-    if saved.together is not None and PARTS * dots.shape[1] <= saved.together.shape[1]:
+    shape, room = (PARTS * num_targets, dots.shape[1]), 0
+    if saved.together is not None:  # r, whose gradient is made meanwhile, may be its second half
+        room = saved.together.numel() // max(1, len(saved.together) // max(1, len(dots)))
+    if saved.together is not None and shape[0] * shape[1] <= room:
         return as_array(saved.together).reshape(-1)[: shape[0] * shape[1]].reshape(shape)
     return as_array(graph.buffers.empty(*shape, torch.from_numpy(dots).dtype))
 

@@ -52,13 +52,16 @@ class ThroughScores:
     ) -> torch.Tensor:
         """Gradient of feats [O, I], written over grad_rows if that is as wide.
 
-        Args: together: memory [2 O, H * F] whose second half is grad_rows: it is written over that, if it fits.
+        Args: together: memory [O, I], or [2 O, H * F] whose second half is grad_rows: it is written over that, if it
+            fits.
         """
         weight, heads = self.weight, grad_scores.shape[1] // 2
         scores = kernels.head_scores(as_array(weight.contiguous()), as_array(self.attn), heads)
         narrow = torch.from_numpy(scores).permute(0, 2, 1).reshape(2 * heads, len(weight))  # attn W'
         weights, grad_scores = (weight.T, narrow), grad_scores.to(grad_rows.dtype)
         (num, width), columns = grad_rows.shape, self.feats.shape[1]
+        if together is not None and num and len(together) == num:
+            return sum_of_products(self.graph, list(zip((grad_rows, grad_scores), weights, strict=True)), together)
         if together is None or columns == width or columns > 2 * width:
             over = grad_rows if columns == width else None
             return sum_of_products(self.graph, list(zip((grad_rows, grad_scores), weights, strict=True)), over)

@@ -189,10 +189,8 @@ def activated_again(
 
     def through(kept: Any, rows: slice, grad: torch.Tensor, before: Any) -> Any:
         z, bias, *norm = kept
-        after, norm = rows_of(epilogue, rows), tuple(norm)
-        saved = SavedEpilogue(None, z[rows], statistics(graph, z[rows], bias, norm, epilogue))
-        grads, *sums = activated_backward(graph, grad, saved, bias, norm, after, True, before)
-        z[rows].copy_(grads)
+        sums = through_norm(graph, grad, z[rows], bias, tuple(norm), rows_of(epilogue, rows), before)
+        z[rows].copy_(grad)
         return sums
 
     return MadeAgain((z, bias, *norm), make, (z.shape[0], z.shape[1]), dtype, through)
@@ -208,6 +206,11 @@ class SavedEpilogue:
 
     def __post_init__(self) -> None:
         self._version = version_of(self.out)
+
+    @property
+    def is_made_in_pieces(self) -> bool:
+        """Is nothing kept? Then the backward pass makes some rows at a time."""
+        return self.out is None and self.rows is None
 
     @property
     def is_intact(self) -> bool:
@@ -239,6 +242,27 @@ def finish(
     if norm is not None:
         return out, SavedEpilogue(None, z, stats)
     return out, SavedEpilogue(out.detach()) if follows else None
+
+
+def through_norm(
+    graph: GraphView,
+    grad: torch.Tensor,
+    z: torch.Tensor,
+    bias: torch.Tensor | None,
+    norm: Norm,
+    epilogue: Epilogue,
+    before: list[torch.Tensor] | None,
+) -> list[torch.Tensor]:
+    """The gradient of some rows is written over by that of z, the rows before bias, norm and what follows; the sums of
+    `activated_backward` up to here. Args: epilogue: of these rows."""
+    saved = SavedEpilogue(None, z, statistics(graph, z, bias, norm, epilogue))
+    sums: Any = activated_backward(graph, grad, saved, bias, norm, epilogue, True, before)[1:]
+    return list(sums)
+
+
+def no_sums(width: int) -> list[torch.Tensor]:
+    """The sums of a rank without rows."""
+    return [torch.zeros(width) for _ in range(3)]
 
 
 def statistics(

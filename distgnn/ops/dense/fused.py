@@ -71,12 +71,21 @@ class Fused(Function):
 
     @classmethod
     def of(
-        cls, inputs: tuple[Any, ...], call: Call, again: MadeAgain | None = None, room: torch.Tensor | None = None
+        cls,
+        inputs: tuple[Any, ...],
+        call: Call,
+        again: MadeAgain | None = None,
+        room: torch.Tensor | None = None,
+        lends: bool = False,
     ) -> torch.Tensor:
-        """The result. Args: again: how to make feats again, where another function takes them, too; room: lent rows."""
+        """The result.
+
+        Args: again: how to make feats again, where another function takes them, too; room: lent rows; lends: nobody
+            looks at feats, though somebody may at the result.
+        """
         if again is None and call.needs_grad:
             again = taken(inputs[0])
-            if again is not None and call.alone:
+            if again is not None and (call.alone or lends):
                 lend(inputs[0])
         offered: list[MadeAgain] = []
         out: torch.Tensor = cls.apply(*inputs, again, call._replace(kind=cls), offered, room)
@@ -86,7 +95,7 @@ class Fused(Function):
     def again_of(cls, call: Call, inputs: list[Any], out: torch.Tensor, kept: Any) -> MadeAgain | None:
         """How the layer behind may make the result again; None: it is to keep it."""
         bias, gamma, beta = inputs[-3:]
-        if gamma is None or not (call.needs_grad and call.alone):
+        if gamma is None or kept.epilogue.is_made_in_pieces or not (call.needs_grad and call.alone):
             return None
         return activated_again(call.graph, kept.epilogue.rows, bias, (gamma, beta), call.epilogue, out.dtype)
 

@@ -20,11 +20,14 @@ from distgnn.ops.dense.activation import (
     activated_backward,
     column_sums,
     finish,
+    no_sums,
+    rows_of,
     statistics,
+    through_norm,
 )
 from distgnn.ops.dense.fused import Call, Fused, Kept
 from distgnn.ops.dense.made_again import MadeAgain, unread
-from distgnn.ops.dense.products import sum_of_products, weight_gradient
+from distgnn.ops.dense.products import has_own_products, pieces, sum_of_products, weight_gradient
 from distgnn.ops.entry import operator
 from distgnn.ops.protocol import GraphView
 
@@ -47,7 +50,8 @@ def linear(
 
     Args: alone: nobody else uses the gradient of the result, and only one other function the result, which is offered
         to be made again; again: how to make `feats` again, where another function takes them, too; room: rows to
-        write the result over, if they are lent; is_unread: with a norm nobody reads the result, only its gradient.
+        write the result over, if they are lent; is_unread: with a norm nobody reads the result, only its gradient. Then
+        z is made in the backward pass, some rows at a time.
 
     Example:
         >>> dg.ops.linear(graph, graph.feats, torch.ones(8, 4), epilogue=dg.ops.Epilogue(relu=True)).shape
@@ -61,8 +65,10 @@ def linear(
 class _Linear(Fused):
     @staticmethod
     def run(feats, weight, bias, gamma, beta, call: Call, room: torch.Tensor | None) -> tuple[torch.Tensor, Kept]:  # type: ignore[no-untyped-def]
-        z = feats.detach() if weight is None else sum_of_products(call.graph, [(feats, weight)])
         norm = None if gamma is None else (gamma.detach(), beta.detach())
+        if call.how and norm is not None and weight is not None and call.alone and has_own_products(call.graph, feats):
+            return unread(feats, width=weight.shape[1]), Kept(SavedEpilogue(None))
+        z = feats.detach() if weight is None else sum_of_products(call.graph, [(feats, weight)])
         if call.how and norm is not None:
             return unread(z), Kept(SavedEpilogue(None, z, statistics(call.graph, z, bias, norm, call.epilogue)))
         over = feats if room is None else room
@@ -77,7 +83,15 @@ class _Linear(Fused):
         grads, norm = grad.contiguous(), None if gamma is None or beta is None else (gamma, beta)
         more: Any = None, None, None
         is_ours = call.alone and grads.data_ptr() == grad.data_ptr()
-        if before is not None:
+        if norm is not None and before is not None and before.is_made_in_pieces:
+            more = no_sums(grads.shape[1])
+            for number, rows in enumerate(pieces(len(grads))):
+                z = sum_of_products(call.graph, [(feats[rows], weight)])
+                after, so_far = rows_of(call.epilogue, rows), more if number else None
+                more = through_norm(call.graph, grads[rows], z, bias, norm, after, so_far)
+                del z  # its buffer is free for the next piece
+            is_ours = True
+        elif before is not None:
             grads, *more = activated_backward(call.graph, grads, before, bias, norm, call.epilogue, is_ours)
             is_ours = True
         elif bias is not None:

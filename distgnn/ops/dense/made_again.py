@@ -105,9 +105,13 @@ def room_of(rows: Any, like: torch.Tensor) -> torch.Tensor | None:
     return rows.detach()
 
 
-def unread(rows: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """What stands for rows of this shape that nobody reads, without memory: NaN, which whoever does would spread."""
-    return rows.new_full((), float("nan"), dtype=dtype or rows.dtype).expand(rows.shape)
+def unread(rows: torch.Tensor, dtype: torch.dtype | None = None, width: int | None = None) -> torch.Tensor:
+    """What stands for as many rows that nobody reads, without memory: NaN, which whoever does would spread.
+
+    Args: width: of them; None: as wide as these.
+    """
+    shape = len(rows), rows.shape[1] if width is None else width
+    return rows.new_full((), float("nan"), dtype=dtype or rows.dtype).expand(shape)
 
 
 def gone_through(grad: torch.Tensor) -> Any:

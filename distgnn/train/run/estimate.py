@@ -64,7 +64,7 @@ class Keeps(NamedTuple):
 KEEPS = {
     "sage": Keeps(1, 1, 1.3),
     "gcn": Keeps(1, 1, 1.3),
-    "gin": Keeps(4.2, 4.2, 0.8),
+    "gin": Keeps(3.7, 3.7, 0.8),
     "gat": Keeps(2.8, 1.9, 0.3, outputs=1, halos=1.9, by_arc=True),
     "gatv2": Keeps(9.1, 9.1, 0, by_arc=True),
     "gcn2": Keeps(2, 2, 0, layers=2),
@@ -74,12 +74,15 @@ KEEPS = {
     "rgcn": Keeps(1, 1, 5, by_arc=True),
 }
 REMAT_BESIDES, ATTENTION_BESIDES = 2.4, 0.6  # with --remat
+REMAT_GIN, REMAT_GAT = 3.2, 1.9  # the same beside the layers' inputs, of gat on one rank
+ALONE_GAT = -1.3  # of gat with a norm on one rank: z of the last layer lies where its input was
 JUMP_ROWS = 9.5
 GINE_ROWS, RGCN_ROWS = 3.7, 0.85  # of each arc, and of each pair of a relation and a target
 NARROW_BYTES = 40_000_000  # blocks of bfloat16 rows that are widened, where torch multiplies them
 OUTPUT_ROWS = 4
 LATE_OUTPUT_ROWS, LATE_BESIDES = 2.3, -0.16  # of late schedules: pools of sage hold 4.12 hidden rows and 2.2 outputs
 LATE_ATTENTION = 1.0
+IN_PIECES = 32 << 20  # bytes of messages that travel in pieces: two pieces both ways (distgnn/comm/exchange.py)
 COLUMN_ROWS = 4.0  # of columns both ways [O, W / t], and messages both ways [O / t, W]
 TABLES, BYTES_PER_PAIR, BYTES_PER_NEGATIVE = 4, 100, 200
 ID_BYTES, PAIR_BYTES = 8, 16  # in a part's files
@@ -103,17 +106,18 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
     rows = -(-rows // columns)
     width, layers, outputs = model["hidden_feats"], max(model["num_layers"] - 1, 1), graph["num_classes"]
     keeps = KEEPS[model["name"]]
-    by_arc = keeps.by_arc or bool(model.get("weighted"))
+    exchanged = sum(manifest["pair_rows"][part_id]) + sum(row[part_id] for row in manifest["pair_rows"])
+    is_alone_gat = not exchanged and columns == 1 and model["name"] == "gat" and not model.get("weighted")
+    by_arc = (keeps.by_arc and not is_alone_gat) or bool(model.get("weighted"))
     unread = [name for name in part["files"] if name.startswith("feats") or (name == "arc_ids" and not by_arc)]
     structure = sum(entry["bytes"] for name, entry in part["files"].items() if name not in unread)
     structure += 12 * part["arcs"] if by_arc or not part["symmetric"] else 0
-    kept = _kept_rows(keeps, model, layers, run["dtype"])
+    kept = _kept_rows(keeps, model, layers, run["dtype"], is_alone_gat)
     if train.get("offload"):
         from distgnn.ops.buffers import IN_MEMORY
 
         kept = min(kept, max(IN_MEMORY, kept / layers))
 
-    exchanged = sum(manifest["pair_rows"][part_id]) + sum(row[part_id] for row in manifest["pair_rows"])
     # Layers from hidden rows to hidden rows; late rows of gcn2's further ones take half of theirs, as measured
     inner = max(model["num_layers"] - 2, 0) + keeps.layers / 2
     last = min(outputs, width)
@@ -127,6 +131,8 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
             kept, output_rows = kept + LATE_BESIDES, LATE_OUTPUT_ROWS
         elif keeps.halos:
             kept += LATE_ATTENTION
+    elif train.get("offload"):  # packed rows and partial sums, half of them, travel in pieces
+        messages = messages / 2 + min(messages / 2, IN_PIECES / item)
     if columns > 1:
         messages += COLUMN_ROWS * part["owned"] * width / columns
     if train.get("batch", FULL) != FULL and train.get("history", True):
@@ -136,6 +142,7 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
         outputs, pairs = width, _bytes_of_pairs(manifest, part_id, train, width * item)
     # Of sage and gcn all hidden rows of an exact step are narrow; of others some are float32, as outputs are.
     narrow = run["dtype"] == "bfloat16" and model["name"] in ("sage", "gcn") and run["algorithm"] in ("cd-0", "0c")
+    inputs = rows * graph["num_feats"] * INPUT_BYTES[run["dtype"]]
     of_hidden, of_outputs = (2 / item, 4 / item) if narrow else (1, 1)
     numbers = {
         "hidden rows": of_hidden * rows * kept * width,
@@ -147,23 +154,29 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
         "program": PRIVATE_BYTES + SHARED_BYTES + (NARROW_BYTES if run["dtype"] == "bfloat16" else 0),
         "structure": structure,
         "pairs": pairs,
-        **dict.fromkeys(("features", "kept aggregation"), rows * graph["num_feats"] * INPUT_BYTES[run["dtype"]]),
+        "features": inputs,
+        "kept aggregation": 0 if is_alone_gat else inputs,
         **{name: int(item * count) for name, count in numbers.items()},
     }
 
 
-def _kept_rows(keeps: Keeps, model: dict, layers: int, dtype: str) -> float:
-    """Hidden rows [O, W] at the peak."""
+def _kept_rows(keeps: Keeps, model: dict, layers: int, dtype: str, is_alone_gat: bool) -> float:
+    """Hidden rows [O, W] at the peak. Args: is_alone_gat: gat on one rank."""
     layers += keeps.layers
     each = keeps.plain if model.get("norm", "layer") == "none" else keeps.each
     each += 1.5 * bool(model.get("residual"))  # the layer's sum, and what it added
     each += dtype == "float64"  # what is made again in pieces of narrower rows is kept
     kept = layers * each + keeps.besides
+    plain = not model.get("residual") and model.get("jump", "none") == "none"
+    of_gat = is_alone_gat and plain
+    kept += ALONE_GAT * (of_gat and model.get("norm", "layer") != "none")
     if model.get("remat"):
         kept = layers + each + (ATTENTION_BESIDES if keeps.by_arc else REMAT_BESIDES)
         if model["name"] in ("sage", "gcn") and not model.get("residual"):
             # The first layer is made again. Where rows of the last are whole, outputs stand beside them.
             kept = max(layers, 2) * each
+        elif of_gat or (plain and model["name"] == "gin"):
+            kept = layers + (REMAT_GAT if of_gat else REMAT_GIN) + (dtype == "float64")
     return kept + JUMP_ROWS * layers * (model.get("jump", "none") != "none")
 
 
@@ -177,7 +190,9 @@ def _numbers_of_arcs(part: dict, graph: dict, model: dict) -> float:
         return part["arcs"] * layers * model.get("num_heads", 4) * (graph["num_edge_feats"] + 2)
     if name == "rgcn":
         widths[0] = width  # a linear layer stands before the first
-        return RGCN_ROWS * min(part["arcs"], graph["num_relations"] * part["rows"]) * (2 * sum(widths) - widths[0])
+        # Parts of an earlier version do not say it: every arc may be a pair of its own.
+        pairs = part.get("relation_targets", min(part["arcs"], graph["num_relations"] * part["rows"]))
+        return RGCN_ROWS * pairs * (2 * sum(widths) - widths[0])
     return 0
 
 

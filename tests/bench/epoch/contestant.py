@@ -74,24 +74,31 @@ class TorchContestant:
         self.train = torch.tensor(local.train_mask) & (self.labels >= 0)
         ours = _our_model(order, self.feats.shape[1], local.graph["num_classes"])
         config = ModelConfig(**order["model"])
-        hidden = [config.hidden_feats] * (config.num_layers - 1)
+        hidden = [config.hidden_feats] * (config.num_layers - (config.name != "gcn2"))
         self.widths = [self.feats.shape[1], *hidden, local.graph["num_classes"]]
         self.config = config
         self.convs = nn.ModuleList(self.make_convs())
+        self.ends = nn.ModuleList()  # of gcn2: linear layers before and behind its convolutions
+        if config.name == "gcn2":
+            self.ends.extend([nn.Linear(*self.widths[:2]), nn.Linear(*self.widths[-2:])])
+            for layer, reference in zip(self.ends, (ours.first, ours.last), strict=True):
+                layer.load_state_dict(cast(nn.Module, reference).state_dict())
         for conv, reference in zip(self.convs, cast(nn.ModuleList, ours.convs), strict=True):
             self.copy_weights(conv, reference.state_dict())
         norms = (nn.LayerNorm(width) if config.norm == "layer" else nn.Identity() for width in hidden)
         self.norms = nn.ModuleList(norms)
         self.drop = nn.Dropout(config.dropout)
         self.graph = self.make_graph(torch.tensor(csr.indptr), torch.tensor(csr.indices), len(self.feats))
-        parameters = [*self.convs.parameters(), *self.norms.parameters()]
+        parameters = [*self.convs.parameters(), *self.norms.parameters(), *self.ends.parameters()]
         self.optimizer = torch.optim.Adam(parameters, lr=TrainConfig().lr)
 
     def forward(self) -> torch.Tensor:
         feats = self.feats
+        if self.ends:
+            feats = self.initial = self.drop(torch.relu(self.ends[0](feats)))
         for conv, norm in zip(self.convs, self.norms, strict=False):
             feats = self.drop(torch.relu(norm(self.convolve(conv, feats).flatten(1))))
-        out = self.convolve(self.convs[-1], feats)
+        out = self.ends[1](feats) if self.ends else self.convolve(self.convs[-1], feats)
         return out.mean(1) if out.dim() == 3 else out
 
     def loss(self) -> torch.Tensor:
@@ -136,6 +143,10 @@ class Dgl(TorchContestant):
 
     def make_convs(self) -> Iterator[Any]:
         layers, heads = self.dgl.nn, self.config.num_heads
+        if self.config.name == "gcn2":
+            options: dict[str, Any] = {"alpha": 0.1, "lambda_": 0.5, "allow_zero_in_degree": True}
+            yield from (layers.GCN2Conv(width, layer + 1, **options) for layer, width in enumerate(self.widths[1:-1]))
+            return
         for layer, (a, b) in enumerate(pairwise(self.widths)):
             if self.config.name == "sage":
                 yield layers.SAGEConv(a, b, "mean")
@@ -156,7 +167,7 @@ class Dgl(TorchContestant):
         return self.dgl.graph((indices.long(), targets), num_nodes=num_nodes)
 
     def convolve(self, conv: Any, feats: Any) -> Any:
-        return conv(self.graph, feats)
+        return conv(self.graph, feats, *([self.initial] if self.ends else []))
 
 
 class Pyg(TorchContestant):
@@ -169,6 +180,11 @@ class Pyg(TorchContestant):
         super().__init__(order)
 
     def make_convs(self) -> Iterator[Any]:
+        if self.config.name == "gcn2":
+            options: dict[str, Any] = {"alpha": 0.1, "theta": 0.5, "add_self_loops": False, "cached": True}
+            for layer, width in enumerate(self.widths[1:-1]):
+                yield self.layers.GCN2Conv(width, layer=layer + 1, **options)
+            return
         for layer, (a, b) in enumerate(pairwise(self.widths)):
             last = layer == len(self.widths) - 2
             if self.config.name == "sage":
@@ -188,6 +204,7 @@ class Pyg(TorchContestant):
             "sage": {"fc_neigh.weight": "lin_l.weight", "fc_self.bias": "lin_l.bias", "fc_self.weight": "lin_r.weight"},
             "gcn": {"weight": "lin.weight", "bias": "bias"},
             "gin": {"eps": "eps"} | {name: name.replace("apply_func", "nn") for name in weights if "apply" in name},
+            "gcn2": {"weight1": "weight1"},  # PyG's has no bias
             "gat": {"fc.weight": "lin.weight", "attn_l": "att_src", "attn_r": "att_dst", "bias": "bias"},
         }[self.config.name]
         turned = weights | ({"weight": weights["weight"].T.contiguous()} if "weight" in weights else {})
@@ -202,7 +219,7 @@ class Pyg(TorchContestant):
         return torch.sparse_csr_tensor(indptr, indices.long(), ones, (num_nodes, num_nodes))
 
     def convolve(self, conv: Any, feats: Any) -> Any:
-        out = conv(feats, self.graph)
+        out = conv(feats, *([self.initial] if self.ends else []), self.graph)
         last = conv is self.convs[-1] and self.config.name == "gat"
         return out.view(len(out), self.config.num_heads, -1) if last else out
 

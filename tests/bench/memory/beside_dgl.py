@@ -36,7 +36,7 @@ def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", help="folder of one part")
-    parser.add_argument("--models", nargs="+", default=["sage", "gcn", "gat", "gin"])
+    parser.add_argument("--models", nargs="+", default=["sage", "gcn", "gat", "gin", "gcn2"])
     parser.add_argument("--norm", default="layer")
     parser.add_argument("--epochs", type=int, default=3)
     args = parser.parse_args()

@@ -29,6 +29,8 @@ def test_arcs_carry_the_features_and_relation_of_their_row(directed, direction, 
         local = load_part(tmp_path / "parts", part)
         np.testing.assert_array_equal(local.node_types, graph.node_types[local.global_ids[: local.num_owned]])
         sources, targets = local_arcs(local)
+        pairs = set(zip(local.edge_types.tolist(), targets.tolist(), strict=True))
+        assert manifest["parts"][part]["relation_targets"] == len(pairs) < manifest["parts"][part]["arcs"]
         for arc, ends in enumerate(zip(sources, targets, strict=True)):
             feats = () if graph.edge_feats is None else tuple(local.edge_feats[arc])
             found.setdefault(ends, []).append((local.edge_types[arc], *feats))

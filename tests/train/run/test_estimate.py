@@ -27,7 +27,9 @@ def test_training_takes_no_more_than_the_estimate(tmp_path, name):
     config, train = ModelConfig(name, hidden_feats=WIDTH, num_layers=3), TrainConfig(log=None, timeout=0)
     for nodes in (200, NODES):  # kernels are compiled for the first
         parts = str(tmp_path / str(nodes))
-        data = random_graph(1, num_nodes=nodes, num_edges=4 * nodes, num_feats=32, typed=True, directed=False)
+        # Of rgcn with as many arcs as there are relations and targets: 0.6 pairs of both for each arc
+        num_edges = 3 * nodes // 2 if name == "rgcn" else 4 * nodes
+        data = random_graph(1, num_nodes=nodes, num_edges=num_edges, num_feats=32, typed=True, directed=False)
         partition_graph(data, 1, parts, method="libra")
         graph = load(parts)
         model = model_for(config, graph)
@@ -46,4 +48,4 @@ def test_training_takes_no_more_than_the_estimate(tmp_path, name):
     estimated = sum(size for block, size in blocks.items() if block not in FIXED)
     spare = ONCE + (OF_ARCS if blocks["rows of arcs"] else 0)
     assert taken < estimated + spare, (taken, blocks)
-    assert taken > 0.5 * estimated, (taken, blocks)
+    assert taken > (0.8 if name == "rgcn" else 0.5) * estimated, (taken, blocks)
