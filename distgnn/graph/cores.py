@@ -91,12 +91,10 @@ def describe_binding(comm: MPI.Comm) -> list[str]:
     if len(set(line.split(" on ")[0] for line in lines)) == 1 and len(lines) > 1:
         lines = [f"{lines[0].split(' on ')[0]} on each of {len(hosts)} machines"]
     lines += [text for host, here in hosts.items() if (text := _sharing(host, here, ranks))]
-    pages = sorted({of_rank[3] for of_rank in ranks} - {""})
-    numbers = ([rank for rank, of_rank in enumerate(ranks) if of_rank[3] == text] for text in pages)
-    return lines + [
-        f"rank{'s' if len(these) > 1 else ''} {ranges(these)}: {text}"
-        for these, text in zip(numbers, pages, strict=True)
-    ]
+    for text in sorted({of_rank[3] for of_rank in ranks} - {""}):
+        these = [rank for rank, of_rank in enumerate(ranks) if of_rank[3] == text]
+        lines.append(f"rank{'s' if len(these) > 1 else ''} {ranges(these)}: {text}")
+    return lines
 
 
 def _binding(here: list[tuple[Any, ...]]) -> str:
