@@ -13,6 +13,7 @@ from mpi4py import MPI
 
 from distgnn import kernels
 from distgnn.config import num_threads
+from distgnn.kernels.runtime.memory import MPOL_DEFAULT, MPOL_INTERLEAVE, memory_nodes, page_policy, spread_pages
 from distgnn.system.cores import core_quota
 
 USER_VARIABLES = ("DISTGNN_NUM_THREADS", "OMP_NUM_THREADS")
@@ -48,13 +49,38 @@ def my_cores() -> list[int]:
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
+def spread_over_nodes(threads: int) -> None:
+    """Have pages lie in turn on the memory nodes that this rank's threads may run on, where there are several.
+
+    Notes: before threads start, which take the policy of the thread that starts them. A single thread keeps to the
+        node that it runs on, and a policy that the user chose (numactl) stays.
+    """
+    nodes = memory_nodes(my_cores())
+    if threads > 1 and len(nodes) > 1:
+        spread_pages(nodes)
+
+
+def _where_pages_lie() -> str:
+    """What is to be said of this rank's memory; empty with one node, one thread or a policy of the user's."""
+    nodes = memory_nodes(my_cores())
+    if kernels.get_num_threads() == 1 or len(nodes) < 2:
+        return ""
+    mode, on_nodes = page_policy() or (MPOL_DEFAULT, [])
+    if mode == MPOL_INTERLEAVE:
+        return f"memory pages lie on nodes {ranges(on_nodes)} in turn: a rank for each node is quicker"
+    first = (
+        f"threads on memory nodes {ranges(nodes)}, a page lies where it is first written: start a rank for each node"
+    )
+    return first if mode == MPOL_DEFAULT else ""
+
+
 def describe_binding(comm: MPI.Comm) -> list[str]:
     """How many ranks, threads and cores there are, by machine; a warning where ranks share cores. Collective.
 
     Returns: lines of text, the same on every rank.
     """
     cores = my_cores()
-    ranks = comm.allgather((platform.node(), cores, kernels.get_num_threads(), os.cpu_count() or 1))
+    ranks = comm.allgather((platform.node(), cores, kernels.get_num_threads(), _where_pages_lie()))
     hosts: dict[str, list[int]] = {}
     for rank, (host, *_) in enumerate(ranks):
         hosts.setdefault(host, []).append(rank)
@@ -64,7 +90,11 @@ def describe_binding(comm: MPI.Comm) -> list[str]:
         lines.append(f"{_binding([ranks[rank] for rank in here])} on {host} ({numbers})")
     if len(set(line.split(" on ")[0] for line in lines)) == 1 and len(lines) > 1:
         lines = [f"{lines[0].split(' on ')[0]} on each of {len(hosts)} machines"]
-    return lines + [text for host, here in hosts.items() if (text := _sharing(host, here, ranks))]
+    lines += [text for host, here in hosts.items() if (text := _sharing(host, here, ranks))]
+    for text in sorted({of_rank[3] for of_rank in ranks} - {""}):
+        these = [rank for rank, of_rank in enumerate(ranks) if of_rank[3] == text]
+        lines.append(f"rank{'s' if len(these) > 1 else ''} {ranges(these)}: {text}")
+    return lines
 
 
 def _binding(here: list[tuple[Any, ...]]) -> str:

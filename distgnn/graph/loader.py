@@ -25,7 +25,7 @@ from distgnn.config.schedule import Schedule, check_columns
 from distgnn.errors import RunError
 from distgnn.graph.column_graph import ColumnGraph, row_share
 from distgnn.graph.copy_graph import CopyGraph
-from distgnn.graph.cores import choose_threads, describe_binding
+from distgnn.graph.cores import choose_threads, describe_binding, spread_over_nodes
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.face.row_graph import with_rows
 from distgnn.graph.part_arrays import leave_on_disk
@@ -117,7 +117,7 @@ EFFECTS = {  # of `init` on its process
     "errors": "an error that nobody catches ends all ranks",
     "watch": "a rank that leaves the others waiting, or hangs beyond DISTGNN_TIMEOUT, is named and ends the job",
     "threads": "torch and the kernels get this rank's share of the cores",
-    "memory": "malloc gives large blocks back when they are freed",
+    "memory": "malloc gives large blocks back when they are freed; threads on several memory nodes fill them in turn",
     "compile": "a line says that kernels are compiled",
     "exit": "Python ends without a look for garbage",
     "output": "lines of ranks do not mix; with `distgnn run --print once` only rank 0 prints",
@@ -154,10 +154,12 @@ def init(comm: MPI.Comm | None = None, leave: Collection[str] = (), *, printing:
         watch_to_the_end(comm)
     elif comm.size > 1:
         comm = WatchedComm(comm)  # its waits are known to a watchdog
-    if "threads" in wanted:
-        set_threads(choose_threads(comm))
+    count = choose_threads(comm) if "threads" in wanted else kernels.get_num_threads()
     if "memory" in wanted:
         kernels.return_large_blocks()
+        spread_over_nodes(count)
+    if "threads" in wanted:
+        set_threads(count)
     if "compile" in wanted:
         compile_line_from_now_on(visible=comm.rank == 0)
     if "exit" in wanted:
@@ -201,8 +203,9 @@ def check_rank_count(folder: str | Path, num_parts: int, num_ranks: int, columns
 
 
 def use_threads(count: int) -> None:
-    """Give torch and the kernels the same number of threads; have malloc give large blocks back."""
+    """Give torch and the kernels the same number of threads, and set their memory up as `init` does."""
     kernels.return_large_blocks()
+    spread_over_nodes(count)
     set_threads(count)
 
 

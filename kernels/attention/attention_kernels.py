@@ -41,13 +41,13 @@ ALPHA, BETA = 1, 2  # the rows of them
 STATE = 4  # numbers per target and head that the backward pass gathers: score, maximum, 1 / sum, dot
 
 
-@inline
+@inline(counted=False)
 def leaky(score, slope):
     """The larger of x and slope · x, for slopes from 0 to 1."""
     return maximum(score, scale(score, slope))
 
 
-@inline
+@inline(counted=False)
 def slopes(tile, like, score, slope):
     """Derivative of the leaky ReLU."""
     return choose(greater(score, zeros(tile, like)), full(tile, like, 1), full(tile, like, slope))
@@ -58,7 +58,7 @@ def wide_tile(dtype):
     return Tile(registers()[0] // np.dtype(dtype).itemsize, (0,), (0,))
 
 
-@inline
+@inline(counted=False)
 def _weigh(
     heads_tile, wide, lanes, i, begin, filled, last, indptr, indices, source_scores, target_scores, slope, top, scores,
     powers,
@@ -147,7 +147,7 @@ def forward_kernel(repeated, heads_tile, wide):
     return attend_rows
 
 
-@inline
+@inline(counted=False)
 def _fill(
     heads_tile, wide, lanes, j, begin, filled, last, indptr, indices, source_scores, state, slope, first_target,
     grad_target, weights,

@@ -15,7 +15,7 @@ from distgnn.kernels.simd.vectors import add, load, store
 
 @functools.cache
 def state_kernel(heads_tile):
-    @kernel
+    @kernel(counted=False)
     def gather_state(start, stop, scores, top, sums, dots, state):
         """Writes state[start:stop]."""
         heads = scores.shape[1]
@@ -31,7 +31,7 @@ def state_kernel(heads_tile):
 
 @functools.cache
 def parts_kernel(heads_tile):
-    @kernel
+    @kernel(counted=False)
     def add_parts(start, stop, parts, out, column):
         """Writes the columns from `column` on of out[start:stop]: the sums of parts, in their order."""
         num, heads, width = parts.shape[1], parts.shape[2], out.shape[1]
@@ -44,7 +44,7 @@ def parts_kernel(heads_tile):
     return add_parts
 
 
-@kernel
+@kernel(counted=False)
 def merge_rows(start, stop, out, top, sums, rows, other_out, other_top, other_sums):
     """Writes rows[start:stop] of out, top and sums."""
     heads = top.shape[1]
@@ -62,7 +62,7 @@ def merge_rows(start, stop, out, top, sums, rows, other_out, other_top, other_su
                 out[i, k] = out[i, k] * mine + other_out[m, k] * theirs
 
 
-@kernel
+@kernel(counted=False)
 def divide_rows(start, stop, out, sums):
     """Writes out[start:stop]."""
     for i in range(start, stop):

@@ -100,7 +100,7 @@ def _checked(indptr, others, arcs, sources, targets, attn, heads, slope):
 
 @functools.cache
 def _score_kernel(tile):
-    @kernel
+    @kernel(counted=False)
     def score_rows(start, stop, indptr, others, arcs, sources, targets, attn, slope, scores):
         """Adds the tile's share to the scores of the arcs of rows [start, stop)."""
         width, heads, last = targets.shape[1], scores.shape[1], indptr[stop] - 1
@@ -119,7 +119,7 @@ def _score_kernel(tile):
 
 @functools.cache
 def _backward_kernel(tile):
-    @kernel
+    @kernel(counted=False)
     def backward_rows(
         start, stop, bounds, indptr, others, arcs, sources, targets, attn, slope, grad, out, sums
     ):  # fmt: skip

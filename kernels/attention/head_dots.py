@@ -109,7 +109,7 @@ def tiles_of_whole_heads(heads, width, dtype):
 
 @functools.cache
 def _dot_kernel(tile, other):
-    @kernel
+    @kernel(counted=False)
     def dot_rows(start, stop, left, right, step, out):
         """Adds the tile's share to out[start:stop]."""
         width, heads = left.shape[1], out.shape[1]
@@ -121,7 +121,7 @@ def _dot_kernel(tile, other):
 
 @functools.cache
 def _score_kernel(tile):
-    @kernel
+    @kernel(counted=False)
     def score_rows(start, stop, feats, rows, out):
         """Adds the tile's share to out[:, start:stop]."""
         width, heads, count, num = feats.shape[1], out.shape[2], rows.shape[0], feats.shape[0]
@@ -135,7 +135,7 @@ def _score_kernel(tile):
 
 @functools.cache
 def _outer_kernel(tile):
-    @kernel
+    @kernel(counted=False)
     def outer_rows(start, stop, feats, rows, factors):
         """Writes the tile's columns of feats[start:stop]."""
         width, heads, count, num = feats.shape[1], factors.shape[2], rows.shape[0], feats.shape[0]

@@ -49,7 +49,7 @@ def head_mean(
 
 @functools.cache
 def _kernel(tile, narrow):
-    @kernel
+    @kernel(counted=False)
     def mean_rows(start, stop, feats, share, bias, out, short):
         """Writes the tile's columns of each head of out[start:stop] and, if narrow, short[start:stop]."""
         full, width = feats.shape[1], out.shape[1]

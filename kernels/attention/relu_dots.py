@@ -60,7 +60,7 @@ def relu_backward_dots(
 
 @functools.cache
 def _kernel(tile):
-    @kernel
+    @kernel(counted=False)
     def through_rows(start, stop, grad, out, bias, factor, grad_feats, sums, dots):
         """Writes the tile's columns of grad_feats and sums, and adds its share to dots, of row blocks [start, stop)."""
         # Head by head, so that all of a vector fits in registers. Vectors of a tile may share columns, and are all read

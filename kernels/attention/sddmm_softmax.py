@@ -72,7 +72,7 @@ def sddmm(
 
 @functools.cache
 def _dot_kernel(tile):
-    @kernel
+    @kernel(counted=False)
     def dot_rows(start, stop, column, indptr, indices, source_rows, target_rows, edge_ids, out, heads):
         """Writes (first columns) or adds to the arcs of rows [start, stop)."""
         # Plainly: out[edge, head] = (source_rows[j, head] * target_rows[i, head]).sum(); further tiles add their share.
@@ -95,7 +95,7 @@ def _dot_kernel(tile):
 def _pair_kernel(tile, op):
     adding = op == "add"
 
-    @kernel
+    @kernel(counted=False)
     def pair_rows(start, stop, column, indptr, indices, source_rows, target_rows, edge_ids, out, heads):
         """Writes the tile's columns of the arcs of rows [start, stop)."""
         width, last = source_rows.shape[1], indptr[stop] - 1
@@ -156,7 +156,7 @@ def _softmax(make_kernel, indptr, edge_ids, result, *inputs):
 
 @functools.cache
 def _softmax_kernel(tile):
-    @kernel
+    @kernel(counted=False)
     def softmax_rows(start, stop, column, indptr, edge_ids, scores, out):
         """Writes the arcs of rows [start, stop)."""
         heads = scores.shape[1]
@@ -182,7 +182,7 @@ def _softmax_kernel(tile):
 
 @functools.cache
 def _softmax_backward_kernel(tile):
-    @kernel
+    @kernel(counted=False)
     def softmax_backward_rows(start, stop, column, indptr, edge_ids, out, grad, grad_scores):
         """Writes the arcs of rows [start, stop)."""
         heads = out.shape[1]

@@ -18,7 +18,7 @@ BLOCK_ROWS = 256  # rows whose parameter gradients are summed together: fixed, s
 BIAS, GAMMA, BETA = range(3)
 
 
-@inline
+@inline(counted=False)
 def _keep(tile, row, row_ids, i, column, threshold, factor, stream, k0, k1):
     """row * mask / (1 - p)."""
     # Without dropout no words are drawn: the kernel is compiled once, the test is per group of 128 columns.
@@ -28,7 +28,7 @@ def _keep(tile, row, row_ids, i, column, threshold, factor, stream, k0, k1):
     return choose(at_least(tile, bits, threshold), scale(row, factor), scale(row, 0))
 
 
-@inline
+@inline(counted=False)
 def _relu(tile, feats, row, relu):
     """Negative lanes become 0; a NaN stays."""
     # Plainly max(row, 0), but a maximum would turn a NaN into 0 and hide it.
@@ -36,7 +36,7 @@ def _relu(tile, feats, row, relu):
     return choose(less(row, zero), zero, row) if relu else row
 
 
-@inline
+@inline(counted=False)
 def _let_through(tile, grad, out, row_ids, i, column, threshold, factor, stream, k0, k1, relu):
     """Gradient before activation and mask: after a ReLU, whatever came out positive was kept."""
     # Plainly: grad * (z > 0) * mask / (1 - p). After a ReLU out > 0 exactly where both let through, so neither z nor
@@ -48,19 +48,19 @@ def _let_through(tile, grad, out, row_ids, i, column, threshold, factor, stream,
     return _keep(tile, g, row_ids, i, column, threshold, factor, stream, k0, k1)
 
 
-@inline
+@inline(counted=False)
 def _add_to(tile, sums, first, row):
     store(tile, sums, first, add(load(tile, sums, first), row))
 
 
-@inline
+@inline(counted=False)
 def forward_group(tile, i, column, feats, bias, ids, threshold, factor, k0, k1, stream, relu, out):
     first = i * feats.shape[1] + column
     row = _relu(tile, feats, add(load(tile, feats, first), load(tile, bias, column)), relu)
     store(tile, out, first, _keep(tile, row, ids, i, column, threshold, factor, stream, k0, k1))
 
 
-@inline
+@inline(counted=False)
 def backward_group(tile, i, column, grad, out, ids, threshold, factor, k0, k1, stream, relu, grad_feats, sums):
     g = _let_through(tile, grad, out, ids, i, column, threshold, factor, stream, k0, k1, relu)
     # Sums of a block of 256 rows lie in the cache; blocks are added up in order by the caller.
@@ -68,13 +68,13 @@ def backward_group(tile, i, column, grad, out, ids, threshold, factor, k0, k1, s
     store(tile, grad_feats, i * grad.shape[1] + column, g)
 
 
-@inline
+@inline(counted=False)
 def centred(tile, i, column, feats, bias, mean):
     row = add(load(tile, feats, i * feats.shape[1] + column), load(tile, bias, column))
     return inside(tile, sub(row, full(tile, bias, mean)))
 
 
-@inline
+@inline(counted=False)
 def moments(whole, part, rest, i, feats, bias, eps):
     """Mean and 1 / standard deviation of row i, in two passes."""
     # Two passes over a row that the first brought into the cache: Σ (x - mean)² loses no digits, as Σ x² - (Σ x)² / D
@@ -95,7 +95,7 @@ def moments(whole, part, rest, i, feats, bias, eps):
     return mean, bias.dtype.type(1) / np.sqrt(variance / bias.dtype.type(width) + eps)
 
 
-@inline
+@inline(counted=False)
 def norm_group(tile, i, column, feats, bias, ids, threshold, factor, k0, k1, stream, relu, out, gamma, beta, m, s):
     row = scale(centred(tile, i, column, feats, bias, m), s)
     row = add(mul(row, load(tile, gamma, column)), load(tile, beta, column))
@@ -104,7 +104,7 @@ def norm_group(tile, i, column, feats, bias, ids, threshold, factor, k0, k1, str
     store(tile, out, i * feats.shape[1] + column, row)
 
 
-@inline
+@inline(counted=False)
 def _through_norm(tile, grad, x, gamma, beta, row_ids, i, column, threshold, factor, stream, k0, k1, relu):
     """The same from the normalised row x: what came out of norm, activation and mask is made again, not read."""
     g = _keep(tile, load(tile, grad, i * grad.shape[1] + column), row_ids, i, column, threshold, factor, stream, k0, k1)
@@ -114,7 +114,7 @@ def _through_norm(tile, grad, x, gamma, beta, row_ids, i, column, threshold, fac
     return g
 
 
-@inline
+@inline(counted=False)
 def norm_sums(tile, i, column, grad, g, x, gamma, sums):
     """Adds to the gradients of gamma and beta; returns Σ h and Σ h x, h = g gamma, x the normalised row."""
     width, block = grad.shape[1], (i // BLOCK_ROWS) * 3 * grad.shape[1]
@@ -124,7 +124,7 @@ def norm_sums(tile, i, column, grad, g, x, gamma, sums):
     return total(h), total(mul(h, x))
 
 
-@inline
+@inline(counted=False)
 def norm_gradient(tile, i, column, grad, g, x, gamma, stats, mean_h, mean_hx, grad_feats, sums):
     """(h - mean(h) - x mean(h x)) / standard deviation."""
     width, block = grad.shape[1], (i // BLOCK_ROWS) * 3 * grad.shape[1]
@@ -138,7 +138,7 @@ def norm_gradient(tile, i, column, grad, g, x, gamma, stats, mean_h, mean_hx, gr
 def forward_kernel(rest):
     whole, part = group_tiles(rest)
 
-    @kernel
+    @kernel(counted=False)
     def forward(start, stop, feats, bias, ids, threshold, factor, k0, k1, stream, relu, out):
         """Writes out[start:stop]."""
         end = feats.shape[1] - rest
@@ -155,7 +155,7 @@ def forward_kernel(rest):
 def backward_kernel(rest):
     whole, part = group_tiles(rest)
 
-    @kernel
+    @kernel(counted=False)
     def backward(start, stop, grad, out, ids, threshold, factor, k0, k1, stream, relu, grad_feats, sums):
         """Writes grad_feats and sums of row blocks [start, stop)."""
         end = grad.shape[1] - rest
@@ -174,7 +174,7 @@ def backward_kernel(rest):
 def norm_forward_kernel(rest):
     whole, part = group_tiles(rest)
 
-    @kernel
+    @kernel(counted=False)
     def norm_forward(
         start, stop, feats, bias, ids, threshold, factor, k0, k1, stream, relu, out, gamma, beta, eps, stats
     ):
@@ -199,7 +199,7 @@ def norm_forward_kernel(rest):
 def norm_backward_kernel(rest):
     whole, part = group_tiles(rest)
 
-    @kernel
+    @kernel(counted=False)
     def norm_backward(
         start, stop, grad, ids, threshold, factor, k0, k1, stream, relu, grad_feats, sums, feats, bias, gamma, beta,
         stats,

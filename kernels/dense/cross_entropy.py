@@ -93,13 +93,13 @@ def _tile(lanes, columns):
     return Tile(lanes, offsets, (0,) * len(offsets), columns - offsets[-1])
 
 
-@inline
+@inline(counted=False)
 def _power(tile, logits, first, top):
     """exp(x - top), and 0 beyond the row."""
     return inside(tile, exp(sub(load(tile, logits, first), full(tile, logits, top))))
 
 
-@inline
+@inline(counted=False)
 def _below(tile, logits, first, top):
     """top - x, and 0 beyond the row."""
     return inside(tile, sub(full(tile, logits, top), load(tile, logits, first)))
@@ -109,7 +109,7 @@ def _below(tile, logits, first, top):
 def _sum_kernel(whole, part, rest):
     group = whole.lanes * VECTORS
 
-    @kernel
+    @kernel(counted=False)
     def sum_rows(start, stop, logits, labels, rows, smoothing, sums, outside, state):
         """Writes sums and outside of row blocks [start, stop), and state of their chosen rows."""
         (num, width), zero = logits.shape, logits.dtype.type(0)
@@ -148,7 +148,7 @@ def _sum_kernel(whole, part, rest):
 def _gradient_kernel(whole, part, rest):
     group = whole.lanes * VECTORS
 
-    @kernel
+    @kernel(counted=False)
     def gradient_rows(start, stop, logits, labels, rows, state, factor, smoothing, out):
         """Writes out[start:stop]."""
         width = logits.shape[1]

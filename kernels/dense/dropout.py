@@ -41,7 +41,7 @@ def dropout(
     return out
 
 
-@inline
+@inline(counted=False)
 def _drop_group(tile, feats, first, bits, threshold, factor, out):
     row = scale(load(tile, feats, first), factor)
     store(tile, out, first, choose(at_least(tile, bits, threshold), row, zeros(tile, feats)))
@@ -55,7 +55,7 @@ def _drop_kernel(rest):
     # neighbours, its place or the thread.
     whole, part = group_tiles(rest)
 
-    @kernel
+    @kernel(counted=False)
     def drop_rows(start, stop, feats, row_ids, threshold, factor, k0, k1, stream, out):
         """Writes out[start:stop]."""
         width = feats.shape[1]

@@ -172,7 +172,7 @@ def _panels(weight, columns, tile):
     return panels
 
 
-@inline
+@inline(counted=False)
 def _add_product(tile, rows, panels, i, t, sums):
     """Adds six rows of `rows`, from i, times panel t of a weight to six sums."""
     # Plainly: for k: sums[r] += rows[i + r, k] * weight[k, columns]. Six rows times up to four vectors are 24 sums in
@@ -187,7 +187,7 @@ def _add_product(tile, rows, panels, i, t, sums):
     return a, b, c, d, e, f
 
 
-@inline
+@inline(counted=False)
 def _add_row(tile, rows, panels, i, t, one):
     """The same for one row."""
     depth, span = panels.shape[1], panels.shape[2]
@@ -196,7 +196,7 @@ def _add_row(tile, rows, panels, i, t, one):
     return one
 
 
-@inline
+@inline(counted=False)
 def _copy(rows, first, count, block):
     """Copies `count` rows from `first`, widened where they are narrower."""
     begin, total = first * rows.shape[1], count * rows.shape[1]
@@ -206,14 +206,14 @@ def _copy(rows, first, count, block):
         store(ONE, block, place, load(ONE, rows, begin + place))
 
 
-@inline
+@inline(counted=False)
 def _ask_for(rows, place, stop):
     """Asks for the cache lines of numbers [place, stop) of all rows, behind one another."""
     for line in range(place, stop, CACHE_LINE // rows.itemsize):
         prefetch(ONE, rows, line)
 
 
-@inline
+@inline(counted=False)
 def _store_six(tile, array, place, width, sums):
     store(tile, array, place, sums[0])
     store(tile, array, place + width, sums[1])
@@ -314,7 +314,7 @@ def _inner_kernel(tile):
     return inner_rows
 
 
-@inline
+@inline(counted=False)
 def _add_six(tile, six, packed, first, num, sums, place, skip):
     """Adds to six rows of sums, but not to the first `skip`, the products of six columns with packed rows."""
     a = b = c = d = e = f = zeros(tile, sums)
@@ -336,6 +336,6 @@ def _add_six(tile, six, packed, first, num, sums, place, skip):
     _add_to(tile, sums, place + 5 * width, f)
 
 
-@inline
+@inline(counted=False)
 def _add_to(tile, sums, place, one):
     store(tile, sums, place, add(one, load(tile, sums, place)))

@@ -81,7 +81,7 @@ def _tile(lanes, vectors, last=0):
 
 @functools.cache
 def _narrow_kernel(tile):
-    @kernel
+    @kernel(counted=False)
     def narrow_rows(start, stop, bounds, rows, grads, columns, sums):
         """Adds the tiles' columns of sums[start:stop], each over its range of rows."""
         # Plainly: sums[k, j] += rows[i, k] * grads[i, j] over i. Four rows of grads are read once, in order, and all

@@ -15,13 +15,35 @@ import numpy as np
 
 from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.graph.extremes import extreme
-from distgnn.kernels.runtime.arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype, vector
+from distgnn.kernels.runtime.arrays import (
+    CACHE_LINE,
+    ROWS,
+    index_array,
+    indptr_array,
+    output,
+    row_array,
+    sums_dtype,
+    vector,
+)
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
 from distgnn.kernels.runtime.tiles import arcs_ahead, head_tiles, row_tiles, sum_vectors
-from distgnn.kernels.simd.vectors import add, at, fma, fma_heads, load, prefetch, rolled, scale, store, zeros
+from distgnn.kernels.simd.vectors import (
+    add,
+    at,
+    fma,
+    fma_heads,
+    load,
+    prefetch,
+    rolled,
+    scale,
+    store,
+    store_past_caches,
+    zeros,
+)
 
 REDUCTIONS = ("sum", "mean", "max", "min")
+PAST_CACHES = 64 << 20  # bytes of a result, twice a level 3 of 32 MiB: its first rows are gone when it is complete
 
 
 @checked_once
@@ -78,7 +100,8 @@ def spmm(
         target_scale = _divided(target_scale, degree, rows, dtype)
     mean = reduce == "mean" and degree is None
     flat = out.reshape(rows, feats.shape[1])
-    arguments = indptr, indices, feats, weight, edge_ids, source_scale, target_scale, flat, accumulate, mean
+    past = flat.nbytes >= PAST_CACHES and not accumulate and _begin_lines(flat)
+    arguments = indptr, indices, feats, weight, edge_ids, source_scale, target_scale, flat, accumulate, mean, past
     bounds = edge_chunks(indptr, feats.shape[1])
     # A row wider than the registers is summed in several passes over the arcs, each over some of its columns: the sums
     # of a pass never leave the registers. Chunks of rows go to threads; a chunk's rows are written by one thread.
@@ -87,6 +110,11 @@ def spmm(
         ahead = arcs_ahead(tile.width * feats.itemsize)
         run(_sum_kernel(tile, len(weight) > 0, len(source_scale) > 0), bounds, column, ahead, *arguments)
     return out
+
+
+def _begin_lines(rows):
+    """Does each row begin with a cache line?"""
+    return rows.__array_interface__["data"][0] % CACHE_LINE == 0 and rows.strides[0] % CACHE_LINE == 0
 
 
 def weights(edge_weight, dtype, tail):
@@ -119,7 +147,7 @@ def _divided(target_scale, degree, rows, dtype):
     return inverse * target_scale if len(target_scale) else inverse
 
 
-@inline
+@inline(counted=False)
 def _add_arc(tile, sums, e, coming, column, indices, feats, weight, edge_ids, source_scale, weighted, scaled):
     """sums + the row at arc e; asks for the row at arc `coming`."""
     # Plainly: sums += weight[edge] * source_scale[j] * feats[j], with j = indices[e]. `weighted` and `scaled` are
@@ -141,10 +169,10 @@ def _add_arc(tile, sums, e, coming, column, indices, feats, weight, edge_ids, so
 def _sum_kernel(tile, weighted, scaled):
     """The kernel for one tile of columns, starting at `column`; weighted: by arc, scaled: by source."""
 
-    @kernel
+    @kernel(counted=False)
     def sum_rows(
         start, stop, column, ahead, indptr, indices, feats, weight, edge_ids, source_scale, target_scale, out,
-        accumulate, mean,
+        accumulate, mean, past_caches,
     ):  # fmt: skip
         """Writes the tile's columns of out[start:stop]."""
         width, one = out.shape[1], weight.dtype.type(1)
@@ -174,6 +202,10 @@ def _sum_kernel(tile, weighted, scaled):
             sums = scale(sums, factor)
             if accumulate:
                 sums = add(load(tile, out, i * width + column), sums)
-            store(tile, out, i * width + column, sums)
+            # A row of a large result is not read before it is written, and leaves the caches to rows of sources.
+            if past_caches:
+                store_past_caches(tile, out, i * width + column, sums)
+            else:
+                store(tile, out, i * width + column, sums)
 
     return sum_rows

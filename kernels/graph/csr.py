@@ -81,7 +81,7 @@ def _edge_blocks(num_edges, most=None):
     return [num_edges * b // blocks for b in range(blocks + 1)]
 
 
-@kernel
+@kernel(counted=False)
 def _count(start, stop, bounds, keys, stream, places):
     """places[b, k] = edges of block b of the stream with key k."""
     for block in range(start, stop):
@@ -90,7 +90,7 @@ def _count(start, stop, bounds, keys, stream, places):
             places[block, keys[e]] += 1
 
 
-@kernel
+@kernel(counted=False)
 def _scan(places, indptr):
     """Counts become each block's first place in each row."""
     total = np.int64(0)
@@ -105,7 +105,7 @@ def _scan(places, indptr):
     indptr[places.shape[1]] = total
 
 
-@kernel
+@kernel(counted=False)
 def _place(start, stop, bounds, keys, stream, places, order):
     """Writes the places of blocks [start, stop) in `order`."""
     for block in range(start, stop):
@@ -117,7 +117,7 @@ def _place(start, stop, bounds, keys, stream, places, order):
             places[block, keys[e]] = place + 1
 
 
-@kernel
+@kernel(counted=False)
 def _take(start, stop, values, order, out):
     """Writes out[start:stop]."""
     for i in range(start, stop):

@@ -57,7 +57,7 @@ def extreme(indptr, indices, feats, reduce, weight, edge_ids, source_scale, out,
 def _extreme_kernel(tile, winners, plain, by_id):
     """The kernel for one tile of columns; plain: a maximum of the rows as they are; by_id: edge_ids break ties."""
 
-    @kernel
+    @kernel(counted=False)
     def extreme_rows(
         start, stop, column, ahead, indptr, indices, feats, weight, edge_ids, source_scale, out, winner, sign, keep_inf
     ):

@@ -22,6 +22,9 @@ Where torch was loaded before, the epoch above takes 0.9 s more of system time.
 
 import ctypes
 import mmap
+import platform
+from collections.abc import Collection
+from pathlib import Path
 
 import numpy as np
 
@@ -30,6 +33,10 @@ M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # malloc.h
 LARGE, HEAP = 4 << 20, 64 << 20  # bytes: of a block that goes back; of the heap that is taken, or kept, at a time
 MADV_POPULATE_WRITE = 23  # mman.h; Linux 5.14
 TOUCHED = 16 << 20  # bytes in one call: who maps memory waits for its end
+NODES = Path("/sys/devices/system/node")
+POLICY_CALLS = {"x86_64": (238, 239), "aarch64": (237, 236)}  # set_mempolicy, get_mempolicy: unistd.h of each
+MPOL_DEFAULT, MPOL_INTERLEAVE = 0, 3  # mempolicy.h
+MOST_NODES = 1024  # bits of a mask; Linux has no more
 
 
 def give_back_freed_memory() -> bool:
@@ -62,6 +69,57 @@ def advise(start: int, num_bytes: int, advice: int) -> bool:
         return False
     madvise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
     return int(madvise(start, num_bytes, advice)) == 0
+
+
+def memory_nodes(cores: Collection[int], folder: Path = NODES) -> list[int]:
+    """The nodes that have memory and any of these cores, ascending; empty where the system does not say."""
+    try:
+        with_memory = numbers(Path(folder, "has_memory").read_text())
+        of_cores = {node: numbers(Path(folder, f"node{node}", "cpulist").read_text()) for node in with_memory}
+    except (OSError, ValueError):
+        return []
+    return [node for node, theirs in of_cores.items() if not theirs.isdisjoint(cores)]
+
+
+def numbers(text: str) -> set[int]:
+    """What the system writes as "0-2,8": {0, 1, 2, 8}."""
+    bounds = [list(map(int, piece.split("-"))) for piece in text.strip().split(",") if piece]
+    return {number for piece in bounds for number in range(piece[0], piece[-1] + 1)}
+
+
+def spread_pages(nodes: Collection[int]) -> bool:
+    """Have fresh pages of this thread, and of threads that it starts from now on, lie on these nodes in turn.
+
+    Returns: True if it did; False where another policy was chosen before (numactl), or the system cannot, or refuses.
+    """
+    policy = page_policy()
+    if policy is None or policy[0] != MPOL_DEFAULT:
+        return False
+    mask = _mask(nodes)
+    return _policy_call(0, ctypes.c_int(MPOL_INTERLEAVE), mask, ctypes.c_ulong(MOST_NODES + 1)) == 0
+
+
+def page_policy() -> tuple[int, list[int]] | None:
+    """(mode, nodes) of this thread's fresh pages, as get_mempolicy(2) numbers them; None where it cannot be read."""
+    mode, mask = ctypes.c_int(), _mask(())
+    if _policy_call(1, ctypes.byref(mode), mask, ctypes.c_ulong(MOST_NODES), None, ctypes.c_ulong(0)):
+        return None
+    bits = int.from_bytes(bytes(mask), "little")
+    return mode.value, [node for node in range(MOST_NODES) if bits >> node & 1]
+
+
+def _mask(nodes: Collection[int]) -> ctypes.Array[ctypes.c_uint8]:
+    """Node k is bit k, from the lowest on; both processors of POLICY_CALLS keep the lowest byte first."""
+    return (ctypes.c_uint8 * (MOST_NODES // 8))(*sum(1 << node for node in nodes).to_bytes(MOST_NODES // 8, "little"))
+
+
+def _policy_call(which: int, *arguments: object) -> int:
+    """A system call of POLICY_CALLS, without libnuma, which few machines have. Returns: 0, or -1 where it failed."""
+    try:
+        number = POLICY_CALLS[platform.machine()][which]
+        return int(ctypes.CDLL(None).syscall(ctypes.c_long(number), *arguments))
+    except (OSError, AttributeError, TypeError, KeyError):  # no Linux, or another processor
+        return -1
 
 
 def check_room(count: int = COMPILING_BYTES) -> None:

@@ -224,7 +224,7 @@ def _pieces(num_rows, work):
     return max(1, min(num_rows, _pool.num_threads * each))
 
 
-@kernel
+@kernel(counted=False)
 def _balance(indptr, bounds):
     """bounds[p] = first row r with (edges before r) + (rows before r) >= share p of the total."""
     num_rows = indptr.shape[0] - 1

@@ -125,12 +125,18 @@ def load_vector(builder, row, offset, lanes, parts):
     return whole
 
 
-def store_vector(builder, value, row, offset, parts):
-    """Memory outside the parts is not touched; any alignment."""
+def store_vector(builder, value, row, offset, parts, past_caches=False):
+    """Memory outside the parts is not touched; any alignment, but whole vectors at multiples of their size past caches.
+
+    Notes: x86 writes such lines to memory without reading them first. The lock that a thread takes after a kernel waits
+        until they are there, so other threads see them.
+    """
     for first, size in parts:
         part = value if size == value.type.count else select_lanes(builder, value, value, range(first, first + size))
-        address = pointer_to(builder, row, offset + first, part.type)
-        builder.store(part, address, align=element_bytes(value.type.element))
+        address, each = pointer_to(builder, row, offset + first, part.type), element_bytes(value.type.element)
+        stored = builder.store(part, address, align=each * size if past_caches else each)
+        if past_caches:
+            stored.set_metadata("nontemporal", builder.module.add_metadata([INT32(1)]))
 
 
 def select_lanes(builder, a, b, lanes):

@@ -26,7 +26,7 @@ GROUP = 128
 LANES = 16
 
 
-@inline
+@inline(counted=False)
 def philox(c0, c1, c2, c3, k0, k1):
     """Ten rounds on four uint32 counter words with two uint32 key words: four uint32 words."""
     for _ in range(10):

@@ -36,7 +36,7 @@ def group_tiles(width):
     return group_tile(GROUP), group_tile(rest or GROUP)
 
 
-@inline
+@inline(counted=False)
 def row_words(row_id, column, stream, k0, k1):
     """The random words of the 128 columns that start at `column`."""
     row = np.uint64(row_id)

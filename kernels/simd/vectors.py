@@ -9,6 +9,7 @@ row's element 0 in the flattened array. Nothing reads or writes outside the tile
     full(tile, array, value)           registers of `value`
     load(tile, array, first)           bfloat16 bit patterns (uint16) and int8 are widened to float32
     store(tile, array, first, r)       float32 is rounded to nearest even for uint16 arrays, cut for int8 ones
+    store_past_caches(…)               the same; array and rows begin with cache lines, and nobody reads the row soon
     add, sub, mul, maximum (a, b)      element-wise
     scale(a, s)                        a * s, s a scalar
     fma(a, s, c)                       a * s + c, fused where the machine can
@@ -97,6 +98,19 @@ def load(typingctx, tile, array, first):
 
 @intrinsic
 def store(typingctx, tile, array, first, registers):
+    return _storing(tile, array, registers)
+
+
+@intrinsic
+def store_past_caches(typingctx, tile, array, first, registers):
+    # Vectors that were moved back lie at no multiple of their size.
+    whole = not tile.tile.last and all(offset % tile.tile.lanes == 0 for offset in tile.tile.offsets)
+    return _storing(tile, array, registers, past_caches=whole and array.dtype == registers.dtype)
+
+
+def _storing(tile, array, registers, past_caches=False):
+    """Signature and generator of a store."""
+
     def generate(context, builder, signature, args):
         row = element_pointer(context, builder, array, args[1], args[2])
         vectors = unpack(builder, args[3], registers.vectors)
@@ -106,7 +120,7 @@ def store(typingctx, tile, array, first, registers):
             if array.dtype == types.int8:
                 value = builder.fptosi(value, ir.VectorType(INT32, registers.lanes))
                 value = builder.trunc(value, ir.VectorType(ir.IntType(8), registers.lanes))
-            store_vector(builder, value, row, offset, pieces(tile.tile, v))
+            store_vector(builder, value, row, offset, pieces(tile.tile, v), past_caches)
         return context.get_dummy_value()
 
     return types.void(tile, array, types.int64, registers), generate

@@ -80,7 +80,7 @@ def decode_rows(packed: np.ndarray, wire: str, out: np.ndarray) -> np.ndarray:
     return out
 
 
-@inline
+@inline(counted=False)
 def _encode_group(tile, feats, first, column, row_id, factor, k0, k1, stream, codes):
     chance = fractions(tile, row_words(row_id, column, stream, k0, k1), feats)
     store(tile, codes, column, floor(add(scale(load(tile, feats, first + column), factor), chance)))
@@ -122,7 +122,7 @@ def _encode_kernel(rest):
     return encode
 
 
-@inline
+@inline(counted=False)
 def _decode_group(tile, codes, column, factor, out, first):
     store(tile, out, first + column, scale(load(tile, codes, column), factor))
 

@@ -73,7 +73,7 @@ def copy_columns(rows: np.ndarray, out: np.ndarray, count: int, first: int = 0, 
     return out
 
 
-@kernel
+@kernel(counted=False)
 def _copy(start, stop, rows, out, count, first, into):
     """Writes out[start:stop]."""
     for i in range(start, stop):
@@ -90,7 +90,7 @@ def _allowed(out, feats):
 def _pack_kernel(rest):
     whole, part = group_tiles(rest)
 
-    @kernel
+    @kernel(counted=False)
     def pack(start, stop, feats, rows, out):
         """Writes out[start:stop]."""
         width, end = feats.shape[1], feats.shape[1] - rest
@@ -111,7 +111,7 @@ def _pack_kernel(rest):
 def _add_kernel(rest):
     whole, part = group_tiles(rest)
 
-    @kernel
+    @kernel(counted=False)
     def add_to_rows(start, stop, out, rows, packed):
         """Writes out[rows[start:stop]]."""
         width, end = packed.shape[1], packed.shape[1] - rest

@@ -12,6 +12,7 @@ from mpi4py import MPI
 from distgnn.graph import cores
 from distgnn.graph.cores import core_share, ranges
 from distgnn.graph.loader import load
+from distgnn.kernels.runtime.memory import memory_nodes
 from distgnn.partition import partition_graph
 from distgnn.system.cores import available_cores
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
@@ -97,6 +98,50 @@ def test_one_process_says_its_threads_too(comm, monkeypatch, shared_tmp_path):
     said = []
     load(shared_tmp_path / "parts", comm=comm, say=said.append)
     assert said[0] in [f"1 rank × {n} threads, free to run on cores 0-1 on host (rank 0)" for n in (1, 2)]
+
+
+@pytest.fixture
+def two_nodes(tmp_path, monkeypatch):
+    """A machine of two sockets with memory, and a third node without."""
+    (tmp_path / "has_memory").write_text("0-1\n")
+    for node, text in enumerate(("0-1,4\n", "2-3\n", "5\n")):
+        (tmp_path / f"node{node}").mkdir()
+        (tmp_path / f"node{node}" / "cpulist").write_text(text)
+    monkeypatch.setattr(cores, "memory_nodes", lambda mine: memory_nodes(mine, tmp_path))
+    return tmp_path
+
+
+def test_nodes_with_memory_are_found(two_nodes):
+    assert [memory_nodes(mine, two_nodes) for mine in ([1], [0, 3, 5], [5], [])] == [[0], [0, 1], [], []]
+    assert memory_nodes([0], two_nodes / "none") == []
+
+
+@pytest.mark.parametrize(
+    ("mine", "threads", "policy", "expected"),
+    [
+        ({0, 1}, 2, (0, []), None),  # one node
+        ({0, 2}, 1, (0, []), None),  # one thread keeps to its node
+        ({0, 2}, 2, (0, []), "rank 0: threads on memory nodes 0-1, a page lies where"),  # refused
+        ({0, 2}, 2, None, "rank 0: threads on memory nodes 0-1, a page lies where"),  # a container does not say
+        ({0, 2}, 2, (3, [0, 1]), "rank 0: memory pages lie on nodes 0-1 in turn"),
+        ({0, 2}, 2, (2, [1]), None),  # numactl --membind
+    ],
+)
+def test_where_pages_lie_is_said(mine, threads, policy, expected, two_nodes, monkeypatch):
+    monkeypatch.setattr(cores.os, "sched_getaffinity", lambda _: mine)
+    monkeypatch.setattr(cores.kernels, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(cores, "page_policy", lambda: policy)
+    lines = cores.describe_binding(MPI.COMM_SELF)[1:]
+    assert [line[: len(expected or "")] for line in lines] == ([expected] if expected else [])
+
+
+@pytest.mark.parametrize(("mine", "threads", "spread"), [({0, 2}, 2, [[0, 1]]), ({0, 1}, 2, []), ({0, 2}, 1, [])])
+def test_pages_are_spread_where_threads_span_nodes(mine, threads, spread, two_nodes, monkeypatch):
+    asked = []
+    monkeypatch.setattr(cores.os, "sched_getaffinity", lambda _: mine)
+    monkeypatch.setattr(cores, "spread_pages", asked.append)
+    cores.spread_over_nodes(threads)
+    assert asked == spread
 
 
 def test_ranges():

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from distgnn.kernels import csr_from_edges, spmm, transpose_csr
+from distgnn.kernels import csr_from_edges, empty_rows, spmm, transpose_csr
 from distgnn.kernels.check import reference
+from distgnn.kernels.graph import aggregate
 
 from ..graphs import NAMES, awkward, close, rows_of
 
@@ -25,6 +26,23 @@ def test_widths(width, dtype, reduce):
     indptr, indices, sources = awkward("random")
     feats = rows_of(sources, width, dtype)
     _same(spmm(indptr, indices, feats, reduce), reference.spmm(indptr, indices, feats, reduce))
+
+
+@pytest.mark.parametrize(("width", "dtype", "heads"), [(320, np.float32, 1), (8, np.float64, 1), (48, np.float32, 2)])
+def test_results_written_past_the_caches_have_the_same_bits(width, dtype, heads, num_threads, monkeypatch):
+    """Of 48 columns each head has a vector that was moved back: it lies at no multiple of its size."""
+    indptr, indices, sources = awkward("random")
+    weight = None if heads == 1 else rows_of(len(indices), heads)
+    arguments = indptr, indices, rows_of(sources, width, dtype), "mean", weight
+    plain, asked = spmm(*arguments), []
+    monkeypatch.setattr(aggregate, "PAST_CACHES", 0)
+    run = aggregate.run
+    monkeypatch.setattr(aggregate, "run", lambda *given: (asked.append(given[-1]), run(*given)))
+    np.testing.assert_array_equal(spmm(*arguments), plain)
+    unaligned = empty_rows((len(plain) * width + 1,), dtype)[1:].reshape(plain.shape)
+    np.testing.assert_array_equal(spmm(*arguments, out=unaligned), plain)
+    spmm(*arguments, out=plain, accumulate=True)
+    assert (asked[0], *asked[-2:]) == (True, False, False)
 
 
 @pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min"])

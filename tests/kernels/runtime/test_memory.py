@@ -4,8 +4,12 @@ import os
 import platform
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+
+from distgnn.kernels.runtime import memory
+from distgnn.kernels.runtime.memory import MPOL_DEFAULT, MPOL_INTERLEAVE, page_policy, spread_pages
 
 PROGRAM = """
 import sys, torch
@@ -35,6 +39,32 @@ def test_large_blocks_go_back_when_they_are_freed():
     done = subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True)
     large, small, after = map(int, done.stdout.split())
     assert large < 30 and small > 60 and after < 30  # MiB
+
+
+def in_a_thread(call):
+    """A policy belongs to a thread: that of the tests stays."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
+
+
+@pytest.mark.skipif(in_a_thread(page_policy) is None, reason="the system does not say where pages lie")
+def test_pages_lie_on_the_nodes_that_were_named():
+    def spread():
+        done = spread_pages([0])
+        return done, page_policy(), in_a_thread(page_policy), spread_pages([0])
+
+    done, mine, of_its_thread, again = in_a_thread(spread)
+    assert (done, mine, of_its_thread) == (True, (MPOL_INTERLEAVE, [0]), mine)
+    assert not again  # what was chosen before stays
+    assert in_a_thread(lambda: (spread_pages([1000]), page_policy()[0])) == (False, MPOL_DEFAULT)  # no such node
+    assert page_policy()[0] == MPOL_DEFAULT
+
+
+def test_a_system_that_refuses_is_no_fault(monkeypatch):
+    monkeypatch.setattr(memory, "POLICY_CALLS", {platform.machine(): (-1, -1)})  # ENOSYS
+    assert (spread_pages([0]), page_policy()) == (False, None)
+    monkeypatch.setattr(memory, "POLICY_CALLS", {})
+    assert (spread_pages([0]), page_policy()) == (False, None)
 
 
 LIMITED = """
