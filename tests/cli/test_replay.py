@@ -49,6 +49,7 @@ def test_plan_needs_no_data(run, tmp_path):
         (["ogbn-papers100M", "--ranks", "1,2", "--memory-per-rank", "4GB"], "nothing fits"),
         (["ogbn-papers100M", "--ranks", "1,2", "--target-seconds", 0.001], "no choice reaches"),
         (["no-such-graph"], "no-such-graph"),
+        (["ogbn-papers100M", "--model", "rgcn"], "plan counts no edge features"),
     ],
 )
 def test_plan_refuses(refused, tmp_path, words, says):

@@ -49,7 +49,7 @@ def main() -> None:
     print(f"{where}: epochs {statistics.median(seconds):.3f} s, peak {peak_rss_bytes() / 1e9:.2f} GB")
     spent: dict[str, list[float]] = {}
     for (file, _, name), (_, calls, own, whole, _) in pstats.Stats(profile).stats.items():
-        inside = Path(file).parent.name == "kernels"
+        inside = "kernels" in Path(file).parts
         if inside and not hasattr(kernels, name):  # what a kernel is made of
             continue
         key = name if not inside else f"kernels.{name}"

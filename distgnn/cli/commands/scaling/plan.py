@@ -53,6 +53,7 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Say which cuts fit, what epochs take, and what to type. The graph need not be there."""
+    from distgnn.config.model import EDGE_MODELS
     from distgnn.errors import InputError
     from distgnn.partition import read_manifest
     from distgnn.planning.choose import all_estimates, choose, commands, parse_ranks
@@ -66,6 +67,8 @@ def plan(
     counts, links = parse_ranks(ranks), parse_network(network)
     memory = None if memory_per_rank is None else parse_bytes(memory_per_rank)
     settings = Settings(train, model, run, Schedule()).checked()
+    if model.name in (*EDGE_MODELS, "rgcn"):
+        raise InputError(f"plan counts no edge features and relations, which {model.name} needs: train says its memory")
     if (threads is not None and threads < 1) or (target_seconds is not None and not target_seconds > 0):
         raise InputError("expected at least 1 thread and a target of more than 0 seconds")
     if prices is None:
