@@ -16,6 +16,7 @@ from typing import Any
 import typer
 
 from distgnn import __version__
+from distgnn.config.option import new_name
 from distgnn.errors import DistGNNError, RunStopped, is_of_mpi
 from distgnn.system.free_memory import no_memory
 from distgnn.system.jobs.own_rank import DEATH_SECONDS, RANK_VARIABLES, SPEAK_SECONDS, abort_job, under_mpi
@@ -113,6 +114,9 @@ def _main() -> int:
 
 
 def _with_advice(error: Any) -> str:
+    for word in (getattr(error, "option_name", None), *sys.argv[1:]):
+        if found := new_name(word, sys.argv[1]):
+            return found
     message = " ".join(error.format_message().split())
     context = getattr(error, "ctx", None)
     return message if context is None else f"{message.rstrip('.')}: see {context.command_path} --help"

@@ -9,7 +9,7 @@ from functools import partial
 from numbers import Integral
 from typing import Any
 
-from distgnn.config.option import check_values, documented, option, options_of
+from distgnn.config.option import RENAMED, check_values, documented, option, options_of
 from distgnn.config.schedule import UPDATES
 from distgnn.config.together import check_together, uses_effort
 from distgnn.errors import InputError
@@ -108,7 +108,7 @@ class CutConfig:
         return self.check()
 
     def manifest(self) -> dict[str, Any]:
-        """What `partition.json` says of how the cut was found."""
+        """What `partition.json` says of how the cut was found (`objective`: kept for readers of older folders)."""
         how: dict[str, Any] = {"method": self.method, "seed": int(self.seed), "order": self.order}
         how |= {} if self.link_split is None else {"link_split": str(self.link_split)}
         how |= {} if self.split is None else {"split": str(self.split)}
@@ -133,8 +133,10 @@ def make_config(method: str | CutConfig, options: Mapping[str, Any], known: Coll
 
 
 def check_names(options: Iterable[str], known: Collection[str]) -> None:
-    """Raise InputError for the first option that is not known, naming the nearest one."""
+    """Raise InputError for the first option that is not known, naming the one of today or the nearest one."""
     for name in options:
+        if name in RENAMED and name not in known:
+            raise InputError(f"{name} is called {RENAMED[name]} now")
         if name not in known:
             near = difflib.get_close_matches(name, known, 1, cutoff=0.5)
             hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}"

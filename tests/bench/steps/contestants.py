@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from distgnn.config.option import new_name
 from distgnn.errors import InputError, RunError
 from distgnn.system.output import plain
 
@@ -49,7 +50,7 @@ class Contestant:
         try:
             train.make_context("train", [parts, *self.words])
         except Exception as error:  # typer's class for a wrong option depends on its version
-            said = getattr(error, "message", str(error))
+            said = new_name(getattr(error, "option_name", None)) or getattr(error, "message", str(error))
             raise InputError(f"contestant {self.text!r}: {said}") from error
 
     def command(self, parts: str, folder: Path, seed: int, threads: int | None) -> list[str]:
