@@ -48,6 +48,7 @@ def read_dgl_cut(place: str | Path, edge_list: EdgeList, sides: str = "target") 
 
     Args: sides: of a book, whose owners are given: arcs are computed by the owner of the "target", as in DGL, or where
         a minimum vertex "cover" has them: fewest rows for these owners, see `hybrid_cut`.
+    Raises: InputError where it is of another graph; GraphFormatError where a file is damaged.
     """
     if sides not in SIDES:
         raise InputError(f"unknown sides {sides!r}: choose one of {', '.join(SIDES)}")
@@ -168,6 +169,7 @@ def write_dgl_cut(folder: str | Path, out: str | Path, form: str = "libra", over
 
     Args: form: "libra" (out/PCommunities/communityZ.txt) or "book" (out/NAME.json and the old ids of the new ones;
         `dgl.distributed.partition.load_partition_book` reads it).
+    Raises: InputError, PartitionFormatError; nothing is left behind then.
     """
     if form not in ("libra", "book"):
         raise InputError(f"unknown form {form!r}: choose libra or book")

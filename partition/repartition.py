@@ -89,6 +89,7 @@ def repartition(
     Args: as of `partition_graph`; options: method, effort, seed and order, by default (None) those of the old cut;
         refine, capacities; `update` is always that of the old cut.
     Returns: the manifest.
+    Raises: PartitionFormatError where the old folder is damaged, InputError; nothing is left behind then.
     Notes: gives the same files as `partition_graph` from the source. Memory: 20 bytes per edge of the edge list, 8 per
         vertex, and what the cut needs; features stay on disk.
     """
@@ -275,6 +276,7 @@ def merge_parts(
     """Join the parts of a partition folder into `num_parts` parts and write them to `out`.
 
     Returns: the manifest, with the old number of parts as "merged_from".
+    Raises: PartitionFormatError where the old folder is damaged, InputError; nothing is left behind then.
     Notes: capacities of joined parts are added. Memory as of `repartition`, less what its cut needs.
     """
     tell = progress or (lambda phase, done, total: None)

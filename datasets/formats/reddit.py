@@ -1,4 +1,7 @@
-"""Reddit as DGL ships it, `reddit_data.npz` (feature, label, node_types) and `reddit_graph.npz` (scipy COO)."""
+"""Reddit as DGL ships it, and GraphSAINT's folders.
+
+Reddit: `reddit_data.npz` (feature, label, node_types) and `reddit_graph.npz` (scipy COO).
+"""
 
 from pathlib import Path
 from typing import Any

@@ -202,6 +202,7 @@ def from_matrix(adjacency: Any, directed: bool, weighted: bool | None, fields: F
     return from_arrays((sources, targets), num_nodes, directed, {**found, **fields}, findings)
 
 
+# NetworkX has no agreed names (x and y are often coordinates), so that a field names its attribute: feats="x".
 NODE_FIELDS = ("feats", "labels", "node_types", "node_values", "graph_ids", *SPLITS)
 EDGE_FIELDS = ("edge_weight", "edge_feats", "edge_types")
 

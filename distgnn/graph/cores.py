@@ -13,9 +13,17 @@ from mpi4py import MPI
 
 from distgnn import kernels
 from distgnn.config import num_threads
-from distgnn.kernels.runtime.memory import MPOL_DEFAULT, MPOL_INTERLEAVE, memory_nodes, page_policy, spread_pages
+from distgnn.kernels.runtime.memory import (
+    MPOL_DEFAULT,
+    MPOL_INTERLEAVE,
+    keep_pages_near,
+    memory_nodes,
+    page_policy,
+    spread_pages,
+)
 from distgnn.system.cores import core_quota
 
+SPREAD = "DISTGNN_PAGES_SPREAD"
 USER_VARIABLES = ("DISTGNN_NUM_THREADS", "OMP_NUM_THREADS")
 
 
@@ -52,12 +60,15 @@ def my_cores() -> list[int]:
 def spread_over_nodes(threads: int) -> None:
     """Have pages lie in turn on the memory nodes that this rank's threads may run on, where there are several.
 
-    Notes: before threads start, which take the policy of the thread that starts them. A single thread keeps to the
-        node that it runs on, and a policy that the user chose (numactl) stays.
+    Notes: threads that start from now on take the policy of the thread that starts them; those that run keep theirs. A
+        single thread keeps to the node that it runs on, and a policy that the user chose (numactl) stays. Processes
+        inherit it: a rank that this process starts sees by SPREAD that nobody chose it.
     """
     nodes = memory_nodes(my_cores())
-    if threads > 1 and len(nodes) > 1:
-        spread_pages(nodes)
+    if os.environ.pop(SPREAD, ""):
+        keep_pages_near()
+    if threads > 1 and len(nodes) > 1 and spread_pages(nodes):
+        os.environ[SPREAD] = "1"
 
 
 def _where_pages_lie() -> str:

@@ -25,7 +25,6 @@ SMALL = 1 << 20  # bytes; smaller results are left to malloc
 LINE = 64  # bytes: a piece begins with a cache line, as a block does
 WORKING = 2  # pieces of the largest size in memory, with a folder
 AHEAD = 1  # of these are read ahead
-IN_MEMORY = WORKING + AHEAD  # with a folder, at most
 LEAST_TOUCHED = 4 << 20  # bytes of a block; smaller ones are not worth a thread
 SHARE = 2  # a whole block is broken for what fills at least half of it: it may soon be needed whole
 

@@ -33,7 +33,7 @@ def check_room(num_ranks: int, free: int | None = None) -> None:
 def check_window_room(num_bytes: int, free: int | None = None) -> None:
     """Refuse to share so many bytes between ranks where there is no room: writing them would end in a bus error.
 
-    Args,
+    Args: free: bytes, by default what the system says.
     """
     free = _room("f_bavail") if free is None else free
     if not has_window_room(num_bytes, free):

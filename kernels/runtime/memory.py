@@ -78,7 +78,7 @@ def memory_nodes(cores: Collection[int], folder: Path = NODES) -> list[int]:
         of_cores = {node: numbers(Path(folder, f"node{node}", "cpulist").read_text()) for node in with_memory}
     except (OSError, ValueError):
         return []
-    return [node for node, theirs in of_cores.items() if not theirs.isdisjoint(cores)]
+    return sorted(node for node, theirs in of_cores.items() if not theirs.isdisjoint(cores))
 
 
 def numbers(text: str) -> set[int]:
@@ -95,8 +95,16 @@ def spread_pages(nodes: Collection[int]) -> bool:
     policy = page_policy()
     if policy is None or policy[0] != MPOL_DEFAULT:
         return False
-    mask = _mask(nodes)
-    return _policy_call(0, ctypes.c_int(MPOL_INTERLEAVE), mask, ctypes.c_ulong(MOST_NODES + 1)) == 0
+    return _set_policy(MPOL_INTERLEAVE, nodes)
+
+
+def keep_pages_near() -> bool:
+    """Have fresh pages of this thread lie where they are first written, as by default. Returns: True if it did."""
+    return _set_policy(MPOL_DEFAULT, ())
+
+
+def _set_policy(mode: int, nodes: Collection[int]) -> bool:
+    return _policy_call(0, ctypes.c_int(mode), _mask(nodes), ctypes.c_ulong(MOST_NODES + 1)) == 0
 
 
 def page_policy() -> tuple[int, list[int]] | None:

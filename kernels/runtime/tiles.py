@@ -97,11 +97,16 @@ def arcs_ahead(row_bytes: int) -> int:
 
 @functools.cache
 def _bytes_ahead() -> int:
+    return BYTES_AHEAD_OF_32K if cache_bytes(0, 48 << 10) <= 32 << 10 else BYTES_AHEAD
+
+
+@functools.cache
+def cache_bytes(index: int, unknown: int) -> int:
+    """Size of a cache of the first core: 0 is level 1, 3 level 3. Args: unknown: where the system does not say."""
     try:
-        kibibytes = int(Path("/sys/devices/system/cpu/cpu0/cache/index0/size").read_text().strip().removesuffix("K"))
+        return int(Path(f"/sys/devices/system/cpu/cpu0/cache/index{index}/size").read_text().strip()[:-1]) << 10
     except (OSError, ValueError):  # no Linux, or a virtual machine that does not say
-        return BYTES_AHEAD
-    return BYTES_AHEAD_OF_32K if kibibytes <= 32 else BYTES_AHEAD
+        return unknown
 
 
 def row_tiles(width: int, dtype: DTypeLike, most_vectors: int | None = None) -> list[tuple[int, Tile]]:

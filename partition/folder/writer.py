@@ -28,7 +28,7 @@ from distgnn.partition.folder.manifest import Manifest, name_rows
 from distgnn.partition.folder.manifest_file import MANIFEST, manifest_digest, part_folder
 
 BLOCK_BYTES = 1 << 24
-BLOCK_ROWS = 1 << 14  # of targets, with all their arcs
+BLOCK_ROWS, BLOCK_ARCS = 1 << 14, 1 << 20
 MOST_WRITERS = 4  # each holds a part; half of its work is waiting for memory, half Python's lock and the disk
 
 
@@ -140,8 +140,10 @@ def count_relation_targets(local: LocalGraph, relations: np.ndarray | Rows) -> i
             stop = min(row + step, num_rows)
             seen = np.zeros((stop - row, num_relations), bool)
             for start, indptr in zip(starts, sides, strict=True):
-                targets = np.repeat(np.arange(stop - row), np.diff(indptr[row : stop + 1]))
-                seen[targets, relations[start + int(indptr[row]) : start + int(indptr[stop])]] = True
+                for arc in range(int(indptr[row]), int(indptr[stop]), BLOCK_ARCS):  # a hub has many
+                    arcs = np.arange(arc, min(arc + BLOCK_ARCS, int(indptr[stop])))
+                    targets = np.searchsorted(indptr[row : stop + 1], arcs, "right") - 1
+                    seen[targets, relations[start + int(arcs[0]) : start + int(arcs[-1]) + 1]] = True
             found += int(np.count_nonzero(seen))
     return found
 

@@ -139,9 +139,13 @@ def test_where_pages_lie_is_said(mine, threads, policy, expected, two_nodes, mon
 def test_pages_are_spread_where_threads_span_nodes(mine, threads, spread, two_nodes, monkeypatch):
     asked = []
     monkeypatch.setattr(cores.os, "sched_getaffinity", lambda _: mine)
-    monkeypatch.setattr(cores, "spread_pages", asked.append)
+    monkeypatch.setattr(cores, "spread_pages", lambda nodes: asked.append(nodes) or True)
+    monkeypatch.setattr(cores, "keep_pages_near", lambda: asked.append("near"))
+    monkeypatch.delenv(cores.SPREAD, raising=False)
     cores.spread_over_nodes(threads)
     assert asked == spread
+    cores.spread_over_nodes(1)  # as a rank that a process with spread pages has started
+    assert asked == [*spread, *["near"] * len(spread)] and cores.SPREAD not in os.environ
 
 
 def test_ranges():

@@ -9,7 +9,12 @@ CORNERS = [
     for model, directed in (("gat", True), (("sage", True), ("gin", False))[number % 2])
     if cut not in ("random", "libra", "cmr")
 ]
-CORNERS.append(Case(300, 60, 3, model="gcn2", num_layers=8, norm="batch", dropout=0.5))  # deep
+CORNERS += [
+    Case(300, 60, 3, model="gcn2", num_layers=8, norm="batch", dropout=0.5),  # deep
+    *(Case(300, 60, 3, model=model, num_layers=3, norm="layer", dropout=0.5) for model in ("edgegat", "rgcn")),
+    Case(300, 60, 3, model="gat", num_layers=3, norm="pair", residual=True, jump="cat", dropout=0.5),
+    Case(300, 60, 3, model="gcn", num_layers=3, norm="graph", residual=True),
+]
 
 
 def check(case: Case, comm) -> None:

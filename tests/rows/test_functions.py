@@ -21,6 +21,7 @@ def _random(*shape):
 
 W, T, ALL_MASK = _random(D, 5), _random(N, D), torch.arange(N) < 20
 IDS, PAIRS = torch.tensor([3, 40, 7, 7, 0, 12]), torch.randint(0, N, (2, 30), generator=_draw)
+PERM = torch.randperm(N, generator=_draw)
 CLASS_WEIGHT = torch.rand(CLASSES, dtype=torch.float64, generator=_draw)
 
 
@@ -75,6 +76,13 @@ FUNCTIONS = [
     lambda s, x: x[s.m.nonzero().view(-1)],
     lambda s, x: x[s.m.nonzero(as_tuple=True)[0]],
     lambda s, x: torch.masked_select(x, s.m[:, None]),
+    lambda s, x: x[PERM] - x,
+    lambda s, x: x[s.m].gather(1, s.y[s.m][:, None]),
+    lambda s, x: torch.where(s.m[:, None], x, torch.zeros(1, dtype=torch.float64)),
+    lambda s, x: x.prod(1),
+    lambda s, x: F.prelu(x, torch.tensor([0.2], dtype=torch.float64)),
+    lambda s, x: F.embedding(s.y, W),
+    lambda s, x: F.cross_entropy(x[:, :CLASSES], s.y, ignore_index=2),
     _set(lambda s, x: x.__setitem__(IDS, T[IDS])),
     _set(lambda s, x: x.__setitem__((slice(None), 1), T[:, 1]), lambda s, x: x.__setitem__((s.m, 2), 5.0)),
     _set(lambda s, x: x.__setitem__(s.m, T[:20]), lambda s, x: x.__setitem__(~s.m, x[~s.m] * 2)),

@@ -243,6 +243,7 @@ def cut_first(context: Any, graph: str, ranks: int, columns: int, training: Trai
             cut = stack.enter_context(kept)
         first = f"distgnn partition {shlex.quote(graph)} --parts {ranks // columns} --out parts{cut.options}"
         second = shlex.join(["distgnn", *words[:place], "parts", *words[place + 1 :]])
-        say(f"this stands for\n  {first}\n  {second}")
+        if speak:
+            print(f"distgnn: this stands for\n  {first}\n  {second}", file=sys.stderr, flush=True)
         sys.argv[1:] = [*words[:place], cut.folder, *words[place + 1 :]]
         yield cut.folder

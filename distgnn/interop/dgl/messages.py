@@ -25,6 +25,9 @@ def update_all(
         message_func: a function of `dgl.function`, or one of edges (src, dst, data) that treats each edge by itself.
         reduce_func: `dgl.function.sum`, `mean`, `max` or `min`. A mean divides by the in-degree in the whole graph.
         apply_node_func: called with nodes (data) afterwards.
+
+    Raises:
+        InputError: for what cannot run distributed, naming what can.
     """
     reducer = _name_of(reduce_func)
     if reducer not in messages.REDUCERS or not hasattr(reduce_func, "msg_field"):

@@ -98,16 +98,15 @@ def _close_all_but(kept: set[int]) -> list[int]:
 
 
 def main() -> None:
-    """Wait for the end of the rank, write the line if a signal was it, and let the starter hear of it in any case."""
+    """Wait for the end of the rank, name it where others need it, and let the starter know."""
     rank, pid, note_file = map(int, sys.argv[1:])
     sockets = [int(number) for number in [os.environ.get("PMI_FD", "")] if number.isdigit()]  # one, or none
     pipes = _close_all_but({1, 2, note_file, *sockets})
     try:
         _watch(rank, pid, note_file, sockets)
     finally:
-        for descriptor in dict.fromkeys(
-            (*sockets, *pipes, 2, 1)
-        ):  # Hydra ends nobody where it hears of the socket last
+        # Hydra ends nobody where it reads the end of the socket last.
+        for descriptor in dict.fromkeys((*sockets, *pipes, 2, 1)):
             os.close(descriptor)
 
 
@@ -132,7 +131,7 @@ def _watch(rank: int, pid: int, note_file: int, sockets: list[int]) -> None:
     who = f"rank {rank} on host {HOST}"
     if not told and not number:
         how = "by a signal or os._exit," if status is None else f"with exit code {code} and"
-        say(f"{who} ended {how} without MPI_Finalize: it left in {phase}")
+        say(f"{who} ended {how} without MPI_Finalize: it left in {phase or 'its start'}")
     elif not told and number not in FROM_OUTSIDE:
         say(death_line(who, number, phase or "its start", log, before))
     if stage != ENDS and (not told or "SLURM_STEP_ID" in os.environ):

@@ -35,7 +35,7 @@ PREFIXES = (
     "PMI_", "PMIX_", "OMPI_COMM_WORLD_", "OMPI_MCA_ess", "OMPI_MCA_orte", "OMPI_MCA_pmix", "OMPI_UNIVERSE_SIZE",
     "OMPI_FILE_LOCATION", "OMPI_APP_CTX", "MPI_LOCAL", "MV2_COMM_WORLD_", "PALS_", "HYDI_", "PRTE_",
 )  # fmt: skip
-SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
+SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
 OURS = ("DISTGNN_RANKS", "DISTGNN_LAUNCHED", "DISTGNN_NOTE_FD", "DISTGNN_TIMEOUT", OWNER)
 UNJOINED = 32001  # tag on MPI.COMM_WORLD: a rank ends; to who waits in its first `load`: it has loaded no graph
 FAREWELL_SECONDS = 30.0
@@ -74,9 +74,20 @@ def leave_step_of_one() -> bool:
     Notes: `srun -n 1 --cpus-per-task 32 python script.py` is how a script runs in a job of Slurm.
     """
     sizes = {os.environ[name] for name in SIZES if name in os.environ}
+    if not sizes and _parent().startswith("slurmstepd"):  # with PMIx
+        sizes = {os.environ.get("SLURM_STEP_NUM_TASKS")}
     if sizes == {"1"}:
+        timeout = os.environ.get("DISTGNN_TIMEOUT")  # the user's
         _forget_variables()
+        os.environ |= {} if timeout is None else {"DISTGNN_TIMEOUT": timeout}
     return sizes == {"1"}
+
+
+def _parent() -> str:
+    """The program that started this process; empty where that is not known."""
+    with suppress(OSError):
+        return Path(f"/proc/{os.getppid()}/comm").read_text()
+    return ""
 
 
 def _forget_variables() -> None:
@@ -101,10 +112,7 @@ def _is_child() -> bool:
     owner = os.environ.get(OWNER, "").split(maxsplit=1)
     if len(owner) < 2 or owner[0] == str(os.getpid()) or owner[1] != _rank():
         return False  # no rank, or one that was started by what a rank has started
-    try:
-        return not Path(f"/proc/{os.getppid()}/comm").read_text().startswith(STARTERS)
-    except OSError:
-        return True
+    return not _parent().startswith(STARTERS)
 
 
 def _rank() -> str:

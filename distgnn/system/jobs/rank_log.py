@@ -5,8 +5,8 @@
 
 A rank that does not see the run folder of rank 0 makes one of its own on its machine.
 
-What a rank does, its starter can read after the rank has died, from a page of memory that both have mapped (`note`):
-`distgnn/system/jobs/local_mpiexec.py` makes the page and names it in DISTGNN_NOTE_FD. Other starters make none.
+What a rank does, others can read after the rank has died, from a page of memory that both have mapped (`note`). Our
+starter makes the page and names it in DISTGNN_NOTE_FD; under another starter the rank makes it (own_rank.py).
 """
 
 import mmap

@@ -10,7 +10,9 @@ training pairs, k negatives drawn for them, e negatives of an evaluation, B borr
 | features, and the kept aggregation of them | 2 · O · D · bytes of the dtype |
 | structure | the part's files without features, and ids of arcs where no model needs them; arcs of the way back again |
 | hidden layers, see KEEPS | (each · L + besides) · O · W · item; with remat see below |
-| with offload | at most the larger of IN_MEMORY (`distgnn/ops/buffers.py`) and a layer's, of these |
+| with offload | at most the larger of WORKING (`distgnn/ops/buffers.py`) and a layer's, of these; no features: their \
+pages and those of rows read ahead are of files, and the kernel takes them when it needs memory. Outputs of exact sage \
+and gcn lie beside one of the rows at work |
 | outputs | (OUTPUT_ROWS, or of late sage and gcn LATE_OUTPUT_ROWS, + of the model) · O · C · item |
 | messages | (sent + received) · the widest exchange · item: all exchanges use one memory |
 | columns of a part that t ranks share, and what comes and goes between them | COLUMN_ROWS · O · W / t · item |
@@ -107,16 +109,17 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
     width, layers, outputs = model["hidden_feats"], max(model["num_layers"] - 1, 1), graph["num_classes"]
     keeps = KEEPS[model["name"]]
     exchanged = sum(manifest["pair_rows"][part_id]) + sum(row[part_id] for row in manifest["pair_rows"])
-    is_alone_gat = not exchanged and columns == 1 and model["name"] == "gat" and not model.get("weighted")
+    alone = not exchanged and columns == 1 and manifest.get("num_parts", 1) == 1
+    is_alone_gat = alone and model["name"] == "gat" and not model.get("weighted")
     by_arc = (keeps.by_arc and not is_alone_gat) or bool(model.get("weighted"))
     unread = [name for name in part["files"] if name.startswith("feats") or (name == "arc_ids" and not by_arc)]
     structure = sum(entry["bytes"] for name, entry in part["files"].items() if name not in unread)
     structure += 12 * part["arcs"] if by_arc or not part["symmetric"] else 0
-    kept = _kept_rows(keeps, model, layers, run["dtype"], is_alone_gat)
+    kept = _kept_rows(keeps, model, layers, run["dtype"], is_alone_gat, outputs)
     if train.get("offload"):
-        from distgnn.ops.buffers import IN_MEMORY
+        from distgnn.ops.buffers import WORKING
 
-        kept = min(kept, max(IN_MEMORY, kept / layers))
+        kept = min(kept, max(WORKING, kept / layers))
 
     # Layers from hidden rows to hidden rows; late rows of gcn2's further ones take half of theirs, as measured
     inner = max(model["num_layers"] - 2, 0) + keeps.layers / 2
@@ -131,8 +134,11 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
             kept, output_rows = kept + LATE_BESIDES, LATE_OUTPUT_ROWS
         elif keeps.halos:
             kept += LATE_ATTENTION
-    elif train.get("offload"):  # packed rows and partial sums, half of them, travel in pieces
+    elif train.get("offload") and run.get("exchange") != "node":
+        # Packed rows and partial sums, half of them, travel in pieces.
         messages = messages / 2 + min(messages / 2, IN_PIECES / item)
+        if model["name"] in ("sage", "gcn"):
+            output_rows = max(0.0, output_rows - width / outputs)
     if columns > 1:
         messages += COLUMN_ROWS * part["owned"] * width / columns
     if train.get("batch", FULL) != FULL and train.get("history", True):
@@ -142,7 +148,7 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
         outputs, pairs = width, _bytes_of_pairs(manifest, part_id, train, width * item)
     # Of sage and gcn all hidden rows of an exact step are narrow; of others some are float32, as outputs are.
     narrow = run["dtype"] == "bfloat16" and model["name"] in ("sage", "gcn") and run["algorithm"] in ("cd-0", "0c")
-    inputs = rows * graph["num_feats"] * INPUT_BYTES[run["dtype"]]
+    inputs = 0 if train.get("offload") else rows * graph["num_feats"] * INPUT_BYTES[run["dtype"]]
     of_hidden, of_outputs = (2 / item, 4 / item) if narrow else (1, 1)
     numbers = {
         "hidden rows": of_hidden * rows * kept * width,
@@ -160,7 +166,7 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
     }
 
 
-def _kept_rows(keeps: Keeps, model: dict, layers: int, dtype: str, is_alone_gat: bool) -> float:
+def _kept_rows(keeps: Keeps, model: dict, layers: int, dtype: str, is_alone_gat: bool, classes: int) -> float:
     """Hidden rows [O, W] at the peak. Args: is_alone_gat: gat on one rank."""
     layers += keeps.layers
     each = keeps.plain if model.get("norm", "layer") == "none" else keeps.each
@@ -168,15 +174,17 @@ def _kept_rows(keeps: Keeps, model: dict, layers: int, dtype: str, is_alone_gat:
     each += dtype == "float64"  # what is made again in pieces of narrower rows is kept
     kept = layers * each + keeps.besides
     plain = not model.get("residual") and model.get("jump", "none") == "none"
-    of_gat = is_alone_gat and plain
+    # What the last layer makes has the place of its input where it is no wider.
+    narrows = dtype == "float32" and model.get("num_heads", 4) * classes <= model["hidden_feats"]
+    of_gat = is_alone_gat and plain and narrows
     kept += ALONE_GAT * (of_gat and model.get("norm", "layer") != "none")
     if model.get("remat"):
         kept = layers + each + (ATTENTION_BESIDES if keeps.by_arc else REMAT_BESIDES)
         if model["name"] in ("sage", "gcn") and not model.get("residual"):
             # The first layer is made again. Where rows of the last are whole, outputs stand beside them.
             kept = max(layers, 2) * each
-        elif of_gat or (plain and model["name"] == "gin"):
-            kept = layers + (REMAT_GAT if of_gat else REMAT_GIN) + (dtype == "float64")
+        elif of_gat or (plain and model["name"] == "gin"):  # z is made some rows at a time in float32
+            kept = layers + (REMAT_GAT if of_gat else REMAT_GIN) + (dtype != "float32")
     return kept + JUMP_ROWS * layers * (model.get("jump", "none") != "none")
 
 

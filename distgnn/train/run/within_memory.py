@@ -12,7 +12,7 @@ from distgnn.config import Settings
 from distgnn.errors import InputError, RunError
 from distgnn.system.sizes import parse_bytes
 from distgnn.system.units import human_bytes
-from distgnn.train.run.estimate import estimate_bytes, needs
+from distgnn.train.run.estimate import estimate_blocks, needs
 
 AUTO = "auto"
 
@@ -103,14 +103,14 @@ def check_disk(comm: Any, manifest: dict[str, Any], settings: Settings, by_name:
 
 
 def disk_bytes(manifest: dict[str, Any], part_id: int, settings: Settings) -> int:
-    """What a rank writes into files: what it does not keep in memory, and the rows at work, which come there too."""
-    from distgnn.ops.buffers import IN_MEMORY  # the module starts MPI
+    """What a rank writes into files: hidden rows that it does not keep in memory, those at work, and features."""
+    from distgnn.ops.buffers import WORKING  # the module starts MPI
 
-    train = settings.train
     kept, offloaded = (
-        estimate_bytes(manifest, part_id, _sections(replace(settings, train=replace(train, offload=folder))))
-        for folder in (None, train.offload)
+        estimate_blocks(manifest, part_id, _sections(replace(settings, train=replace(settings.train, offload=folder))))
+        for folder in (None, settings.train.offload)
     )
-    columns = IN_MEMORY * settings.model.hidden_feats + 2 * manifest["graph"]["num_feats"]  # features, and their sums
+    columns = WORKING * settings.model.hidden_feats + 2 * manifest["graph"]["num_feats"]  # features, and their sums
     numbers = manifest["parts"][part_id]["owned"] * columns / settings.exchange.columns
-    return int(kept - offloaded + numbers * (2 if settings.run.dtype == "bfloat16" else 4))
+    item = 2 if settings.run.dtype == "bfloat16" else 4
+    return int(kept["hidden rows"] - offloaded["hidden rows"] + item * numbers)

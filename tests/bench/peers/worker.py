@@ -75,7 +75,7 @@ class Worker:
             peer = Peer(case.library, self.graph(case), ids_of(self.data[case.world]), self.job["ranks"] and dg, folder)
             arrays = peer.arrays(case.run(peer))
         except BaseException as error:
-            return _failure(error)
+            return failure(error)
         self.kept[case.name] = arrays
         if not self.job["ranks"]:
             return "equal", ""
@@ -133,7 +133,7 @@ def _read(path: Path) -> dict[str, Any]:
     return pickle.loads(path.read_bytes()) if path.exists() else {}
 
 
-def _failure(error: BaseException) -> tuple[str, str]:
+def failure(error: BaseException) -> tuple[str, str]:
     """ "refused" for an error that this program raised in one line, else "crashed"."""
     text = str(error)
     frames = traceback.extract_tb(error.__traceback__)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from distgnn.kernels.runtime import memory
-from distgnn.kernels.runtime.memory import MPOL_DEFAULT, MPOL_INTERLEAVE, page_policy, spread_pages
+from distgnn.kernels.runtime.memory import MPOL_DEFAULT, MPOL_INTERLEAVE, keep_pages_near, page_policy, spread_pages
 
 PROGRAM = """
 import sys, torch
@@ -47,15 +47,19 @@ def in_a_thread(call):
         return pool.submit(call).result()
 
 
-@pytest.mark.skipif(in_a_thread(page_policy) is None, reason="the system does not say where pages lie")
+@pytest.mark.skipif(
+    (in_a_thread(page_policy) or (None,))[0] != MPOL_DEFAULT,
+    reason="the system does not say where pages lie, or numactl",
+)
 def test_pages_lie_on_the_nodes_that_were_named():
     def spread():
         done = spread_pages([0])
-        return done, page_policy(), in_a_thread(page_policy), spread_pages([0])
+        return done, page_policy(), in_a_thread(page_policy), spread_pages([0]), keep_pages_near(), page_policy()
 
-    done, mine, of_its_thread, again = in_a_thread(spread)
+    done, mine, of_its_thread, again, near, after = in_a_thread(spread)
     assert (done, mine, of_its_thread) == (True, (MPOL_INTERLEAVE, [0]), mine)
     assert not again  # what was chosen before stays
+    assert near and after[0] == MPOL_DEFAULT
     assert in_a_thread(lambda: (spread_pages([1000]), page_policy()[0])) == (False, MPOL_DEFAULT)  # no such node
     assert page_policy()[0] == MPOL_DEFAULT
 

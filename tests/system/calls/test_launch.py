@@ -113,7 +113,9 @@ def test_one_rank_is_this_process(monkeypatch):
         with pytest.raises(InputError, match="is a rank already"):
             launch(print, ranks=1)
     monkeypatch.setenv("PMI_SIZE", "1")  # as of `srun -n 1 python script.py`
+    monkeypatch.setenv("DISTGNN_TIMEOUT", "600")
     assert launch(os.getpid, ranks=1) == [os.getpid()] and "PMI_RANK" not in os.environ
+    assert os.environ["DISTGNN_TIMEOUT"] == "600"  # the user's
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")  # as torchrun sets it, and accelerate
     with pytest.raises(InputError, match="start the script with python, once"):
         launch(print, ranks=1)
