@@ -19,7 +19,12 @@ class Fault(NamedTuple):
 FAULTS = (
     Fault("a rank is killed", "system/jobs/local_mpiexec.py", "at once", "was killed by"),
     Fault("a rank ends by os._exit", "system/jobs/local_mpiexec.py", "at once", "without MPI_Finalize"),
-    Fault("both under a user's own mpiexec or srun", "system/jobs/death_watch.py", "at once", "without MPI_Finalize"),
+    Fault(
+        "either of them under a user's own mpiexec or srun",
+        "system/jobs/death_watch.py",
+        "at once",
+        "without MPI_Finalize",
+    ),
     Fault("a rank ends before MPI_Init", "system/jobs/local_mpiexec.py", "5 s", "left before it started MPI"),
     Fault("MPI does not start", "system/jobs/local_mpiexec.py", "T, 60 s at least", "MPI did not start"),
     Fault("what started the ranks is killed", "system/jobs/supervise.py", "1 s", "what started the ranks"),

@@ -75,7 +75,7 @@ def leave_step_of_one() -> bool:
     """
     sizes = {os.environ[name] for name in SIZES if name in os.environ}
     if not sizes and _parent().startswith("slurmstepd"):  # with PMIx
-        sizes = {os.environ.get("SLURM_STEP_NUM_TASKS")}
+        sizes = {os.environ.get("SLURM_STEP_NUM_TASKS", "")}
     if sizes == {"1"}:
         timeout = os.environ.get("DISTGNN_TIMEOUT")  # the user's
         _forget_variables()
