@@ -138,7 +138,7 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
         # Packed rows and partial sums, half of them, travel in pieces.
         messages = messages / 2 + min(messages / 2, IN_PIECES / item)
         if model["name"] in ("sage", "gcn"):
-            output_rows = max(0.0, output_rows - width / outputs)
+            output_rows = max(0.0, output_rows - width / max(outputs, 1))
     if columns > 1:
         messages += COLUMN_ROWS * part["owned"] * width / columns
     if train.get("batch", FULL) != FULL and train.get("history", True):
