@@ -135,9 +135,10 @@ def _read(folder: Path, findings: Findings, renumber: bool) -> GraphData | None:
     """Read a file, or a folder by the kind of its files; None if it is no graph folder."""
     from distgnn.datasets.files.kinds import read_file
     from distgnn.datasets.formats.folder import is_graph_folder, read_folder
+    from distgnn.datasets.formats.graphsaint import is_saint_folder, read_saint
     from distgnn.datasets.formats.ogb import is_ogb_folder, read_ogb
     from distgnn.datasets.formats.planetoid import planetoid_name, read_planetoid
-    from distgnn.datasets.formats.reddit import is_reddit_folder, is_saint_folder, read_reddit, read_saint
+    from distgnn.datasets.formats.reddit import is_reddit_folder, read_reddit
 
     if not folder.is_dir():
         return read_file(folder, findings, renumber)

@@ -1,4 +1,4 @@
-"""Figures of `distgnn bench`, as `distgnn report` shows them on a page: lines and bars of `distgnn/report/charts.py`.
+"""Figures and the speed-up of `distgnn bench`, as `distgnn report` shows them: lines and bars of report/charts.py.
 
 FOLDER/time.png, time.svg            an epoch of each algorithm, stacked by phase
 FOLDER/accuracy.png, accuracy.svg    test metric against epochs and against seconds (with --accuracy)

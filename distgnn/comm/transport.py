@@ -1,15 +1,14 @@
 """The transport: non-blocking messages with a call number as tag, counted and timed. It only moves bytes."""
 
-import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
+from distgnn.comm.counters import Counters
 from distgnn.comm.ending.leaving import senders
 from distgnn.comm.page_memory import MessageMemory
 from distgnn.comm.sums import are_complete, wait_for_all
@@ -151,42 +150,3 @@ def living() -> list["Transport"]:
 def all_moves() -> tuple[int, int]:
     """Exchanges and sums of gradients of this process so far, over all its graphs; less once a graph is gone."""
     return sum(one.num_calls for one in living()), sum(one.num_sums for one in living())
-
-
-@dataclass
-class Counters:
-    """Running totals since the start of the process, of one rank.
-
-    `trace`, where it is set, hears of every timed block: it is called with (name, start, end), seconds of
-    `time.perf_counter`.
-    """
-
-    sent_bytes: int = 0
-    bytes_between_nodes: int = 0
-    wait_seconds: float = 0.0
-    pack_seconds: float = 0.0
-    aggregate_seconds: float = 0.0
-    all_reduce_seconds: float = 0.0
-
-    def __post_init__(self) -> None:  # no field: totals are copied and subtracted, this is not
-        self.trace: Callable[[str, float, float], None] | None = None
-
-    @contextmanager
-    def timing(self, name: str) -> Iterator[None]:
-        """Add the time of a block to the total `name`."""
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            ended = time.perf_counter()
-            setattr(self, name, getattr(self, name) + ended - started)
-            if self.trace is not None:
-                self.trace(name.removesuffix("_seconds"), started, ended)
-
-    def copy(self) -> "Counters":
-        """The totals of now."""
-        return replace(self)
-
-    def since(self, before: "Counters") -> dict[str, float]:
-        """What was added since the copy `before` was made."""
-        return {name: value - getattr(before, name) for name, value in asdict(self).items()}

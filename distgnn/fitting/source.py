@@ -1,4 +1,7 @@
-"""From what a user has to a partition folder: a folder of parts as it is, anything else cut, once, into the cache."""
+"""From what a user has to a partition folder: a folder of parts as it is, anything else cut, once, into the cache.
+
+A graph in memory is known by a hash of its arrays.
+"""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What the page says of runs: their results side by side, where they ran, how they differ. Figures: run_figures."""
+"""The page, and what it says of runs: results side by side, where they ran, how they differ. Figures: run_figures."""
 
 from __future__ import annotations
 

@@ -77,9 +77,7 @@ def leave_step_of_one() -> bool:
     if not sizes and _parent().startswith("slurmstepd"):  # with PMIx
         sizes = {os.environ.get("SLURM_STEP_NUM_TASKS", "")}
     if sizes == {"1"}:
-        timeout = os.environ.get("DISTGNN_TIMEOUT")  # the user's
-        _forget_variables()
-        os.environ |= {} if timeout is None else {"DISTGNN_TIMEOUT": timeout}
+        _forget_variables(but="DISTGNN_TIMEOUT")  # the user's
     return sizes == {"1"}
 
 
@@ -90,9 +88,10 @@ def _parent() -> str:
     return ""
 
 
-def _forget_variables() -> None:
-    for name in [*OURS, *(name for name in os.environ if name.startswith(PREFIXES))]:
-        os.environ.pop(name, None)
+def _forget_variables(but: str = "") -> None:
+    for name in list(os.environ):
+        if name != but and (name in OURS or name.startswith(PREFIXES)):
+            del os.environ[name]
 
 
 def is_child() -> bool:

@@ -101,10 +101,8 @@ class PhaseNote:
                 self._page = mmap.mmap(int(number), NOTE_BYTES)
         self._opened = True
         if self._page is not None:
-            text = f"{self.stage}\n{self.phase or self.doing}\n{self.log}".encode(errors="backslashreplace")[
-                : NOTE_BYTES - 1
-            ]
-            self._page[: len(text) + 1] = text + b"\0"
+            text = "\n".join([self.stage, self.phase or self.doing, self.log]).encode(errors="backslashreplace")
+            self._page[:NOTE_BYTES] = text[: NOTE_BYTES - 1].ljust(NOTE_BYTES, b"\0")
 
     @contextmanager
     def during(self, phase: str) -> Iterator[None]:

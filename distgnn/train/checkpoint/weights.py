@@ -1,4 +1,4 @@
-"""Weights as safetensors: nothing in a file is executed when it is loaded."""
+"""Weights, and the norm of features beside them, as safetensors: nothing in a file is executed when it is loaded."""
 
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,5 @@
 """Callbacks: objects that the trainer tells what happens, under Lightning's names."""
 
-import os
-import signal
-import threading
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -94,35 +91,3 @@ def _instead(callback: Any) -> str:
                 return f": {name} is called {near}"
             return f": {name}" + (f" (did you mean {near}?)" if near else "")
     return ""
-
-
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
-INSISTENT = (signal.SIGTERM, signal.SIGINT)  # a second one of these ends the process at once
-
-
-class Interrupts:
-    """Remembers the first signal of `SIGNALS` while entered; `received` is its number, 0 for none.
-
-    Args: wanted: False installs nothing: signals do what they did before.
-    Notes: outside the main thread nothing is installed: Python delivers signals there only.
-    """
-
-    def __init__(self, wanted: bool = True):
-        self.wanted = wanted
-        self.received: int = 0
-        self._previous: dict[int, Any] = {}
-
-    def __enter__(self) -> "Interrupts":
-        if self.wanted and threading.current_thread() is threading.main_thread():
-            self._previous = {number: signal.signal(number, self._remember) for number in SIGNALS}
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
-
-    def _remember(self, number: int, _frame: Any) -> None:
-        if self.received and number in INSISTENT:
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-        self.received = self.received or number

@@ -198,7 +198,7 @@ def _numbers_of_arcs(part: dict, graph: dict, model: dict) -> float:
         return part["arcs"] * layers * model.get("num_heads", 4) * (graph["num_edge_feats"] + 2)
     if name == "rgcn":
         widths[0] = width  # a linear layer stands before the first
-        # Parts of an earlier version do not say it: every arc may be a pair of its own.
+        # Where the manifest does not say it, every arc may be a pair of its own.
         pairs = part.get("relation_targets", min(part["arcs"], graph["num_relations"] * part["rows"]))
         return RGCN_ROWS * pairs * (2 * sum(widths) - widths[0])
     return 0

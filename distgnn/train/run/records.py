@@ -2,24 +2,15 @@
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from distgnn.comm import raise_together
-from distgnn.errors import InputError, on_all_ranks
-from distgnn.system.atomic import replace_file
 from distgnn.system.sizes import peak_rss_bytes
-from distgnn.train.checkpoint.weights import feat_norm_file, pack_feat_norm
-from distgnn.train.run.callbacks import Callbacks
-from distgnn.train.run.loggers import make_loggers
 from distgnn.train.run.machine import versions
-from distgnn.train.run.run_folder import RunFolder, writing
-from distgnn.train.run.trace import merge
 
 CHOSEN = ("test_metric", "valid_metric", "test_accuracy", "valid_accuracy")
 
@@ -113,74 +104,3 @@ def summarize(
         "seed": seed,
         "versions": versions(),
     }
-
-
-class Outputs:
-    """The outputs of a trainer. What cannot be written is an error of all ranks.
-
-    Collective: all methods and the constructor. Args: settings: sections of config.toml beside [train].
-    """
-
-    def __init__(self, trainer: Any, callbacks: Callbacks, settings: dict[str, Any]):
-        self._trainer, self._comm, config = trainer, trainer.graph.comm, trainer.config
-        self._callbacks, self._loggers = callbacks, Callbacks()
-        self.folder: RunFolder | None = None
-        if config.run_dir is None:
-            files = [name for name in config.loggers if name != "console"] + ["a trace"] * config.trace
-            if files:
-                raise on_all_ranks(InputError(f"{files[0]} is written into the run folder: give run_dir"))
-            return
-        train = config.as_dict() | {"metric": config.metric or trainer.metric}
-        train.pop("resume", None)
-        with raise_together(self._comm):
-            if trainer.graph.rank == 0:
-                self.folder = RunFolder(config.run_dir, {"train": train} | settings, config.overwrite, config.resume)
-
-    def write(self, work: Callable[[RunFolder], object]) -> None:
-        """Write into the run folder, on rank 0."""
-        with raise_together(self._comm):
-            if self.folder is not None:
-                with writing(self.folder.path):
-                    work(self.folder)
-
-    def start(self, record: dict[str, Any]) -> None:
-        """Before the first epoch; `record` is the last one of a resumed run."""
-        norm = self._trainer.graph.feat_norm
-        if norm is not None:
-            self.write(lambda folder: replace_file(feat_norm_file(folder.path), pack_feat_norm(norm)))
-        self._loggers = make_loggers(self._trainer)
-        self._log("on_train_start", record)
-        self._callbacks.call("on_train_start", self._trainer, record)
-
-    def add_epoch(self, record: dict[str, Any]) -> None:
-        """After an epoch and its evaluation."""
-        with raise_together(self._comm), writing(self._trainer.config.run_dir):
-            if self.folder is not None:
-                self.folder.add_epoch(record)
-            self._loggers.call("on_train_epoch_end", self._trainer, record)
-        if self._trainer.on_epoch and self._trainer.graph.rank == 0:
-            self._trainer.on_epoch(record)
-        self._callbacks.call("on_train_epoch_end", self._trainer, record)
-
-    def finish(self, summary: dict[str, Any]) -> None:
-        """Write what comes last: the trace and the summary."""
-        trace, run_dir = self._trainer.trace, self._trainer.config.run_dir
-        with raise_together(self._comm), writing(run_dir):
-            if trace and run_dir is not None:
-                trace.write(Path(run_dir) / "trace")
-        if trace and self.folder:
-            merge(self.folder.path / "trace")
-        self._log("on_train_end", summary)
-        self._loggers.close()
-        self.write(lambda folder: folder.finish(summary))
-        self._callbacks.call("on_train_end", self._trainer, summary)
-
-    def close(self) -> None:
-        """After an error: nothing more will be written. Not collective."""
-        self._loggers.close()
-        if self.folder:
-            self.folder.close()
-
-    def _log(self, event: str, record: dict[str, Any]) -> None:
-        with raise_together(self._comm), writing(self._trainer.config.run_dir):
-            self._loggers.call(event, self._trainer, record)
