@@ -1,4 +1,4 @@
-"""The fields of a graph from arrays, a table of edges or a sparse matrix: all readers of objects end here.
+"""The fields of a graph from arrays, a table of edges, a sparse matrix or NetworkX: all readers of objects end here.
 
 Legend: N vertices, E edges. Each reader returns field name -> value, and writes down in `findings` what it took,
 renamed and left out; `GraphData.from_fields` makes and checks the graph.

@@ -1,4 +1,4 @@
-"""What an arc, a dense row and an exchanged row cost on these ranks: the prices of planned epochs.
+"""What an arc, a dense row and an exchanged row cost on these ranks: the prices of planned epochs, and speeds.
 
 Real epochs of a small GraphSAGE are trained on a generated graph whose edges were dealt at random, so that every rank
 has as much of everything as the others; what each part of the epoch took is divided by what there was of it.

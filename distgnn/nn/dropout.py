@@ -1,4 +1,4 @@
-"""Dropout keyed by global vertex or arc id: the same mask for any number of ranks."""
+"""Dropout keyed by global vertex or arc id, as a module and as torch's function: one mask for any number of ranks."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Norms whose statistics are those of all vertices, on any number of ranks: forward and backward.
+"""Norms over all vertices on any number of ranks, forward and backward: our own, and those in place of PyG's.
 
 Statistics are sums over owned rows of all ranks, divided by the number of vertices of the whole graph. A norm within
 a row (`torch.nn.LayerNorm`) needs none of this.

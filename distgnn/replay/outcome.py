@@ -1,5 +1,7 @@
-"""A replay in numbers: the epoch, what it is made of, bytes, memory and waiting of each rank; and the chain that makes
-the epoch as long as it is.
+"""A replay in numbers, a figure and a trace.
+
+Numbers: the epoch, what it is made of; bytes, memory and waiting of each rank; the chain that makes the epoch as long
+as it is.
 
 Backwards from the end: a rank computed since it last waited; that wait ended when a message arrived, which was on its
 way since the later of its two ranks was ready; so on with that rank, until the epoch's start.

@@ -1,4 +1,4 @@
-"""`distgnn train`: train on the ranks given, or start one rank per part."""
+"""`distgnn train`: train on the ranks given, or start one rank per part; with `--ranks` cut the graph first."""
 
 import json
 import os

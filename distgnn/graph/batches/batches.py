@@ -1,4 +1,4 @@
-"""Batches: the passes over a graph in batches of micro-parts, and what all batches share.
+"""Batches: the passes over a graph in batches of micro-parts, their strata, and what all batches share.
 
 Legend: N vertices, O owned rows, S / T source and target halos; G micro-parts (of all strata).
 """
