@@ -383,6 +383,7 @@ class Trainer:
                 loss, share = self._loss(graph, logits)
             if not keeps_logits:
                 logits = None  # their memory is free when the loss has made its gradient
+            self.whole.ledger.look()
             watch.phase, graph.buffers.asker = f"{name}, backward", "working rows"
             loss.backward()
         watch.phase = f"{name}, sum of gradients"

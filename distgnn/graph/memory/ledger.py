@@ -1,7 +1,8 @@
 """MemoryLedger: what a rank's memory is at its peak, block by block and by name.
 
 A block is the memory of an array or a tensor that lives. The ledger asks the objects that hold them: nothing is counted
-while it is off. `watch` looks every few milliseconds how much is in use. Where that is more than ever before, it notes
+while it is off. `watch` looks every few milliseconds how much is in use. The trainer lets it `look` between the passes
+of a step, too: a busy machine may not wake the watching thread there. Where more is in use than ever before, it notes
 which blocks live now and how much of each is resident (/proc/self/pagemap). Pieces of the graph's buffers have the name
 of the phase in which they were made, unless another owner, such as the kept aggregation, holds them.
 
@@ -91,24 +92,37 @@ class MemoryLedger:
         self._outside = outside
         self._owners: list[Callable[[], Named]] = [blocks]
         self._at_peak: tuple[Resident, dict[str, int]] | None = None
+        self._most, self._seen = 0, 0  # bytes in use and resident, of the peak
+        self._watching, self._lock = False, threading.Lock()
 
     @contextmanager
     def watch(self, more: Callable[[], Named] = list) -> Iterator[None]:
         """Within, the blocks of the peak are noted; `more`: further blocks."""
         self._owners = [self._owners[0], more]
-        self._at_peak = self._look()
+        self._at_peak, self._most, self._seen = self._blocks_now(), self._used(), self._resident()
         ended = threading.Event()
         watching = threading.Thread(target=self._watch, args=(ended,), daemon=True)
         watching.start()
+        self._watching = True
         try:
             yield
         finally:
+            self._watching = False
             ended.set()
             watching.join()
 
+    def look(self) -> None:
+        """Note which blocks live, if it is watched and more is in use than ever before."""
+        if not self._watching:
+            return
+        with self._lock:
+            used, now = self._used(), self._resident()
+            if used > GROWTH * self._most or (GROWTH * used > self._most and now > GROWTH * self._seen):
+                self._at_peak, self._most, self._seen = self._blocks_now(), max(used, self._most), now
+
     def report(self, comm: Any) -> MemoryReport:
         """At the peak, if it was watched, else as it is now. Collective: yes."""
-        now, found = self._at_peak or self._look()
+        now, found = self._at_peak or self._blocks_now()
         give_back_freed_memory()
         end, spans = resident(exact=True).anonymous, self._spans()
         in_use, named = self._in_use(spans), sum(resident_in(one)[0] for _, one in spans)
@@ -120,11 +134,8 @@ class MemoryLedger:
         return MemoryReport([found[0] for found in ranks], [found[1] for found in ranks], each)
 
     def _watch(self, ended: threading.Event) -> None:
-        most, seen = self._used(), self._resident()
         while not ended.wait(SECONDS):
-            used, now = self._used(), self._resident()
-            if used > GROWTH * most or (GROWTH * used > most and now > GROWTH * seen):
-                self._at_peak, most, seen = self._look(), max(used, most), now
+            self.look()
 
     def _resident(self) -> int:
         """With `--offload` pages of files do not count: the kernel takes them when it needs memory."""
@@ -140,7 +151,7 @@ class MemoryLedger:
         outside = self._outside or (lambda _: False)
         return malloc_bytes() + sum(resident_in(one)[0] for _, one in spans if outside(one.first))
 
-    def _look(self) -> tuple[Resident, dict[str, int]]:
+    def _blocks_now(self) -> tuple[Resident, dict[str, int]]:
         """What is resident now, and of each name."""
         spans, now = self._spans(), resident(exact=True)
         found, of_files = dict.fromkeys(NAMES, 0), 0
