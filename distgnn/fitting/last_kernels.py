@@ -1,15 +1,18 @@
-"""A program that compiles the kernels of a training step from its end, while a rank compiles them from its beginning.
+"""The kernels of a training step: processes of a machine share the work of compiling them.
 
-It needs kernels only, no torch and no MPI, so it is at work within a second (partition/ahead.py).
+Where ranks share a machine, each calls all kernels before its first step, and no two begin at the same one. Where one
+rank has several threads, a second process takes them from the end of the step. That process needs kernels only, no
+torch and no MPI, so it is at work within a second (partition/ahead.py).
 """
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from distgnn import kernels
-from distgnn.config import Settings
+from distgnn.config import Settings, num_threads
 from distgnn.kernels.check.checked import unchecked
 from distgnn.kernels.runtime.threads import edge_parts
 from distgnn.partition.ahead import end_with_parent
@@ -28,8 +31,22 @@ def last_kernels(settings: Settings, manifest: dict[str, Any]) -> list[str]:
     return [LAST_KERNELS, model.name, model.norm, *map(str, sizes)]
 
 
-def compile_last_kernels(name: str, norm: str, in_feats: int, hidden: int, classes: int) -> None:
-    """Call the kernels of one step of a model in float32 on a few rows, the last one of the step first."""
+def compile_kernels(words: list[str], place: int, places: int) -> None:
+    """Call the kernels of one step of a model in float32 on a few rows, each once.
+
+    Args: words: of `last_kernels`. place, places: this rank's number on its machine, and how many there are. Even ones
+        go forward, odd ones backward, each from another place of the step.
+    """
+    steps = _steps(*words[1:3], *map(int, words[3:]), several=places > 1)
+    begin = len(steps) * place // places
+    steps = steps[begin:] + steps[:begin]
+    with unchecked():
+        for step in steps if place % 2 == 0 else reversed(steps):
+            step()
+
+
+def _steps(name: str, norm: str, in_feats: int, hidden: int, classes: int, several: bool) -> list[Callable[[], Any]]:
+    """Calls of the kernels of a step, in its order; of `several` ranks: with those of exchanges."""
     size = 8
     indptr, indices = np.arange(size + 1), np.arange(size, dtype=np.int32)
     ids, scale, labels = np.arange(size), np.ones(size, np.float32), np.zeros(size, np.int64)
@@ -42,37 +59,42 @@ def compile_last_kernels(name: str, norm: str, in_feats: int, hidden: int, class
     def rows(width: int, count: int = size) -> np.ndarray:
         return np.ones((count, width), np.float32)
 
-    def product(width: int, wanted: int) -> None:
-        kernels.product(rows(width), rows(wanted, width), rows(width), rows(wanted, width))
-
     rest: dict[str, Any] = {"p": 0.5, "row_ids": ids}
     bias, pair = rows(hidden)[0], (rows(hidden)[0], rows(hidden)[0])
-    with unchecked():
-        kernels.inner_product(rows(in_feats), rows(hidden))
-        kernels.spmm(indptr, indices, rows(hidden), **backward)
-        if norm == "layer":
-            stats = {"bias": bias, "norm": pair, "stats": rows(2)}
-            kernels.activate_backward(rows(hidden), None, rows(hidden), **stats, **rest)
-        else:
-            kernels.activate_backward(rows(hidden), rows(hidden), **rest)
-        product(classes, hidden)
-        kernels.inner_product(rows(hidden), rows(classes))
-        kernels.spmm(indptr, indices, rows(classes), **backward)
-        kernels.cross_entropy_backward(rows(classes), labels, chosen, rows(2), 1.0)
-        kernels.cross_entropy(rows(classes), labels, chosen)
-        kernels.activate(rows(classes), rows(classes)[0], activation="none")
-        kernels.spmm(indptr, indices, rows(classes), **forward)
-        product(hidden, classes)
-        kernels.spmm(indptr, indices, rows(hidden), **forward)
-        kernels.activate(rows(hidden), bias, pair if norm == "layer" else None, **rest)
-        product(in_feats, hidden)
-        kernels.spmm(indptr, indices, rows(in_feats), **forward)
-        edge_parts(indptr, 2)
+
+    def aggregation(width: int, scales: dict[str, Any]) -> list[Callable[[], Any]]:
+        exchange = [
+            lambda: kernels.pack_rows(rows(width), indices),
+            lambda: kernels.add_rows(rows(width), indices, rows(width)),
+        ]
+        return [lambda: kernels.spmm(indptr, indices, rows(width), **scales), *(exchange if several else [])]
+
+    def product(width: int, wanted: int) -> Callable[[], Any]:
+        return lambda: kernels.product(rows(width), rows(wanted, width), rows(width), rows(wanted, width))
+
+    layer = norm == "layer"
+    kept = (None, rows(hidden), bias, pair, rows(2)) if layer else (rows(hidden),)
+    return [
+        *([] if several and num_threads() == 1 else [lambda: edge_parts(indptr, 2)]),
+        *aggregation(in_feats, forward),
+        product(in_feats, hidden),
+        lambda: kernels.activate(rows(hidden), bias, pair if layer else None, **rest),
+        *aggregation(hidden, forward),
+        product(hidden, classes),
+        *aggregation(classes, forward),
+        lambda: kernels.activate(rows(classes), rows(classes)[0], activation="none"),
+        lambda: kernels.cross_entropy(rows(classes), labels, chosen),
+        lambda: kernels.cross_entropy_backward(rows(classes), labels, chosen, rows(2), 1.0),
+        lambda: kernels.spmm(indptr, indices, rows(classes), **backward),
+        lambda: kernels.inner_product(rows(hidden), rows(classes)),
+        product(classes, hidden),
+        lambda: kernels.activate_backward(rows(hidden), *kept, **rest),
+        lambda: kernels.spmm(indptr, indices, rows(hidden), **backward),
+        lambda: kernels.inner_product(rows(in_feats), rows(hidden)),
+    ]
 
 
 if __name__ == "__main__":
     end_with_parent(sys.argv[1])
     kernels.set_num_threads(1)
-    _folder, name, norm, *sizes = sys.argv[1:]
-    in_feats, hidden, classes = map(int, sizes)
-    compile_last_kernels(name, norm, in_feats, hidden, classes)
+    compile_kernels(["", *sys.argv[2:]], 1, 1)

@@ -77,15 +77,19 @@ def train_on_this_rank(
         sections: [model], [data] and [run] of config.toml.
         own: of a process that goes on afterwards.
     """
+    from distgnn.fitting.last_kernels import compile_kernels
     from distgnn.partition.ahead import compiling_ahead
 
-    with compiling_ahead(_last_kernels(parts, settings) if own is None or own.make_model is None else []):
+    words, place, places = _kernels_of(parts, settings, own)
+    with compiling_ahead(words if place == 0 else []):
         from distgnn.graph.loader import load
 
         run, config = settings.run, replace(settings.train)
         plain = own is None or not (own.make_model or own.trainer)  # a user's code sees rows of all ranks
         with compiling(speak):
             graph = load(parts, run.algorithm, **settings.graph_options(), debug=debug, say=None, plain_tensors=plain)
+            if words and places > 1:
+                compile_kernels(words, place, places)
         if own is None or under_mpi():
             gc.freeze()  # what was imported and loaded stays: collections within training steps need not look at it
         if config.run_dir is None:
@@ -95,19 +99,20 @@ def train_on_this_rank(
         return summary | {"run_dir": config.run_dir}, graph.rank
 
 
-def _last_kernels(parts: str, settings: Settings) -> list[str]:
-    """What a second process is to compile, on the first rank of each machine: its ranks share their kernels."""
+def _kernels_of(parts: str, settings: Settings, own: Own | None) -> tuple[list[str], int, int]:
+    """The kernels of a run, if they are known; this rank's number on its machine, and how many share its kernels."""
     from distgnn.fitting.last_kernels import last_kernels
     from distgnn.partition import read_manifest
 
     mpi = import_mpi()
     near = mpi.COMM_WORLD.Split_type(mpi.COMM_TYPE_SHARED)
-    rank = near.rank
+    place, places = near.rank, near.size
     near.Free()
-    if rank == 0:
+    words: list[str] = []
+    if own is None or own.make_model is None:
         with contextlib.suppress(PartitionFormatError):  # `load` says it on all ranks
-            return last_kernels(settings, read_manifest(parts))
-    return []
+            words = last_kernels(settings, read_manifest(parts))
+    return words, place, places
 
 
 def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bool, own: Own) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 import pytest
+from cut_graphs import dist_graph, random_graph
 
 import distgnn as dg
 from distgnn.config import ModelConfig, RunConfig, Settings, TrainConfig
-from distgnn.fitting.last_kernels import compile_last_kernels, last_kernels
+from distgnn.fitting.last_kernels import compile_kernels, last_kernels
 from distgnn.kernels.runtime import jit
 from distgnn.nn import model_for
 from distgnn.partition import partition_graph, read_manifest
@@ -16,11 +17,22 @@ def test_the_second_process_compiles_all_kernels_of_a_step(name, norm, tmp_path)
     config, known = ModelConfig(name, hidden_feats=24, norm=norm), jit.compilation
     graph = dg.load(folder, plain_tensors=True, say=None)
     words = last_kernels(Settings(model=config), read_manifest(folder))
-    in_feats, hidden, classes = map(int, words[3:])
-    compile_last_kernels(words[1], words[2], in_feats, hidden, classes)
+    compile_kernels(words, 1, 1)
     before = known()
     dg.Trainer(model_for(config, graph, "node"), graph, TrainConfig(log=None)).train_epoch(0)
     assert known() == before
+
+
+@pytest.mark.mpi(2)
+def test_ranks_of_a_machine_share_the_kernels_of_a_step(comm):
+    data = random_graph(1, num_nodes=200, num_edges=800, num_feats=20)
+    graph = dist_graph(data, comm, dtype="float32")
+    config = ModelConfig("sage", hidden_feats=40)
+    words = ["", "sage", "layer", "20", "40", str(graph.num_classes)]
+    compile_kernels(words, comm.rank, comm.size)
+    before = jit.compilation()
+    dg.Trainer(model_for(config, graph, "node"), graph, TrainConfig(log=None)).train_epoch(0)
+    assert jit.compilation() == before
 
 
 @pytest.mark.parametrize(
