@@ -5,8 +5,9 @@ VENV := .venv
 INSTALLED := $(VENV)/installed
 DEMO := communities:nodes=30000
 ARGS ?=
+CAPPED ?= numba torch torch_geometric cloudpickle
 
-.PHONY: demo quick test lint docs clean
+.PHONY: demo quick test newest lint docs clean
 
 demo: $(INSTALLED)
 	$(VENV)/bin/distgnn partition $(DEMO) --parts 2 --out demo/parts --overwrite
@@ -18,6 +19,13 @@ quick: $(INSTALLED)
 
 test: $(INSTALLED)
 	@$(VENV)/bin/pytest -n 2 $(ARGS)
+
+# The tests with the newest release of what pyproject.toml caps, in an environment of its own: for a nightly job.
+newest:
+	@$(MAKE) --no-print-directory VENV=.venv-newest .venv-newest/installed
+	@.venv-newest/bin/pip install -qq --upgrade $(CAPPED)
+	@.venv-newest/bin/pip show $(CAPPED) | grep -E "^(Name|Version)"
+	@.venv-newest/bin/pytest -n 2 $(ARGS)
 
 # Every check runs, also after one that fails; the first exit code that is not 0 is the answer.
 lint: $(INSTALLED)
@@ -38,7 +46,7 @@ docs: $(INSTALLED)
 
 clean:
 	@echo "removing $(VENV), build files and caches"
-	@rm -rf $(VENV) build dist site *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	@rm -rf $(VENV) .venv-newest build dist site *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Editable: a change to the code needs no new installation, a change to pyproject.toml makes one.
