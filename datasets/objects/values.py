@@ -353,19 +353,10 @@ def _named(labels: np.ndarray, classes: np.ndarray, findings: Findings) -> dict[
 
 
 def tidy_labels(labels: np.ndarray, path: Path) -> np.ndarray:
-    """Labels as int64 [N] or int8 [N, C]: NaN becomes -1 (none), one column becomes a list."""
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.dtype.kind == "f":
-        whole = np.where(np.isnan(labels), -1, labels)
-        if not np.array_equal(whole, np.floor(whole)):
-            raise GraphFormatError(f"{path}: labels must be whole numbers, or NaN for none")
-        labels = whole
-    elif labels.dtype.kind not in "iub":
+    """Labels of a file as int64 [N] or int8 [N, C]: NaN becomes -1 (none), one column becomes a list."""
+    if labels.dtype.kind not in "biuf":
         raise GraphFormatError(f"{path}: expected integer labels, found {labels.dtype}")
-    if labels.ndim == 2 and labels.dtype.itemsize == 1 and labels.dtype.kind in "iu":
-        return labels
-    if labels.ndim == 2:
-        in_range = labels.size == 0 or (labels.min() >= -1 and labels.max() <= 1)
-        return labels.astype(np.int8 if in_range else np.int64)
-    return labels.astype(np.int64)
+    found = as_labels(labels, Findings(), num_classes=0)
+    if "labels" not in found:
+        raise GraphFormatError(f"{path}: labels must be whole numbers, or NaN for none")
+    return found["labels"]
