@@ -3,7 +3,7 @@
 Legend: N vertices, E edges, C classes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -290,10 +290,10 @@ def as_codes(name: str, values: Any) -> tuple[np.ndarray, tuple[str, ...]]:
     return (array.astype(np.int64) if array.dtype.kind in "fbu" else array), ()
 
 
-def name_list(names: Sequence[Any] | Iterable[Any], most: int = 6) -> str:
+def name_list(names: Iterable[Any]) -> str:
     """Some names, in one line."""
     shown = [str(name)[:SHOWN] for name in names]
-    return ", ".join(shown[:most] + ([f"… ({len(shown)})"] if len(shown) > most else []))
+    return ", ".join(shown[:6] + ([f"… ({len(shown)})"] if len(shown) > 6 else []))
 
 
 def as_labels(values: Any, findings: Findings, num_classes: int | None = None) -> dict[str, np.ndarray | Any]:

@@ -16,6 +16,7 @@ for each name: the other files of this folder fill it.
 """
 
 import contextlib
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -93,7 +94,7 @@ class RowTensor(torch.Tensor):
             if _runs_alone(func, handler, args, kwargs):
                 with contextlib.suppress(Exception):  # torch has no answer either, and the line says more
                     return func(*_alone(args), **_alone(kwargs))
-            if isinstance(error, TypeError) and not _takes(handler, func, args, kwargs):
+            if isinstance(error, TypeError) and not takes(handler, func, args, kwargs):
                 refuse(name_of(func), f"{str(error).partition('() ')[2]}; {ANYWHERE}")
             raise
 
@@ -283,13 +284,16 @@ def _refused(func: Any, *args: Any, **kwargs: Any) -> NoReturn:
     refuse(name_of(func))
 
 
-def _takes(handler: Handler, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def takes(handler: Handler, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Has the handler a place for each argument?"""
     try:
-        inspect.signature(handler).bind(func, *args, **kwargs)
+        _signature(handler).bind(func, *args, **kwargs)
     except TypeError:
         return False
     return True
+
+
+_signature = functools.cache(inspect.signature)
 
 
 def refuse(name: str, instead: str | None = None) -> NoReturn:

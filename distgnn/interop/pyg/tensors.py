@@ -14,7 +14,6 @@ the layer is of. They are the result of an autograd function, so that code below
 sends its gradients the right way too.
 """
 
-import functools
 import inspect
 import traceback
 from collections.abc import Callable
@@ -30,7 +29,7 @@ from distgnn.ops.function import Function, is_same, version_of
 from distgnn.rows.align import in_space
 from distgnn.rows.row_by_row import again
 from distgnn.rows.row_tensor import METADATA as METADATA_OF_ROWS
-from distgnn.rows.row_tensor import RowTensor, local_of, name_of, rows_of
+from distgnn.rows.row_tensor import RowTensor, local_of, name_of, rows_of, takes
 
 Handler = Callable[..., Any]
 HANDLERS: dict[str, Handler] = {}  # name of torch's function -> ours; filled by functions.py
@@ -76,13 +75,7 @@ class ArcTensor(torch.Tensor):
             if rows:
                 given = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs, name), given)
                 _check_written(name, args)
-            try:
-                _signature(name).bind(func, *given[0], **given[1])
-            except TypeError:
-                takes = False
-            else:
-                takes = True
-            if takes:
+            if takes(HANDLERS[name], func, *given):
                 result = HANDLERS[name](func, *given[0], **given[1])
                 if result is not NotImplemented:
                     return _as_rows(result, name, arcs, args) if rows else result
@@ -282,11 +275,6 @@ def _as_rows(result: Any, name: str, arcs: ArcSet, args: tuple[Any, ...]) -> Any
     if name in ("index_select", "gather", "scatter_add", "index_add", "scatter_reduce") and isinstance(args[1], int):
         dim = args[1] % result.dim()
     return rows_of(result, space, dim)
-
-
-@functools.cache
-def _signature(name: str) -> inspect.Signature:
-    return inspect.signature(HANDLERS[name])
 
 
 def refuse(name: str) -> NoReturn:
