@@ -103,7 +103,7 @@ def _not_found(source: str, root: Path, where: str) -> InputError:
             f"{source} is not here (looked in {where}); fetch it with: distgnn download {source} --data-root {root}, "
             "or name the folder that has it by --data-root (DISTGNN_DATA)"
         )
-    from distgnn.datasets.files.kinds import kind_of
+    from distgnn.datasets.files.columns import kind_of
 
     if kind_of(Path(source)) and not Path(source).is_dir():
         return InputError(f"{source}: no such file (looked in {where})")
