@@ -135,7 +135,6 @@ def _read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) ->
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object."""
     check_file(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

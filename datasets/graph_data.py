@@ -31,7 +31,6 @@ from distgnn.datasets.fields import SPLITS, GraphFields
 from distgnn.datasets.findings.cautions import add_cautions
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.folder_writer import write_folder
-from distgnn.datasets.links.split_links import split_links
 from distgnn.datasets.names.field_names import our_names, refuse_unknown
 from distgnn.datasets.objects.arrays import from_arrays, from_frame, from_matrix, from_networkx, is_frame
 from distgnn.datasets.objects.export import to_dgl, to_pyg
@@ -39,7 +38,7 @@ from distgnn.datasets.objects.from_dgl import from_dgl
 from distgnn.datasets.objects.from_pyg import from_pyg
 from distgnn.datasets.objects.values import sparse_matrix
 from distgnn.datasets.pairs import count_pairs
-from distgnn.datasets.split_nodes import split_nodes
+from distgnn.datasets.random_splits import split_links, split_nodes
 from distgnn.errors import InputError
 
 __all__ = ["SPLITS", "GraphData"]

@@ -17,8 +17,7 @@ from distgnn.datasets.fields import SPLITS
 from distgnn.datasets.findings.cautions import add_training_cautions
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.links.check import check_held_out
-from distgnn.datasets.links.split_links import parse_shares
-from distgnn.datasets.split_nodes import parse_split, stratifies
+from distgnn.datasets.random_splits import parse_shares, parse_split, stratifies
 from distgnn.kernels.runtime.compile_line import compile_line
 from distgnn.partition.ahead import LAST_STEPS, compiling_ahead
 from distgnn.partition.cmr.levels import cluster_places

@@ -95,7 +95,6 @@ def read_rows(path: Path, as_csr: bool = False) -> Any:
 
 
 def _matrix(path: Path, arrays: dict[str, np.ndarray], prefix: str, kind: str) -> Any:
-    """A matrix of its arrays, checked."""
     make = {"csr": scipy.sparse.csr_array, "csc": scipy.sparse.csc_array, "coo": scipy.sparse.coo_array}.get(kind)
     if make is None:
         raise GraphFormatError(f"{path}: expected a matrix in the form csr, csc or coo, found {kind!r}")

@@ -52,7 +52,6 @@ class Findings(list[Finding]):
         return f"Findings({', '.join(f'{count} {kind}' for kind, count in counts.items() if count) or 'none'})"
 
     def add(self, severity: str, field: str, text: str, count: int = 0) -> None:
-        """Add a finding, once."""
         finding = Finding(severity, field, text, count)
         if finding not in self:
             self.append(finding)
@@ -69,7 +68,6 @@ class Findings(list[Finding]):
 
     @property
     def wrong(self) -> list[Finding]:
-        """Errors."""
         return [one for one in self if one.severity == "wrong"]
 
     def lines(self) -> list[str]:

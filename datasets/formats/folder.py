@@ -49,7 +49,6 @@ ARRAY_FILE = re.compile(r"(\w+)\.(npy|npz|csv|tsv|txt|pt|pkl|parquet|mtx|json)(\
 
 
 def is_graph_folder(folder: Path) -> bool:
-    """Whether a folder looks like one of ours."""
     return (folder / "graph.json").is_file() or any((folder / name).is_file() for name in EDGE_FILES)
 
 

@@ -19,7 +19,6 @@ ROLES = {"train": "tr", "valid": "va", "test": "te"}
 
 
 def is_saint_folder(folder: Path) -> bool:
-    """Whether a folder holds GraphSAINT's files."""
     return is_present(folder / "adj_full.npz") and is_present(folder / "role.json")
 
 

@@ -71,7 +71,6 @@ TABLES = {"edge", "num_node_list", "num_edge_list", "num_node_dict", "triplet_ty
 
 
 def is_ogb_folder(folder: Path) -> bool:
-    """Whether a folder holds an OGB download."""
     return (folder / "raw").is_dir() and (folder / "split").is_dir()
 
 

@@ -16,7 +16,6 @@ COLUMNS = ("feature", "label", "node_types")  # of reddit_data.npz
 
 
 def is_reddit_folder(folder: Path) -> bool:
-    """Whether a folder holds DGL's Reddit files."""
     return is_present(folder / "reddit_data.npz") or is_present(folder / "reddit_graph.npz")
 
 

@@ -23,8 +23,6 @@ EXPONENT = 2.5
 
 @dataclass(frozen=True)
 class CommunityOptions:
-    """What `communities:` understands."""
-
     nodes: int = within(2, 2**31 - 1, 20000)
     communities: int = within(1, 2**31 - 1, 40)
     avg_degree: float = within(1, 4096, 12.0)

@@ -10,7 +10,6 @@ from distgnn.datasets.pairs import BLOCK, are_edges, pair_keys, undirected_keys
 
 
 def has_edge_splits(graph: GraphFields) -> bool:
-    """Does the graph have a split of edges?"""
     return any(getattr(graph, name) is not None for name in EDGE_SPLITS)
 
 

@@ -136,7 +136,6 @@ def _ids_or_names(edges: Any) -> np.ndarray:
 
 
 def is_frame(table: Any) -> bool:
-    """Whether this is a table with named columns."""
     return hasattr(table, "columns") and hasattr(table, "__getitem__") and hasattr(table, "to_numpy")
 
 

@@ -3,7 +3,7 @@
 Legend: N vertices, E edges, C classes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -290,10 +290,10 @@ def as_codes(name: str, values: Any) -> tuple[np.ndarray, tuple[str, ...]]:
     return (array.astype(np.int64) if array.dtype.kind in "fbu" else array), ()
 
 
-def name_list(names: Sequence[Any] | Iterable[Any], most: int = 6) -> str:
+def name_list(names: Iterable[Any]) -> str:
     """Some names, in one line."""
     shown = [str(name)[:SHOWN] for name in names]
-    return ", ".join(shown[:most] + ([f"… ({len(shown)})"] if len(shown) > most else []))
+    return ", ".join(shown[:6] + ([f"… ({len(shown)})"] if len(shown) > 6 else []))
 
 
 def as_labels(values: Any, findings: Findings, num_classes: int | None = None) -> dict[str, np.ndarray | Any]:
@@ -353,19 +353,10 @@ def _named(labels: np.ndarray, classes: np.ndarray, findings: Findings) -> dict[
 
 
 def tidy_labels(labels: np.ndarray, path: Path) -> np.ndarray:
-    """Labels as int64 [N] or int8 [N, C]: NaN becomes -1 (none), one column becomes a list."""
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.dtype.kind == "f":
-        whole = np.where(np.isnan(labels), -1, labels)
-        if not np.array_equal(whole, np.floor(whole)):
-            raise GraphFormatError(f"{path}: labels must be whole numbers, or NaN for none")
-        labels = whole
-    elif labels.dtype.kind not in "iub":
+    """Labels of a file as int64 [N] or int8 [N, C]: NaN becomes -1 (none), one column becomes a list."""
+    if labels.dtype.kind not in "biuf":
         raise GraphFormatError(f"{path}: expected integer labels, found {labels.dtype}")
-    if labels.ndim == 2 and labels.dtype.itemsize == 1 and labels.dtype.kind in "iu":
-        return labels
-    if labels.ndim == 2:
-        in_range = labels.size == 0 or (labels.min() >= -1 and labels.max() <= 1)
-        return labels.astype(np.int8 if in_range else np.int64)
-    return labels.astype(np.int64)
+    found = as_labels(labels, Findings(), num_classes=0)
+    if "labels" not in found:
+        raise GraphFormatError(f"{path}: labels must be whole numbers, or NaN for none")
+    return found["labels"]

@@ -129,8 +129,7 @@ IDS = ("id", "node", "node_id", "nodeid", "nid", "index", "idx", "vertex", "vert
 
 def id_column(path: Path) -> str | None:
     """The name of a first column that numbers the rows, empty for pandas' index; None: there is none."""
-    opened: Any = gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
-    with opened as stream:
+    with open_text(path) as stream:
         line = next((text for text in stream if text.strip()[:1] not in COMMENT), b"").decode("utf-8-sig", "replace")
     first = re.split(r"[,;\t ]", line.strip(" \r\n"))[0].strip("\"'") if names_columns(line) else None
     return first if first == "" or (first or "").lower() in IDS else None
@@ -141,7 +140,6 @@ TABLES = (".csv", ".txt", ".tsv", ".edges", ".edgelist", ".el")
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file's name is that of a table."""
     return path.name.removesuffix(".gz").lower().endswith(TABLES)
 
 

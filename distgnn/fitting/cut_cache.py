@@ -39,7 +39,6 @@ class Entry:
 
 
 def cache_root() -> Path:
-    """The folder of the cache."""
     own = os.environ.get("DISTGNN_CACHE")
     if own:
         return Path(own).absolute()

@@ -134,18 +134,14 @@ def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bo
     bar = speak and graph.rank == 0 and "console" in config.loggers
     title = "epoch" if settings.run.runs == 1 else f"seed {config.seed}, epoch"
     words = EpochText(trainer.best_by, trainer.metric)
-    with _progress(title, config.epochs) if bar else silent_progress() as advance:
+    if bar:
+        from distgnn.fitting.progress import progress_bar
+    with progress_bar(title, config.epochs, True) if bar else silent_progress() as advance:
         trainer.on_epoch = lambda record: advance(words.of(record), record["epoch"] + 1)
         summary = trainer.fit().summary
     if own.after is not None:
         own.after(trainer)
     return summary
-
-
-def _progress(title: str, epochs: int) -> Any:
-    from distgnn.fitting.progress import progress_bar
-
-    return progress_bar(title, epochs, True)
 
 
 def _many_runs(graph: Any, settings: Settings, sections: dict[str, Any], speak: bool, own: Own) -> dict[str, Any]:

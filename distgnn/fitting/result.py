@@ -84,14 +84,12 @@ class FitResult:
     @property
     def test_accuracy(self) -> float | None:
         """Share of test vertices whose class is right, with the best weights; None where that is no metric."""
-        value: float | None = self.summary.get("test_accuracy")
-        return value
+        return self.summary.get("test_accuracy")
 
     @property
     def test_metric(self) -> float | None:
         """The metric that `summary["metric"]` names, of the test split, with the best weights."""
-        value: float | None = self.summary.get("test_metric")
-        return value
+        return self.summary.get("test_metric")
 
     def predict(self, data: Any = None) -> torch.Tensor:
         """Scores of all vertices [N, C] in the order of the data; of tasks on pairs, of the test pairs.

@@ -60,7 +60,6 @@ class _Source:
 
 
 def is_parts(data: Any) -> bool:
-    """Whether this is the path of a partition folder."""
     return isinstance(data, str | Path) and (Path(data) / MANIFEST).is_file()
 
 

@@ -16,7 +16,7 @@ import torch
 
 from distgnn.ops.dense.dropout import dropout_by_key
 from distgnn.rows.row_by_row import again
-from distgnn.rows.row_tensor import HANDLERS, RowTensor, handles, refuse, rows_of
+from distgnn.rows.row_tensor import INSTEAD, RowTensor, handles, refuse, rows_of
 
 KEYS = 1 << 62
 U64 = np.uint64
@@ -66,40 +66,31 @@ def _made(rows: RowTensor, values: torch.Tensor, kwargs: dict[str, Any]) -> RowT
 
 
 @handles("rand_like")
-def rand_like(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
-    rows = args[0]
-    dtype = kwargs.get("dtype") or rows.dtype
-    return _made(rows, uniform(rows, draw_key(kwargs.get("generator")), dtype), kwargs)
+def rand_like(func: Any, input: RowTensor, *, generator: Any = None, **kwargs: Any) -> RowTensor:
+    return _made(input, uniform(input, draw_key(generator), kwargs.get("dtype") or input.dtype), kwargs)
 
 
 @handles("randn_like")
-def randn_like(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
-    rows = args[0]
-    return _made(rows, normal(rows, draw_key(kwargs.get("generator")), kwargs.get("dtype") or rows.dtype), kwargs)
+def randn_like(func: Any, input: RowTensor, *, generator: Any = None, **kwargs: Any) -> RowTensor:
+    return _made(input, normal(input, draw_key(generator), kwargs.get("dtype") or input.dtype), kwargs)
 
 
 @handles("randint_like")
-def randint_like(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
-    rows, bounds = args[0], [*args[1:], *(kwargs[name] for name in ("low", "high") if name in kwargs)]
-    low, high = (0, bounds[0]) if len(bounds) == 1 else bounds
-    found = (uniform(rows, draw_key(), torch.float64) * (high - low)).floor() + low
-    return _made(rows, found, kwargs)
+def randint_like(func: Any, input: RowTensor, *bounds: int, **kwargs: Any) -> RowTensor:
+    bounds = (*bounds, *(kwargs[name] for name in ("low", "high") if name in kwargs))
+    low, high = (0, *bounds) if len(bounds) == 1 else bounds
+    return _made(input, (uniform(input, draw_key(), torch.float64) * (high - low)).floor() + low, kwargs)
 
 
 @handles("bernoulli")
-def bernoulli(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
-    rows, chance = args[0], kwargs.get("p", args[1] if len(args) > 1 else None)
-    wanted = rows.inner if chance is None else chance
-    return _made(rows, uniform(rows, draw_key(kwargs.get("generator")), torch.float64) < wanted, {})
+def bernoulli(func: Any, input: RowTensor, p: Any = None, *, generator: Any = None) -> RowTensor:
+    return _made(input, uniform(input, draw_key(generator), torch.float64) < (input.inner if p is None else p), {})
 
 
 @handles("normal")
-def normal_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
-    given = dict(zip(("mean", "std"), args, strict=False)) | kwargs
-    mean, std = given.get("mean", 0.0), given.get("std", 1.0)
+def normal_of(func: Any, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> torch.Tensor:
     rows = mean if isinstance(mean, RowTensor) else std
-    noise = rows.like(normal(rows, draw_key(kwargs.get("generator")), rows.dtype))
-    return mean + std * noise
+    return mean + std * rows.like(normal(rows, draw_key(generator), rows.dtype))
 
 
 def _exponential(rows: RowTensor, key: int, dtype: torch.dtype, rate: float = 1.0) -> torch.Tensor:
@@ -120,112 +111,100 @@ FILLED: dict[str, tuple[tuple[str, ...], Callable[..., torch.Tensor]]] = {
 }
 
 
-def _fills(name: str) -> Callable[..., RowTensor]:
-    names, make = FILLED[name]
-
-    def fill(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
-        if getattr(func, "__module__", None) == "torch.nn.init":  # it hands over by name
-            kwargs = {
-                {"a": "from", "b": "to"}.get(one, one): value for one, value in kwargs.items() if value is not None
-            }
-            with torch.no_grad():
-                return fill(None, (kwargs.pop("tensor"),), kwargs)
-        rows = args[0]
-        given = dict(zip(names, args[1:], strict=False)) | kwargs
-        dtype, key = rows.dtype, draw_key(given.pop("generator", None))
-        dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
-        rows.inner.copy_(make(rows, key, dtype, *[given[one] for one in names if one in given]))
-        return again(rows)
-
-    return fill
+@handles(*FILLED)
+def fill(func: Any, *args: Any, generator: Any = None, **kwargs: Any) -> RowTensor:
+    if "tensor" in kwargs:  # of `torch.nn.init`, which hands over by name
+        rows = kwargs.pop("tensor")
+        kwargs = {{"a": "from", "b": "to"}.get(name, name): value for name, value in kwargs.items()}
+        with torch.no_grad():
+            return fill(func, rows, generator=generator, **kwargs)
+    names, make = FILLED[func.__name__]
+    rows, given = args[0], dict(zip(names, args[1:], strict=False)) | kwargs
+    dtype = rows.dtype if rows.dtype.is_floating_point else torch.get_default_dtype()
+    rows.inner.copy_(make(rows, draw_key(generator), dtype, *[given[name] for name in names if name in given]))
+    return again(rows)
 
 
-for _name in FILLED:
-    HANDLERS[_name] = _fills(_name)
-
-
-@handles("constant_", "kaiming_uniform_")
-def initialised(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
-    """Of `torch.nn.init`, which hands over by name."""
-    rows = kwargs["tensor"]
+@handles("constant_")
+def constant(func: Any, tensor: RowTensor, val: float) -> torch.Tensor:
+    """Of `torch.nn.init`, which hands over by name; and so the next one."""
     with torch.no_grad():
-        if func.__name__ == "constant_":
-            return rows.fill_(kwargs["val"])
-        mode, slope = kwargs.get("mode", "fan_in"), kwargs.get("a", 0)
-        fan = rows.shape[1 if mode == "fan_in" else 0] * math.prod(rows.shape[2:])
-        bound = math.sqrt(3.0 / fan) * torch.nn.init.calculate_gain(kwargs.get("nonlinearity", "leaky_relu"), slope)
-        return rows.uniform_(-bound, bound)
+        return tensor.fill_(val)
+
+
+@handles("kaiming_uniform_")
+def kaiming(func: Any, tensor: RowTensor, a: float, mode: str, nonlinearity: Any, generator: Any) -> torch.Tensor:
+    fan = tensor.shape[1 if mode == "fan_in" else 0] * math.prod(tensor.shape[2:])
+    bound = math.sqrt(3.0 / fan) * torch.nn.init.calculate_gain(nonlinearity, a)
+    with torch.no_grad():
+        return tensor.uniform_(-bound, bound, generator=generator)
 
 
 @handles("bernoulli_")
-def bernoulli_(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
-    rows, chance = args[0], kwargs.get("p", args[1] if len(args) > 1 else 0.5)
-    wanted = chance.inner if isinstance(chance, RowTensor) else chance
-    rows.inner.copy_(uniform(rows, draw_key(kwargs.get("generator")), torch.float64) < wanted)
+def bernoulli_(func: Any, rows: RowTensor, p: Any = 0.5, *, generator: Any = None) -> RowTensor:
+    rows.inner.copy_(uniform(rows, draw_key(generator), torch.float64) < (p.inner if isinstance(p, RowTensor) else p))
     return rows
 
 
-@handles(
-    "random_", "geometric_", "cauchy_", "poisson", "multinomial", "binomial", "alpha_dropout", "feature_alpha_dropout"
-)
-def refused(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    refuse(func.__name__, "draw with torch.rand_like, randn_like, randint_like, bernoulli or F.dropout")
+BY_OTHERS = "draw with torch.rand_like, randn_like, randint_like, bernoulli or F.dropout"
+for _name in "random geometric cauchy poisson multinomial binomial alpha_dropout feature_alpha_dropout".split():
+    INSTEAD[_name] = BY_OTHERS
 
 
 @handles("dropout", "dropout_", "native_dropout")
-def dropout(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
-    """A mask of each row's global id."""
-    names = ("input", "p", "training" if func.__module__.startswith("torch.nn") else "train", "inplace")
-    given = dict(zip(names, args, strict=False)) | kwargs
-    rows, chance = given["input"], given.get("p", 0.5)
-    if chance < 0 or chance > 1:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {chance}")
-    if not given.get("training", given.get("train", True)) or chance == 0:
-        return rows
-    front = rows.inner.movedim(rows.row_dim, 0)
-    key = draw_key()
-    if chance == 1:
-        out = front * 0
-    else:
-        out = dropout_by_key(rows.row_space.graph, front, rows.row_space.draw_ids, chance, key)
-    out = out.movedim(0, rows.row_dim)
-    if given.get("inplace") or func.__name__ == "dropout_":
-        rows.inner.copy_(out)
-        return again(rows)
-    return rows.like(out)
+def dropout(
+    func: Any, input: RowTensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, train: bool = True
+) -> RowTensor:
+    """A mask of each row's global id. The third argument is `train` of `torch.dropout`."""
+    if p < 0 or p > 1:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if not (training and train) or p == 0:
+        return input
+    front, space, key = input.inner.movedim(input.row_dim, 0), input.row_space, draw_key()
+    out = front * 0 if p == 1 else dropout_by_key(space.graph, front, space.draw_ids, p, key)
+    out = out.movedim(0, input.row_dim)
+    if inplace or func.__name__ == "dropout_":
+        input.inner.copy_(out)
+        return again(input)
+    return input.like(out)
 
 
 @handles("dropout1d", "dropout2d", "feature_dropout")
-def feature_dropout(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
+def feature_dropout(
+    func: Any, input: RowTensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> torch.Tensor:
     """Whole channels of [N, C, L]."""
-    given = dict(zip(("input", "p", "training"), args, strict=False)) | kwargs
-    rows = given["input"]
-    if not given.get("training", True) or not given.get("p", 0.5):
-        return rows
-    if rows.dim() < 3 or rows.row_dim != 0:
+    if not training or not p:
+        return input
+    if input.dim() < 3 or input.row_dim != 0:
         refuse(func.__name__, "give it rows [N, C, L], or use F.dropout")
-    ones = rows_of(torch.ones(rows.inner.shape[:2], dtype=rows.dtype), rows.row_space)
-    mask = dropout(torch.nn.functional.dropout, (ones, given.get("p", 0.5)), {})
-    return rows * mask.reshape([*mask.shape, *[1] * (rows.dim() - 2)])
+    ones = rows_of(torch.ones(input.inner.shape[:2], dtype=input.dtype), input.row_space)
+    mask = dropout(torch.nn.functional.dropout, ones, p)
+    return input * mask.reshape([*mask.shape, *[1] * (input.dim() - 2)])
 
 
 @handles("rrelu")
-def rrelu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
-    given = dict(zip(("input", "lower", "upper", "training"), args, strict=False)) | kwargs
-    rows, low, high = given["input"], given.get("lower", 1 / 8), given.get("upper", 1 / 3)
-    if not given.get("training", False):
-        return torch.nn.functional.leaky_relu(rows, (low + high) / 2)
-    slopes = rows.like(uniform(rows, draw_key(), rows.dtype) * (high - low) + low)
-    return torch.where(rows >= 0, rows, rows * slopes)
+def rrelu(
+    func: Any,
+    input: RowTensor,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> torch.Tensor:
+    if not training:
+        return torch.nn.functional.leaky_relu(input, (lower + upper) / 2)
+    slopes = input.like(uniform(input, draw_key(), input.dtype) * (upper - lower) + lower)
+    return torch.where(input >= 0, input, input * slopes)
 
 
 @handles("gumbel_softmax")
-def gumbel_softmax(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
-    given = dict(zip(("logits", "tau", "hard", "eps", "dim"), args, strict=False)) | kwargs
-    rows, dim = given["logits"], given.get("dim", -1)
-    noise = rows.like(-_exponential(rows, draw_key(), rows.dtype).log())
-    soft = ((rows + noise) / given.get("tau", 1)).softmax(dim)
-    if not given.get("hard"):
+def gumbel_softmax(
+    func: Any, logits: RowTensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> torch.Tensor:
+    noise = logits.like(-_exponential(logits, draw_key(), logits.dtype).log())
+    soft = ((logits + noise) / tau).softmax(dim)
+    if not hard:
         return soft
     best = soft.detach() == soft.detach().amax(dim, keepdim=True)
     return best.to(soft.dtype) - soft.detach() + soft

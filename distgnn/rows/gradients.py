@@ -135,91 +135,74 @@ WHOLE["backward"], WHOLE["grad"] = _backward, _grad
 
 
 @handles("backward")
-def backward(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Of rows: with a gradient for each."""
-    rows, gradient = args[0], kwargs.get("gradient", args[1] if len(args) > 1 else None)
+def backward(func: Any, rows: RowTensor, gradient: Any = None, *args: Any, **kwargs: Any) -> None:
     if not isinstance(gradient, RowTensor):
         raise InputError("backward of rows of all ranks needs one gradient for each row: take .sum() or a loss first")
     (rows * gradient).sum().backward()
 
 
 @handles("grad")
-def grad_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def grad_of(func: Any, rows: Any, *args: Any, **kwargs: Any) -> Any:
     """The attribute `grad` of rows, or `torch.autograd.grad`."""
     if getattr(func, "__name__", "") != "__get__":
-        return _grad(*args, **kwargs)
-    rows = args[0]
+        return _grad(rows, *args, **kwargs)
     found = rows.inner.grad
     return None if found is None else rows.like(found)
 
 
 @handles("set grad")
-def set_grad(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    rows, value = args
+def set_grad(func: Any, rows: RowTensor, value: Any) -> None:
     rows.inner.grad = local_of(value)
 
 
-@handles("requires_grad_")
-def requires_grad_(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
-    rows = args[0]
-    rows.inner.requires_grad_(*args[1:], **kwargs)
+@handles("requires_grad_", "set requires_grad")
+def requires_grad_(func: Any, rows: RowTensor, requires_grad: bool = True) -> RowTensor:
+    rows.inner.requires_grad_(bool(requires_grad))
     if rows.inner.is_leaf and rows.inner.requires_grad:
         own_rows[rows.inner] = True
     return again(rows)
 
 
-@handles("set requires_grad")
-def set_requires_grad(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    args[0].requires_grad_(bool(args[1]))
-
-
 @handles("grad_fn")
-def grad_fn(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Of this rank's rows."""
+def grad_fn(func: Any, rows: RowTensor, *args: Any) -> Any:
     with torch._C.DisableTorchFunctionSubclass():
-        outer = args[0].grad_fn
+        outer = rows.grad_fn
     if outer is not None:
         raise InputError(OWN_FUNCTION)
-    return args[0].inner.grad_fn
+    return rows.inner.grad_fn
 
 
 @handles("requires_grad", "is_leaf", "_version", "_is_view", "retains_grad", "output_nr", "_backward_hooks")
-def of_inner(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What autograd says of this rank's rows."""
-    return func(args[0].inner, *args[1:], **kwargs)
+def of_inner(func: Any, rows: RowTensor, *args: Any) -> Any:
+    return func(rows.inner, *args)
 
 
 @handles("detach_", "retain_grad")
-def on_inner(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor | None:
-    func(args[0].inner)
-    return again(args[0]) if func.__name__ == "detach_" else None
+def on_inner(func: Any, rows: RowTensor) -> RowTensor | None:
+    func(rows.inner)
+    return again(rows) if func.__name__ == "detach_" else None
 
 
 @handles("data", "detach")
-def data(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
-    rows = args[0]
+def data(func: Any, rows: RowTensor, *args: Any) -> RowTensor:
     return rows.like(rows.inner.detach())
 
 
 @handles("register_hook", "register_post_accumulate_grad_hook")
-def register_hook(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def register_hook(func: Any, rows: RowTensor, hook: Any) -> Any:
     """The hook gets rows, and may return rows."""
-    rows, hook = args[0], args[1]
     return rows.inner.register_hook(lambda grad: local_of(hook(rows.like(grad))))
 
 
 @handles("set data")
-def set_data(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Other numbers for a parameter of rows."""
-    rows, value = args
+def set_data(func: Any, rows: RowTensor, value: torch.Tensor) -> None:
     with torch.no_grad():
         rows.copy_(value)
 
 
 @handles("_has_compatible_shallow_copy_type")
-def keeps_its_place(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def keeps_its_place(func: Any, old: torch.Tensor, new: torch.Tensor) -> bool:
     """Can `model.double()` give a parameter other numbers? With another dtype it becomes another parameter."""
-    old, new = args
     if old.dtype == new.dtype:
         return True
     replaced[old] = True

@@ -52,37 +52,31 @@ def _written(func: Any, out: torch.Tensor, found: torch.Tensor) -> torch.Tensor:
 
 
 @handles("scatter_add", "scatter_add_", "index_add", "index_add_")
-def scatter_add(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
-    out, dim, index, src = _four(args, kwargs)
-    dim = dim % out.dim()
-    local_index, local_src, space = _local(out, dim, index, src, func.__name__)
-    total = _summed(out, dim, local_index, local_src, space)
-    return _written(func, out, local_of(out) + total * kwargs.get("alpha", 1))
-
-
-def _four(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    names = ("self", "dim", "index", "src")
-    given = dict(zip(names, args, strict=False)) | kwargs
-    return given["self"], given["dim"], given["index"], given.get("src", given.get("source"))
+def scatter_add(func: Any, input: Any, dim: int, index: Any, *args: Any, alpha: float = 1, **named: Any) -> Any:
+    (src,) = (*args, *named.values())  # `src` or `source`
+    dim = dim % input.dim()
+    local_index, local_src, space = _local(input, dim, index, src, func.__name__)
+    total = _summed(input, dim, local_index, local_src, space)
+    return _written(func, input, local_of(input) + total * alpha)
 
 
 @handles("scatter_reduce", "scatter_reduce_")
-def scatter_reduce(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
-    out, dim, index, src = _four(args[:4], kwargs)
-    reduce = REDUCES.get(str(kwargs.get("reduce", args[4] if len(args) > 4 else None)))
-    if reduce is None or (kwargs.get("include_self", True) and reduce != "sum"):
+def scatter_reduce(
+    func: Any, input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
+) -> torch.Tensor:
+    kind = REDUCES.get(reduce)
+    if kind is None or (include_self and kind != "sum"):
         refuse(func.__name__, "take sum, mean, amax or amin, with include_self=False")
-    dim = dim % out.dim()
-    local_index, local_src, space = _local(out, dim, index, src, func.__name__)
-    count = _summed(out, dim, local_index, torch.ones_like(local_src), space)
-    if reduce in ("max", "min"):
-        found = _extreme(out, dim, local_index, local_src, space, reduce)
+    dim = dim % input.dim()
+    local_index, local_src, space = _local(input, dim, index, src, func.__name__)
+    count = _summed(input, dim, local_index, torch.ones_like(local_src), space)
+    if kind in ("max", "min"):
+        found = _extreme(input, dim, local_index, local_src, space, kind)
     else:
-        found = _summed(out, dim, local_index, local_src, space)
-        found = found / count.clamp(min=1) if reduce == "mean" else found
-    if kwargs.get("include_self", True):
-        return _written(func, out, local_of(out) + found)
-    return _written(func, out, torch.where(count > 0, found, local_of(out)))
+        found = _summed(input, dim, local_index, local_src, space)
+        found = found / count.clamp(min=1) if kind == "mean" else found
+    out = local_of(input)
+    return _written(func, out, out + found if include_self else torch.where(count > 0, found, out))
 
 
 def _extreme(

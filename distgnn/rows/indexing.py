@@ -19,7 +19,7 @@ from distgnn.ops.function import version_of
 from distgnn.ops.sums import all_sum
 from distgnn.rows.align import in_space, local_in, part_of
 from distgnn.rows.row_by_row import FROM_ROWS, again
-from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, rows_of, whole_of
+from distgnn.rows.row_tensor import INSTEAD, RowTensor, handles, local_of, refuse, rows_of, whole_of
 from distgnn.rows.shapes import flattened
 from distgnn.rows.space import MaskedRows, Share, Space, digest_of, share_of
 
@@ -28,8 +28,7 @@ KEPT_MASKS = 8
 
 
 @handles("__getitem__")
-def getitem(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    rows, index = args
+def getitem(func: Any, rows: Any, index: Any) -> Any:
     if not isinstance(rows, RowTensor):
         return _ordinary_by_rows(rows, index)
     index = _complete(index, rows)
@@ -234,54 +233,44 @@ def _ordinary_by_rows(table: torch.Tensor, index: Any) -> Any:
 
 
 @handles("index_select")
-def index_select(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    given = dict(zip(("input", "dim", "index"), args, strict=False)) | kwargs
-    rows: Any = given["input"] if "input" in given else given["self"]
-    dim, index = given["dim"], given["index"]
-    dim = dim % rows.dim()
-    return rows[(EVERY,) * dim + (index,)]
+def index_select(func: Any, input: Any, dim: int, index: Any) -> Any:
+    return input[(EVERY,) * (dim % input.dim()) + (index,)]
 
 
-@handles("take_along_dim", "gather")
-def gather(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Numbers of each row by column."""
-    names = ("input", "indices", "dim") if func.__name__ == "take_along_dim" else ("input", "dim", "index")
-    given = dict(zip(names, args, strict=False)) | kwargs
-    rows, dim = given["input"], given.get("dim")
-    index: Any = given.get("index", given.get("indices"))
-    if not isinstance(rows, RowTensor) or dim is None or dim % rows.dim() == rows.row_dim:
+@handles("gather")
+def gather(func: Any, input: Any, dim: int | None, index: Any, *, sparse_grad: bool = False) -> RowTensor:
+    if not isinstance(input, RowTensor) or dim is None or dim % input.dim() == input.row_dim:
         refuse(func.__name__, "write x[ids] for rows by id; gather takes columns, dim=1")
-    local = local_in(index, rows.row_space, rows.row_dim, func.__name__)
-    return rows.like(rows.inner.gather(dim, local))
+    return input.like(input.inner.gather(dim, local_in(index, input.row_space, input.row_dim, func.__name__)))
+
+
+@handles("take_along_dim")
+def take_along_dim(func: Any, input: Any, indices: Any, dim: int | None = None) -> RowTensor:
+    return gather(func, input, dim, indices)
 
 
 @handles("masked_select")
-def masked_select(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    rows, mask = args[0], kwargs["mask"] if "mask" in kwargs else args[1]
-    wide: Any = (
-        mask.expand(rows.shape) if isinstance(mask, RowTensor) else torch.ones_like(rows, dtype=torch.bool) & mask
-    )
-    return flattened(rows)[flattened(wide)]
+def masked_select(func: Any, input: Any, mask: Any) -> torch.Tensor:
+    wide: Any = mask.expand(input.shape) if isinstance(mask, RowTensor) else torch.ones_like(input, dtype=torch.bool)
+    return flattened(input)[flattened(wide & mask)]
 
 
 @handles("nonzero", "argwhere")
-def nonzero(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def nonzero(func: Any, input: RowTensor, *, as_tuple: bool = False) -> Any:
     """The global places of rows that are not 0, an ordinary tensor on every rank. Collective: yes."""
-    rows = args[0]
-    if rows.dim() != 1:
+    if input.dim() != 1:
         refuse("nonzero", "ask for places of one column, x[:, 0].nonzero(), or keep the mask")
-    space = rows.row_space
-    here = space.places[: space.num_counted][rows.inner[: space.num_counted].bool().numpy()]
+    space = input.row_space
+    here = space.places[: space.num_counted][input.inner[: space.num_counted].bool().numpy()]
     found = torch.from_numpy(np.sort(np.concatenate(space.comm.allgather(here))))
-    return (found,) if kwargs.get("as_tuple") else found[:, None]
+    return (found,) if as_tuple else found[:, None]
 
 
 # --- writing -----------------------------------------------------------------------------------------------------
 
 
 @handles("__setitem__")
-def setitem(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    rows, index, values = args
+def setitem(func: Any, rows: Any, index: Any, values: Any) -> None:
     if not isinstance(rows, RowTensor):
         refuse("__setitem__", FROM_ROWS)
     index = _complete(index, rows)
@@ -354,31 +343,26 @@ def _fill(rows: RowTensor, mask: torch.Tensor, values: Any) -> None:
 
 
 @handles("index_fill_", "index_fill", "index_copy_", "index_copy")
-def index_write(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    rows, dim, index, values = args
-    out = rows if func.__name__.endswith("_") else rows.clone()
-    out[(EVERY,) * (dim % rows.dim()) + (index,)] = values
+def index_write(func: Any, input: Any, dim: int, index: Any, values: Any) -> Any:
+    out = input if func.__name__.endswith("_") else input.clone()
+    out[(EVERY,) * (dim % input.dim()) + (index,)] = values
     return out
 
 
-@handles("masked_scatter", "masked_scatter_", "put_", "index_put", "index_put_")
-def refused(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    refuse(func.__name__, "write x[mask] = values")
+INSTEAD.update(dict.fromkeys(("masked_scatter", "put", "index_put"), "write x[mask] = values"))
 
 
 @handles("scatter", "scatter_")
-def scatter(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def scatter(func: Any, input: Any, dim: int, index: Any, *values: Any, **named: Any) -> Any:
     """Into columns, each rank its own rows: one-hot labels."""
-    name = func.__name__
-    rows, dim, index, *rest = args
-    dim = dim % rows.dim()
-    if not isinstance(rows, RowTensor):
+    name, dim = func.__name__, dim % input.dim()
+    if not isinstance(input, RowTensor):
         refuse(name, "an ordinary tensor cannot take the rows of one rank: make it from rows (y.new_zeros(N, C))")
-    if dim == rows.row_dim:
+    if dim == input.row_dim:
         refuse(name, "write x[ids] = values; scatter takes columns, dim=1")
-    local: list[Any] = []
-    for one in (index, *rest):
-        is_tensor = isinstance(one, torch.Tensor)
-        local.append(local_in(one, rows.row_space, rows.row_dim, name) if is_tensor else one)
-    found = func(rows.inner, dim, *local, **{key: local_of(value) for key, value in kwargs.items()})
-    return again(rows) if name.endswith("_") else rows.like(found)
+
+    def local(one: Any) -> Any:
+        return local_in(one, input.row_space, input.row_dim, name) if isinstance(one, torch.Tensor) else one
+
+    found = func(input.inner, dim, *map(local, (index, *values)), **{key: local(one) for key, one in named.items()})
+    return again(input) if name.endswith("_") else input.like(found)

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from distgnn.rows.align import Aligned, in_space, local_in, part_of
-from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, rows_of, whole_of
+from distgnn.rows.row_tensor import INSTEAD, RowTensor, handles, local_of, named, refuse, rows_of, whole_of
 
 ELEMENTWISE = (
     *("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "kl_div", "poisson_nll_loss"),
@@ -15,34 +15,11 @@ OF_ROWS = (
     *("margin_ranking_loss", "cosine_embedding_loss", "triplet_margin_loss", "multi_margin_loss"),
     *("multilabel_margin_loss", "multilabel_soft_margin_loss"),
 )
-NAMES: dict[str, tuple[str, ...]] = {
-    "cross_entropy": ("input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction"),
-    "nll_loss": ("input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction"),
-    "binary_cross_entropy": ("input", "target", "weight", "size_average", "reduce", "reduction"),
-    "binary_cross_entropy_with_logits": (
-        *("input", "target", "weight", "size_average", "reduce", "reduction", "pos_weight"),
-    ),
-    "kl_div": ("input", "target", "size_average", "reduce", "reduction", "log_target"),
-    "huber_loss": ("input", "target", "reduction", "delta", "weight"),
-    "smooth_l1_loss": ("input", "target", "size_average", "reduce", "reduction", "beta"),
-    "poisson_nll_loss": ("input", "target", "log_input", "full", "size_average", "eps", "reduce", "reduction"),
-    "gaussian_nll_loss": ("input", "target", "var", "full", "eps", "reduction"),
-    "hinge_embedding_loss": ("input", "target", "margin", "size_average", "reduce", "reduction"),
-    "multi_margin_loss": ("input", "target", "p", "margin", "weight", "size_average", "reduce", "reduction"),
-    "multilabel_soft_margin_loss": ("input", "target", "weight", "size_average", "reduce", "reduction"),
-    "margin_ranking_loss": ("input1", "input2", "target", "margin", "size_average", "reduce", "reduction"),
-    "cosine_embedding_loss": ("input1", "input2", "target", "margin", "size_average", "reduce", "reduction"),
-    "triplet_margin_loss": (
-        *("anchor", "positive", "negative", "margin", "p", "eps", "swap", "size_average", "reduce", "reduction"),
-    ),
-}
-USUAL = ("input", "target", "size_average", "reduce", "reduction", "weight")
 PER_CLASS = ("weight", "pos_weight")  # ordinary tensors with a number per class, beside those with one per row
 
 
 def _given(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """(the arguments by name, the reduction)."""
-    given = dict(zip(NAMES.get(func.__name__, USUAL), args, strict=False)) | kwargs
+    given = named(func, args, kwargs)
     reduction = given.pop("reduction", "mean")
     if given.pop("size_average", None) is not None or given.pop("reduce", None) is not None:
         refuse(func.__name__, "size_average and reduce are old: give reduction='mean', 'sum' or 'none'")
@@ -65,7 +42,6 @@ def _each_of_rows(func: Any, given: dict[str, Any]) -> RowTensor:
 
 
 def _each(func: Any, given: dict[str, Any]) -> RowTensor:
-    """The loss without reduction, number by number."""
     classes = {}
     for name in PER_CLASS:
         value = given.get(name)
@@ -81,8 +57,7 @@ def _each(func: Any, given: dict[str, Any]) -> RowTensor:
 
 
 @handles(*ELEMENTWISE, *OF_ROWS)
-def loss(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """One number for each row or entry, then its mean or sum over all ranks."""
+def loss(func: Any, *args: Any, **kwargs: Any) -> Any:
     given, reduction = _given(func, args, kwargs)
     each = _each_of_rows(func, given) if func.__name__ in OF_ROWS else _each(func, given)
     if reduction == "batchmean":
@@ -97,7 +72,7 @@ def _reduced(each: RowTensor, reduction: str) -> Any:
 
 
 @handles("cross_entropy", "nll_loss")
-def cross_entropy(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def cross_entropy(func: Any, *args: Any, **kwargs: Any) -> Any:
     """Classes: the mean is over the weights of the targets that count, as in torch."""
     given, reduction = _given(func, args, kwargs)
     each, target = _each_of_rows(func, given), given["target"]
@@ -114,18 +89,18 @@ def cross_entropy(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     return whole_of(local_of(each.sum()) / local_of(count).to(each.dtype))
 
 
-@handles("cosine_loss", "ctc_loss", "triplet_margin_with_distance_loss", "multi_head_attention_forward")
-def refused(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    refuse(func.__name__, "attention of every row with every row needs all rows: use attention along arcs (GATConv)")
+NO_PAIRS = "attention of every row with every row needs all rows: use attention along arcs (GATConv)"
+for _name in ("cosine_loss", "ctc_loss", "triplet_margin_with_distance_loss", "multi_head_attention_forward"):
+    INSTEAD[_name] = NO_PAIRS
 
 
 @handles("scaled_dot_product_attention")
-def dot_attention(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def dot_attention(func: Any, *args: Any, **kwargs: Any) -> Any:
     """Within each row (dimension 0 counts rows): local. Among rows: refused."""
     rows = [one for one in args if isinstance(one, torch.Tensor)]
-    if any(not isinstance(one, RowTensor) or one.row_dim != 0 or one.dim() < 3 for one in rows) or kwargs.get(
-        "dropout_p"
+    if kwargs.get("dropout_p") or not all(
+        isinstance(one, RowTensor) and one.row_dim == 0 and one.dim() >= 3 for one in rows
     ):
-        refused(func, args, kwargs)
+        refuse(func.__name__, NO_PAIRS)
     together = Aligned(func.__name__, rows)
     return together.rows(func(*map(together.local, args), **kwargs))

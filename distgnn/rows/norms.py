@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from distgnn.rows.reductions import moments, number_of
-from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, rows_of
+from distgnn.rows.row_tensor import RowTensor, handles, local_of, named, refuse, rows_of
 
 
 def _normalised(rows: RowTensor, mean: Any, variance: Any, given: dict[str, Any]) -> RowTensor:
@@ -29,10 +29,9 @@ def _track(running: Any, value: torch.Tensor, share: float) -> None:
 
 
 @handles("batch_norm")
-def batch_norm(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def batch_norm(func: Any, *args: Any, **kwargs: Any) -> Any:
     """[N, C] or [N, C, L] over all but C; the running variance is the unbiased one."""
-    names = ("input", "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps")
-    given = dict(zip(names, args, strict=False)) | kwargs
+    given = named(func, args, kwargs)
     rows, mean, variance = given["input"], given.get("running_mean"), given.get("running_var")
     if not isinstance(rows, RowTensor) or rows.row_dim == 1:
         refuse("batch_norm", "the rows are the channels here: give it [N, C]")
@@ -50,10 +49,9 @@ def batch_norm(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 @handles("instance_norm")
-def instance_norm(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def instance_norm(func: Any, *args: Any, **kwargs: Any) -> Any:
     """[B, C, L] over L: local where rows are B, over all ranks where they are L."""
-    names = ("input", "running_mean", "running_var", "weight", "bias", "use_input_stats", "momentum", "eps")
-    given = dict(zip(names, args, strict=False)) | kwargs
+    given = named(func, args, kwargs)
     rows = given["input"]
     if rows.row_dim == 0:
         if given.get("running_mean") is not None and given.get("use_input_stats", True):

@@ -45,13 +45,10 @@ DEFAULT |= {"diff": -1}
 NAMES = {"dim", "axis", "dims"}
 
 
-def over_dims(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A function over some dimensions of rows."""
-    name = func.__name__
-    rows = kwargs["input"] if not args else args[0]
+def over_dims(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
+    name, rows = func.__name__, input
     if not isinstance(rows, RowTensor):
         refuse(name)
-    args, kwargs = args[1:], {key: value for key, value in kwargs.items() if key != "input"}
     place, given = GIVEN_AT.get(name, 1) - 1, None
     others = list(args)
     for key in NAMES & set(kwargs):
@@ -59,7 +56,7 @@ def over_dims(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if given is None and len(others) > place and _is_dim(others[place]):
         given = others.pop(place)
     elif given is None and name in ("max", "min") and others and isinstance(others[0], torch.Tensor):
-        return HANDLERS["maximum"](getattr(torch, f"{name}imum"), (rows, others[0]), {})
+        return getattr(torch, f"{name}imum")(rows, others[0])
     if kwargs.pop("out", None) is not None:
         refuse(name, "leave out= out")
     kwargs.pop("_stacklevel", None)
@@ -98,34 +95,30 @@ def _rows_like(found: Any, rows: RowTensor, dim: int) -> Any:
     return type(found)(tuple(rows_of(one, rows.row_space, dim) for one in found))
 
 
-@over_all("sum")
-def _sum(rows: RowTensor, dims: Dims, keepdim: bool, given: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
-    values = counted(rows)
-    if dtype is not None:
-        values = values.to(dtype)
-    return whole_of(summed(rows, values, dims, keepdim))
+def _of_sum(before: Callable[..., Any], after: Callable[..., Any] = lambda total, count: total) -> Callable[..., Any]:
+    """A function of a sum over all rows: `before` of this rank's values, `after` of the sum and how many there are."""
+
+    def function(rows: RowTensor, dims: Dims, keepdim: bool, given: Any, dtype: torch.dtype | None = None) -> Any:
+        values = counted(rows) if dtype is None else counted(rows).to(dtype)
+        return whole_of(after(summed(rows, before(values), dims, keepdim), number_of(rows, dims)))
+
+    return function
 
 
-@over_all("mean")
-def _mean(rows: RowTensor, dims: Dims, keepdim: bool, given: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
-    return whole_of(_sum(rows, dims, keepdim, given, dtype) / number_of(rows, dims))
-
-
-@over_all("nansum")
-def _nansum(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
-    values = counted(rows)
-    return whole_of(summed(rows, torch.nan_to_num(values, nan=0.0), dims, keepdim))
+GLOBAL |= {
+    "sum": _of_sum(lambda values: values),
+    "mean": _of_sum(lambda values: values, lambda total, count: total / count),
+    "nansum": _of_sum(lambda values: torch.nan_to_num(values, nan=0.0)),
+    "count_nonzero": _of_sum(lambda values: (values != 0).long()),
+    "all": _of_sum(lambda values: (~values.bool()).long(), lambda missing, count: missing == 0),
+    "any": _of_sum(lambda values: values.bool().long(), lambda found, count: found > 0),
+}
 
 
 @over_all("nanmean")
 def _nanmean(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
     known = summed(rows, (~torch.isnan(counted(rows))).long(), dims, keepdim)
-    return whole_of(_nansum(rows, dims, keepdim, given) / known)
-
-
-@over_all("count_nonzero")
-def _count_nonzero(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
-    return summed(rows, (counted(rows) != 0).long(), dims, False)
+    return whole_of(GLOBAL["nansum"](rows, dims, keepdim, given) / known)
 
 
 def _spread(finish: Callable[[torch.Tensor, torch.Tensor], Any]) -> Callable[..., Any]:
@@ -147,13 +140,11 @@ GLOBAL["std_mean"] = _spread(lambda variance, mean: (variance.sqrt(), mean))
 
 
 @handles("linalg_norm")
-def linalg_norm(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def linalg_norm(func: Any, A: RowTensor, ord: Any = None, dim: Any = None, **options: Any) -> torch.Tensor:
     """Of all numbers, or of vectors; a norm of matrices is refused."""
-    given = dict(zip(("A", "ord", "dim", "keepdim"), args, strict=False)) | kwargs
-    rows, order, dim = given.pop("A", given.pop("input", None)), given.pop("ord", None), given.pop("dim", None)
-    if (dim is None and order is not None and rows.dim() > 1) or (isinstance(dim, list | tuple) and order is not None):
+    if ord is not None and (A.dim() > 1 if dim is None else isinstance(dim, list | tuple)):
         refuse("linalg.norm", "a norm of the whole matrix is not there: x.norm() is that of its numbers")
-    return torch.linalg.vector_norm(rows, 2 if order is None else order, dim, **given)
+    return torch.linalg.vector_norm(A, 2 if ord is None else ord, dim, **options)
 
 
 @over_all("norm", "vector_norm", "linalg_vector_norm")
@@ -186,17 +177,6 @@ class _Root(torch.autograd.Function):
     def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
         (out,) = ctx.saved_tensors
         return torch.where(out == 0, torch.zeros_like(grad), grad / (2 * out))
-
-
-@over_all("all")
-def _all(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
-    missing = summed(rows, (~counted(rows).bool()).long(), dims, keepdim)
-    return missing == 0
-
-
-@over_all("any")
-def _any(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
-    return summed(rows, counted(rows).bool().long(), dims, keepdim) > 0
 
 
 # --- exponentials ------------------------------------------------------------------------------------------------
@@ -242,47 +222,46 @@ def _normalize(
 
 
 @handles("bincount")
-def bincount(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+def bincount(func: Any, input: RowTensor, weights: Any = None, minlength: int = 0) -> torch.Tensor:
     """How often each number stands in the rows of all ranks."""
-    rows = args[0]
-    weights = kwargs.get("weights", args[1] if len(args) > 1 else None)
-    least = kwargs.get("minlength", args[2] if len(args) > 2 else 0)
-    top = int(rows.max()) + 1 if rows.shape[0] else 0
-    found = torch.bincount(counted(rows), local_of(weights), minlength=max(top, least))
-    return (
-        found if rows.row_space.comm.size == 1 else torch.from_numpy(sum_over_ranks(rows.row_space.comm, found.numpy()))
-    )
+    top = int(input.max()) + 1 if input.shape[0] else 0
+    return _counts(input, torch.bincount(counted(input), local_of(weights), minlength=max(top, minlength)))
+
+
+def _counts(rows: RowTensor, here: torch.Tensor) -> torch.Tensor:
+    comm = rows.row_space.comm
+    return here if comm.size == 1 else torch.from_numpy(sum_over_ranks(comm, here.numpy()))
 
 
 @handles("unique")
-def unique(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def unique(
+    func: Any,
+    input: RowTensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
     """The different numbers of all ranks' rows, sorted; `return_inverse` gives rows, `return_counts` all counts."""
-    names = ("sorted", "return_inverse", "return_counts", "dim")
-    given = dict(zip(names, args[1:], strict=False)) | kwargs
-    rows = args[0]
-    if given.get("dim") is not None:
+    if dim is not None:
         refuse("unique", "leave dim out: the different numbers of all ranks' rows come, not the different rows")
-    comm = rows.row_space.comm
-    mine = np.unique(counted(rows).detach().numpy())
-    values = np.unique(np.concatenate(comm.allgather(mine)))
+    mine = np.unique(counted(input).detach().numpy())
+    values = np.unique(np.concatenate(input.row_space.comm.allgather(mine)))
     found: list[Any] = [torch.from_numpy(values)]
-    places = torch.from_numpy(np.searchsorted(values, rows.inner.detach().numpy()))
-    if given.get("return_inverse"):
-        found.append(rows.like(places))
-    if given.get("return_counts"):
-        counts = np.bincount(places.reshape(-1)[: counted(rows).numel()].numpy(), minlength=len(values))
-        found.append(torch.from_numpy(sum_over_ranks(comm, counts) if comm.size > 1 else counts))
+    places = torch.from_numpy(np.searchsorted(values, input.inner.detach().numpy()))
+    if return_inverse:
+        found.append(input.like(places))
+    if return_counts:
+        here = places.reshape(-1)[: counted(input).numel()]
+        found.append(_counts(input, torch.bincount(here, minlength=len(values))))
     return found[0] if len(found) == 1 else tuple(found)
 
 
 @handles("equal")
-def equal(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    left, right = args
-    if left.shape != right.shape:
-        return False
-    return bool((left == right).all())
+def equal(func: Any, input: torch.Tensor, other: torch.Tensor) -> bool:
+    return input.shape == other.shape and bool((input == other).all())
 
 
 @handles("allclose")
-def allclose(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def allclose(func: Any, *args: Any, **kwargs: Any) -> bool:
     return bool(torch.isclose(*args, **kwargs).all())

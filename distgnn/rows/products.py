@@ -5,9 +5,9 @@ from typing import Any
 import torch
 
 from distgnn.ops.sums import all_sum
-from distgnn.rows.align import Aligned, in_space, part_of
+from distgnn.rows.align import Aligned, in_space, local_in, part_of
 from distgnn.rows.reductions import counted
-from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, rows_of, whole_of
+from distgnn.rows.row_tensor import INSTEAD, RowTensor, handles, local_of, refuse, rows_of, whole_of
 
 PAIRS = (
     "it makes a number for each pair of rows of all ranks: score the pairs that are needed, "
@@ -16,12 +16,12 @@ PAIRS = (
 
 
 @handles("matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "mv", "dot", "inner", "vdot")
-def matmul(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def matmul(func: Any, *args: Any, **kwargs: Any) -> Any:
     """A product of matrices: which of the dimensions counts rows decides."""
-    left, right = (
-        args[:2] if len(args) > 1 else (args[0], kwargs.get("other", kwargs.get("mat2", kwargs.get("tensor"))))
-    )
     name = func.__name__
+    if kwargs.pop("out", None) is not None:
+        refuse(name, "leave out= out")
+    left, right = (*args, *kwargs.values())
     if name == "__rmatmul__":
         left, right = right, left
     if name == "inner" and min(left.dim(), right.dim()) > 1:
@@ -30,7 +30,6 @@ def matmul(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def product(left: Any, right: Any, name: str = "matmul") -> Any:
-    """left @ right of rows and ordinary tensors."""
     at_left = left.dim() - left.row_dim if isinstance(left, RowTensor) else 0  # 1: its last dimension, summed over
     at_right = right.dim() - right.row_dim if isinstance(right, RowTensor) else 0
     summed_right = 1 if right.dim() == 1 else 2
@@ -72,61 +71,49 @@ def _summed(left: Any, right: Any, at_left: int, at_right: int, name: str) -> to
 
 
 @handles("linear")
-def linear(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def linear(func: Any, input: Any, weight: Any, bias: Any = None) -> Any:
     """x Wᵀ + b."""
-    given = dict(zip(("input", "weight", "bias"), args, strict=False)) | kwargs
-    rows, weight, bias = given["input"], given["weight"], given.get("bias")
-    if isinstance(rows, RowTensor) and rows.row_dim < rows.dim() - 1 and not isinstance(weight, RowTensor):
-        return rows.like(func(rows.inner, local_of(weight), local_of(bias)))
-    out = product(rows, weight.t())
+    if isinstance(input, RowTensor) and input.row_dim < input.dim() - 1 and not isinstance(weight, RowTensor):
+        return input.like(func(input.inner, local_of(weight), local_of(bias)))
+    out = product(input, weight.t())
     return out if bias is None else out + bias
 
 
-@handles("addmm", "addmv", "addbmm", "baddbmm")
-def addmm(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """beta * input + alpha * left @ right."""
-    if func.__name__ == "addbmm":
-        refuse("addbmm", "write input + (a @ b).sum(0)")
-    added, left, right = args
+INSTEAD["addbmm"] = "write input + (a @ b).sum(0)"
+
+
+@handles("addmm", "addmv", "baddbmm")
+def addmm(func: Any, input: Any, left: Any, right: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     out = product(left, right, func.__name__)
-    alpha, beta = kwargs.get("alpha", 1), kwargs.get("beta", 1)
     out = out if alpha == 1 else out * alpha
-    return out + (added if beta == 1 else added * beta)
+    return out + (input if beta == 1 else input * beta)
 
 
 @handles("outer", "ger")
-def outer(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A column of rows times an ordinary row."""
-    left, right = args
-    return left[:, None] * right[None, :]
+def outer(func: Any, input: Any, vec2: Any) -> Any:
+    return input[:, None] * vec2[None, :]
 
 
 @handles("einsum")
-def einsum(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def einsum(func: Any, equation: str, *operands: Any) -> Any:
     """The letter of rows is kept (local) or summed over (one sum over ranks)."""
-    equation, operands = args[0], list(args[1:])
     if len(operands) == 1 and isinstance(operands[0], list | tuple):
-        operands = list(operands[0])
+        operands = tuple(operands[0])
     terms, _, out = equation.replace(" ", "").partition("->")
-    terms = terms.split(",")
     if "." in equation or "->" not in equation:
         refuse("einsum", "write every letter and the result: 'nd,de->ne'")
-    letters = {term[one.row_dim] for term, one in zip(terms, operands, strict=True) if isinstance(one, RowTensor)}
-    if len(letters) != 1:
+    named = list(zip(terms.split(","), operands, strict=True))
+    rows = {term[one.row_dim]: one for term, one in reversed(named) if isinstance(one, RowTensor)}
+    if len(rows) != 1:
         refuse("einsum", PAIRS)
-    (letter,) = letters
-    space = next(one.row_space for one in operands if isinstance(one, RowTensor))
-    here: list[Any] = []
-    for term, one in zip(terms, operands, strict=True):
-        if isinstance(one, RowTensor):
-            one = in_space(one, space).inner
-        else:
-            one = local_of(one)
-            if letter in term:
-                one = part_of(one, space, term.index(letter), "einsum")
+    ((letter, first),) = rows.items()
+    space, here = first.row_space, []
+    for term, one in named:
+        if isinstance(one, RowTensor) or letter in term:
+            one = local_in(one, space, term.index(letter), "einsum")
         if letter not in out and letter in term:
             one = one.narrow(term.index(letter), 0, space.num_counted)
-        here.append(one)
+        here.append(local_of(one))
     found = func(equation, *here)
     if letter in out:
         return rows_of(found, space, out.index(letter))
@@ -134,38 +121,30 @@ def einsum(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 @handles("bilinear")
-def bilinear(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Of two rows each."""
-    left, right, *rest = args
+def bilinear(func: Any, left: Any, right: Any, *args: Any, **kwargs: Any) -> Any:
     together = Aligned("bilinear", (left, right))
-    found = func(together.local(left), together.local(right), *map(local_of, rest), **kwargs)
-    return together.rows(found)
+    return together.rows(func(together.local(left), together.local(right), *map(local_of, args), **kwargs))
 
 
 @handles("cosine_similarity", "pairwise_distance")
-def within_pairs(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def within_pairs(func: Any, x1: Any, x2: Any, *args: Any, **kwargs: Any) -> Any:
     """Of two rows each, over the columns."""
-    names = ("x1", "x2", "dim" if func.__name__ == "cosine_similarity" else "p")
+    names = ("dim", "eps") if func.__name__ == "cosine_similarity" else ("p", "eps", "keepdim")
     given = dict(zip(names, args, strict=False)) | kwargs
-    left, right = given.pop("x1"), given.pop("x2")
-    together = Aligned(func.__name__, (left, right))
-    num_dims = max(left.dim(), right.dim())
+    together, num_dims = Aligned(func.__name__, (x1, x2)), max(x1.dim(), x2.dim())
     dim = given.get("dim", 1) % num_dims if func.__name__ == "cosine_similarity" else num_dims - 1
     row_dim = num_dims - together.back
     if dim == row_dim:
         refuse(func.__name__, "it would run over the rows of all ranks: give dim=-1 for rows [N, D]")
-    found = func(together.local(left), together.local(right), **given)
-    keeps = given.get("keepdim", False)
-    return rows_of(found, together.space, row_dim - (dim < row_dim and not keeps))
+    found = func(together.local(x1), together.local(x2), **given)
+    return rows_of(found, together.space, row_dim - (dim < row_dim and not given.get("keepdim", False)))
 
 
 @handles("cdist")
-def cdist(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def cdist(func: Any, x1: Any, x2: Any, *args: Any, **kwargs: Any) -> Any:
     """Distances of rows to ordinary points."""
-    left, right, *rest = args
-    if isinstance(left, RowTensor) and not isinstance(right, RowTensor) and left.dim() - left.row_dim == 2:
-        return left.like(func(left.inner, local_of(right), *rest, **kwargs))
-    if isinstance(right, RowTensor) and not isinstance(left, RowTensor) and right.dim() - right.row_dim == 2:
-        found = func(local_of(left), right.inner, *rest, **kwargs)
-        return rows_of(found, right.row_space, found.dim() - 1)
-    refuse("cdist", PAIRS)
+    rows, points = (x1, x2) if isinstance(x1, RowTensor) else (x2, x1)
+    if isinstance(points, RowTensor) or rows.dim() - rows.row_dim != 2:
+        refuse("cdist", PAIRS)
+    found = func(local_of(x1), local_of(x2), *args, **kwargs)
+    return rows_of(found, rows.row_space, found.dim() - (2 if rows is x1 else 1))

@@ -3,6 +3,7 @@
 Equal values share the gradient of an extreme without a place, as in `torch.amax`; with a place the first row has it.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,10 +12,11 @@ import torch
 
 from distgnn.comm import extreme_over_ranks
 from distgnn.ops.sums import all_sum
-from distgnn.rows.row_tensor import RowTensor, refuse, whole_of
+from distgnn.rows.row_tensor import RowTensor, handles, refuse, whole_of
 
 Dims = tuple[int, ...]
 GLOBAL: dict[str, Callable[..., Any]] = {}  # name -> (rows, dims, keepdim, further arguments) to the result over all
+over_all = functools.partial(handles, table=GLOBAL)
 
 
 def counted(rows: RowTensor) -> torch.Tensor:
@@ -32,16 +34,6 @@ def summed(rows: RowTensor, values: torch.Tensor, dims: Dims, keepdim: bool) -> 
     """`values`, of local rows that count, added up over `dims` and over ranks. Collective: yes, and backward."""
     here = values.sum(dims, keepdim=keepdim)
     return here if rows.row_space.comm.size == 1 else all_sum(rows.row_space.graph, here)
-
-
-def over_all(*names: str) -> Callable[..., Any]:
-    """Put a function into the table of those over all rows."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        GLOBAL.update(dict.fromkeys(names, function))
-        return function
-
-    return register
 
 
 def moments(rows: RowTensor, dims: Dims, keepdim: bool, correction: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -108,47 +100,40 @@ def places_of_extreme(rows: RowTensor, dim: int, top: torch.Tensor) -> torch.Ten
     return torch.from_numpy(extreme_over_ranks(space.comm, np.ascontiguousarray(here.numpy()), "min"))
 
 
-def _max_or_min(which: str) -> Callable[..., Any]:
-    def function(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> Any:
-        values = counted(rows)
-        if given is None:
-            return whole_of(extreme(rows, values, dims, keepdim, which))
-        (dim,) = dims
-        top = extreme_of_all(rows, values.detach(), dims, which)
-        places = places_of_extreme(rows, dim, top)
-        if values.requires_grad:
-            mine = torch.from_numpy(rows.row_space.places[: values.shape[dim]])
-            mine = mine.view(-1, *[1] * (values.dim() - dim - 1))
-            chosen = torch.where(mine == places, values, torch.zeros_like(values))
-            top = summed(rows, chosen, dims, True)
-        kind = getattr(torch.return_types, which)
-        pair = (top, places) if keepdim else (top.squeeze(dim), places.squeeze(dim))
-        return kind((whole_of(pair[0]), pair[1]))
-
-    return function
+def _max_or_min(rows: RowTensor, dims: Dims, keepdim: bool, given: Any, *, which: str) -> Any:
+    values = counted(rows)
+    if given is None:
+        return whole_of(extreme(rows, values, dims, keepdim, which))
+    (dim,) = dims
+    top = extreme_of_all(rows, values.detach(), dims, which)
+    places = places_of_extreme(rows, dim, top)
+    if values.requires_grad:
+        mine = torch.from_numpy(rows.row_space.places[: values.shape[dim]])
+        mine = mine.view(-1, *[1] * (values.dim() - dim - 1))
+        chosen = torch.where(mine == places, values, torch.zeros_like(values))
+        top = summed(rows, chosen, dims, True)
+    pair = (top, places) if keepdim else (top.squeeze(dim), places.squeeze(dim))
+    return getattr(torch.return_types, which)((whole_of(pair[0]), pair[1]))
 
 
-def _arg(which: str) -> Callable[..., Any]:
-    def function(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
-        if given is None and rows.dim() > 1:
-            from distgnn.rows.shapes import flattened
+def _arg(rows: RowTensor, dims: Dims, keepdim: bool, given: Any, *, which: str) -> torch.Tensor:
+    if given is None and rows.dim() > 1:
+        from distgnn.rows.shapes import flattened
 
-            return function(flattened(rows), (0,), keepdim, 0)
-        (dim,) = dims
-        places = places_of_extreme(rows, dim, extreme_of_all(rows, counted(rows).detach(), dims, which))
-        return places if keepdim else places.squeeze(dim)
-
-    return function
+        rows, dims = flattened(rows), (0,)
+    (dim,) = dims
+    places = places_of_extreme(rows, dim, extreme_of_all(rows, counted(rows).detach(), dims, which))
+    return places if keepdim else places.squeeze(dim)
 
 
-GLOBAL |= {"max": _max_or_min("max"), "min": _max_or_min("min"), "argmax": _arg("max"), "argmin": _arg("min")}
+def _amax_or_min(rows: RowTensor, dims: Dims, keepdim: bool, given: Any, *, which: str) -> torch.Tensor:
+    return whole_of(extreme(rows, counted(rows), dims, keepdim, which))
 
 
-def _amax_or_min(which: str) -> Callable[..., Any]:
-    return lambda rows, dims, keepdim, given: whole_of(extreme(rows, counted(rows), dims, keepdim, which))
-
-
-GLOBAL |= {"amax": _amax_or_min("max"), "amin": _amax_or_min("min")}
+for _which in ("max", "min"):
+    GLOBAL[_which] = functools.partial(_max_or_min, which=_which)
+    GLOBAL[f"a{_which}"] = functools.partial(_amax_or_min, which=_which)
+    GLOBAL[f"arg{_which}"] = functools.partial(_arg, which=_which)
 
 
 @over_all("aminmax")

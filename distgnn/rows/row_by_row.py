@@ -37,28 +37,30 @@ MADE_LIKE = ("zeros_like", "ones_like", "full_like", "empty_like")
 MADE_NEW = ("new_zeros", "new_ones", "new_full", "new_empty")
 
 
-def elementwise(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A function of broadcast arguments, number by number."""
-    if kwargs.pop("inplace", False):
-        return in_place(func, args, {**kwargs, "inplace": True})
-    out = kwargs.pop("out", None)
+def elementwise(func: Any, *args: Any, inplace: bool = False, out: Any = None, **kwargs: Any) -> Any:
+    if inplace:
+        return in_place(func, *args, inplace=True, **kwargs)
     if isinstance(out, RowTensor):
-        return out.copy_(elementwise(func, args, kwargs))
+        return out.copy_(elementwise(func, *args, **kwargs))
     if out is not None:
         refuse(func.__name__, "leave out= out")
-    together = Aligned(func.__name__, (*args, *kwargs.values()))
-    found = func(*map(together.local, args), **{name: together.local(value) for name, value in kwargs.items()})
+    together, found = _on_local(func, args, kwargs)
     return together.rows(found)
 
 
-def in_place(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The same, written into the first argument."""
-    rows = args[0]
-    if not isinstance(rows, RowTensor):
-        refuse(func.__name__, FROM_ROWS)
+def _on_local(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Aligned, Any]:
+    """(what the arguments have in common, what the function gives of this rank's parts of them)."""
     together = Aligned(func.__name__, (*args, *kwargs.values()))
-    func(*map(together.local, args), **{name: together.local(value) for name, value in kwargs.items()})
-    return again(rows)
+    local = {name: together.local(value) for name, value in kwargs.items()}
+    return together, func(*map(together.local, args), **local)
+
+
+def in_place(func: Any, *args: Any, **kwargs: Any) -> Any:
+    """The same, written into the first argument."""
+    if not isinstance(args[0], RowTensor):
+        refuse(func.__name__, FROM_ROWS)
+    _on_local(func, args, kwargs)
+    return again(args[0])
 
 
 def again(rows: RowTensor) -> RowTensor:
@@ -81,125 +83,110 @@ for _name in (*IN_PLACE_OPERATORS, "copy_", "relu_", "where_", "squeeze_copy_", 
 
 
 @handles("relu")
-def relu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def relu(func: Any, input: RowTensor, inplace: bool = False) -> RowTensor:
     """Of hidden rows of vertices in one pass with a dropout that follows."""
-    rows = args[0] if args else kwargs["input"]
-    if kwargs.get("inplace") or (len(args) > 1 and args[1]):
-        return in_place(torch.relu_, (rows,), {})
-    space, inner = rows.row_space, rows.inner
-    hidden = space is space.graph.vertex_space and rows.row_dim == 0 and inner.dim() == 2 and inner.dtype in FLOATS
+    if inplace:
+        return in_place(torch.relu_, input)
+    space, inner = input.row_space, input.inner
+    hidden = space is space.graph.vertex_space and input.row_dim == 0 and inner.dim() == 2 and inner.dtype in FLOATS
     if hidden and inner.requires_grad and torch.is_grad_enabled():
-        return rows_of(ops_relu(space.graph, inner), space)
-    return rows_of(torch.relu(inner), space, rows.row_dim)
+        return input.like(ops_relu(space.graph, inner))
+    return input.like(torch.relu(inner))
 
 
 @handles("where")
-def where(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def where(func: Any, *args: Any, **kwargs: Any) -> Any:
     """With three arguments, elementwise; with one, `nonzero`."""
     if len(args) + len(kwargs) == 1:
-        return HANDLERS["nonzero"](torch.nonzero, args, {**kwargs, "as_tuple": True})
-    return elementwise(func, args, kwargs)
+        return torch.nonzero(*args, *kwargs.values(), as_tuple=True)
+    return elementwise(func, *args, **kwargs)
 
 
 @handles(*SAME)
-def same(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def same(func: Any, rows: Any, *args: Any, **kwargs: Any) -> Any:
     """Another dtype, a copy: the same rows."""
-    rows, rest = args[0], args[1:]
     if not isinstance(rows, RowTensor):  # plain.to(rows), plain.type_as(rows): only the dtype is meant
-        return func(rows, *(local_of(one) for one in rest), **kwargs)
-    found = func(rows.inner, *map(local_of, rest), **kwargs)
+        return func(rows, *map(local_of, args), **kwargs)
+    found = func(rows.inner, *map(local_of, args), **kwargs)
     if found is rows.inner:
         return rows
     return rows.like(found) if isinstance(found, torch.Tensor) else found
 
 
 @handles(*MADE_LIKE)
-def made_like(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Rows of the same space."""
-    rows = args[0]
-    return rows.like(func(rows.inner, *args[1:], **kwargs))
+def made_like(func: Any, input: RowTensor, *args: Any, **kwargs: Any) -> RowTensor:
+    return input.like(func(input.inner, *args, **kwargs))
 
 
 @handles(*MADE_NEW)
-def made_new(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def made_new(func: Any, rows: RowTensor, *args: Any, size: Any = None, **kwargs: Any) -> torch.Tensor:
     """Rows where the size begins with the number of all rows; else an ordinary tensor."""
-    rows, size, rest = args[0], kwargs.pop("size", None), args[1:]
     if size is None:
-        many = rest and isinstance(rest[0], list | tuple)
-        size, rest = (tuple(rest[0]), rest[1:]) if many else (rest, ())
+        many = args and isinstance(args[0], list | tuple)
+        size, args = (args[0], args[1:]) if many else (args, ())
     size, space = [int(number) for number in size], rows.row_space
     graph = space.graph
     for wanted in (space, graph.vertex_space, graph.arc_space):
         if rows.row_dim == 0 and size and size[0] == wanted.num_global:
-            return rows_of(func(rows.inner, (wanted.num_local, *size[1:]), *rest, **kwargs), wanted)
-    return func(local_of(rows), tuple(size), *rest, **kwargs)
+            return rows_of(func(rows.inner, (wanted.num_local, *size[1:]), *args, **kwargs), wanted)
+    return func(rows.inner, tuple(size), *args, **kwargs)
 
 
 @handles("new_tensor")
-def new_tensor(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An ordinary tensor of the same dtype."""
-    return func(args[0].inner, *args[1:], **kwargs)
+def new_tensor(func: Any, rows: RowTensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+    return func(rows.inner, *args, **kwargs)
 
 
 # --- within a row ------------------------------------------------------------------------------------------------
 
 
 @handles("prelu", "isin", "bucketize")
-def first_only(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def first_only(func: Any, input: Any, *args: Any, **kwargs: Any) -> RowTensor:
     """The first argument has the rows, in dimension 0; the others are ordinary and as they are."""
-    rows = args[0]
-    if not isinstance(rows, RowTensor) or rows.row_dim != 0 or any(isinstance(one, RowTensor) for one in args[1:]):
+    if not isinstance(input, RowTensor) or input.row_dim != 0 or any(isinstance(one, RowTensor) for one in args):
         refuse(func.__name__)
-    return rows_of(func(rows.inner, *map(local_of, args[1:]), **kwargs), rows.row_space)
+    return rows_of(func(input.inner, *map(local_of, args), **kwargs), input.row_space)
 
 
-@handles("group_norm", "max_pool1d", "avg_pool1d", "conv1d", "adaptive_avg_pool1d", "adaptive_max_pool1d", "pad")
-def of_each_row(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+@handles("group_norm", "max_pool1d", "avg_pool1d", "conv1d", "adaptive_avg_pool1d", "adaptive_max_pool1d")
+def of_each_row(func: Any, input: Any, *args: Any, **kwargs: Any) -> RowTensor:
     """Functions that treat dimension 0 as a batch."""
-    if isinstance(args[0], RowTensor) and args[0].dim() < 3 and func.__name__ not in ("group_norm", "pad"):
+    if isinstance(input, RowTensor) and input.dim() < 3 and func.__name__ != "group_norm":
         refuse(func.__name__, "it would run over the rows: give it [rows, channels, length]")
-    if func.__name__ == "pad" and len(kwargs.get("pad", args[1] if len(args) > 1 else ())) >= 2 * args[0].dim():
+    return first_only(func, input, *args, **kwargs)
+
+
+@handles("pad")
+def padded(func: Any, input: Any, pad: Any, *args: Any, **kwargs: Any) -> RowTensor:
+    if len(pad) >= 2 * input.dim():
         refuse("pad", "rows of all ranks cannot be padded: add vertices before the graph is cut")
-    return first_only(func, args, kwargs)
+    return first_only(func, input, pad, *args, **kwargs)
 
 
 @handles("layer_norm", "rms_norm")
-def layer_norm(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def layer_norm(func: Any, input: Any, normalized_shape: Any = (), *args: Any, **kwargs: Any) -> RowTensor:
     """Over the last dimensions, none of which may count rows."""
-    rows, shape = args[0], kwargs.get("normalized_shape", args[1] if len(args) > 1 else ())
-    if not isinstance(rows, RowTensor) or rows.dim() - rows.row_dim <= len(shape):
+    if not isinstance(input, RowTensor) or input.dim() - input.row_dim <= len(normalized_shape):
         refuse(func.__name__, "write x.mean() and x.var(), which are over the rows of all ranks")
-    return rows.like(func(rows.inner, *map(local_of, args[1:]), **kwargs))
+    return input.like(func(input.inner, normalized_shape, *map(local_of, args), **kwargs))
 
 
 @handles("embedding")
-def embedding(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def embedding(func: Any, input: Any, weight: Any, *args: Any, **kwargs: Any) -> Any:
     """Rows of a table by ids: of an ordinary table each rank its own; of a table of rows, by global id."""
-    names = ("input", "weight")
-    given = dict(zip(names, args, strict=False)) | kwargs
-    ids, table = given["input"], given["weight"]
-    if isinstance(table, RowTensor):
-        return table[ids]
-    found = func(
-        ids.inner, local_of(table), *args[2:], **{name: one for name, one in kwargs.items() if name not in names}
-    )
-    return ids.like(found)
+    if isinstance(weight, RowTensor):
+        return weight[input]
+    return input.like(func(input.inner, local_of(weight), *args, **kwargs))
 
 
 @handles("one_hot")
-def one_hot(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def one_hot(func: Any, input: RowTensor, num_classes: int = -1) -> RowTensor:
     """Classes as columns; without a number of classes, as many as all ranks' rows have."""
-    rows = args[0]
-    count = kwargs.get("num_classes", args[1] if len(args) > 1 else -1)
-    if count == -1:
-        count = int(rows.max()) + 1
-    return rows.like(func(rows.inner, count))
+    return input.like(func(input.inner, int(input.max()) + 1 if num_classes == -1 else num_classes))
 
 
 @handles("gru_cell", "lstm_cell", "rnn_tanh_cell", "rnn_relu_cell")
-def recurrent_cell(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """One step for each row."""
-    rows, state, *weights = args
+def recurrent_cell(func: Any, rows: Any, state: Any, *weights: Any, **kwargs: Any) -> Any:
     many = isinstance(state, list | tuple)
     together = Aligned(func.__name__, (rows, *(state if many else [state])))
     local = [together.local(one) for one in (state if many else [state])]
@@ -208,13 +195,12 @@ def recurrent_cell(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 @handles("lstm", "gru", "rnn_tanh", "rnn_relu")
-def recurrent(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def recurrent(func: Any, rows: Any, state: Any, weights: Any, *options: Any) -> Any:
     """A sequence for each row: rows [N, L, D] with batch_first."""
-    rows, state, weights, bias, layers, dropout, training, two_ways, batch_first = args
+    _bias, _layers, dropout, training, _two_ways, batch_first = options
     if not isinstance(rows, RowTensor) or not batch_first or rows.row_dim != 0 or (dropout and training):
         refuse(func.__name__, "give it rows [N, L, D] with batch_first=True and without dropout between layers")
     space, many = rows.row_space, isinstance(state, list | tuple)
     states = [local_in(one, space, 1, func.__name__) for one in (state if many else [state])]
-    rest = (list(map(local_of, weights)), bias, layers, dropout, training, two_ways, batch_first)
-    out, *last = func(rows.inner, tuple(states) if many else states[0], *rest)
+    out, *last = func(rows.inner, tuple(states) if many else states[0], list(map(local_of, weights)), *options)
     return (rows_of(out, space), *(rows_of(one, space, 1) for one in last))

@@ -15,6 +15,9 @@ What this rank holds is an ordinary tensor, `x.to_local()`; autograd sees that t
 for each name: the other files of this folder fill it.
 """
 
+import contextlib
+import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -24,7 +27,7 @@ from distgnn.errors import InputError
 from distgnn.rows.space import Space
 
 Handler = Callable[..., Any]
-HANDLERS: dict[str, Handler] = {}  # name of torch's function -> (func, args, kwargs) to the result
+HANDLERS: dict[str, Handler] = {}  # name of torch's function -> ours: `func`, then its arguments under torch's names
 INSTEAD: dict[str, str] = {}  # name of a refused function -> what to write
 _FOUND: dict[Any, Handler] = {}  # the handlers of functions that were met
 METADATA = frozenset(
@@ -86,14 +89,13 @@ class RowTensor(torch.Tensor):
             handler = _FOUND[func] = _metadata if name in METADATA else HANDLERS.get(name, _refused)
         kwargs = kwargs or {}
         try:
-            return handler(func, args, kwargs)
-        except InputError:
-            if not _runs_alone(func, handler, args, kwargs):
-                raise
-            try:
-                return func(*_alone(args), **_alone(kwargs))
-            except Exception:  # torch has no answer either, and the line says more
-                pass
+            return handler(func, *args, **kwargs)
+        except (InputError, TypeError) as error:
+            if _runs_alone(func, handler, args, kwargs):
+                with contextlib.suppress(Exception):  # torch has no answer either, and the line says more
+                    return func(*_alone(args), **_alone(kwargs))
+            if isinstance(error, TypeError) and not takes(handler, func, args, kwargs):
+                refuse(name_of(func), f"{str(error).partition('() ')[2]}; {ANYWHERE}")
             raise
 
     @classmethod
@@ -245,11 +247,11 @@ def gathered(rows: RowTensor) -> torch.Tensor:
     return (out.view(torch.bfloat16) if mine.dtype == torch.bfloat16 else out).movedim(0, dim)
 
 
-def handles(*names: str) -> Callable[[Handler], Handler]:
-    """Put a handler into the table under some names."""
+def handles(*names: str, table: dict[str, Handler] = HANDLERS) -> Callable[[Handler], Handler]:
+    """Put a handler into a table under some names."""
 
     def register(handler: Handler) -> Handler:
-        HANDLERS.update(dict.fromkeys(names, handler))
+        table.update(dict.fromkeys(names, handler))
         return handler
 
     return register
@@ -261,19 +263,37 @@ def name_of(func: Any) -> str:
     return str(func.__self__.__name__) if name in ("__get__", "__set__", "__delete__") else name
 
 
+def named(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a function of `torch.nn.functional` by name."""
+    theirs = getattr(torch.nn.functional, func.__name__)
+    return dict(inspect.signature(theirs).bind(*args, **kwargs).arguments)
+
+
 def outer_requires_grad(rows: RowTensor) -> bool:
     """Does torch say so of the tensor without data? Then a function of the user's own has made it."""
     with torch._C.DisableTorchFunctionSubclass():
         return bool(rows.requires_grad)
 
 
-def _metadata(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _metadata(func: Any, *args: Any, **kwargs: Any) -> Any:
     with torch._C.DisableTorchFunctionSubclass():
         return func(*args, **kwargs)
 
 
-def _refused(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NoReturn:
+def _refused(func: Any, *args: Any, **kwargs: Any) -> NoReturn:
     refuse(name_of(func))
+
+
+def takes(handler: Handler, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Has the handler a place for each argument?"""
+    try:
+        _signature(handler).bind(func, *args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+_signature = functools.cache(inspect.signature)
 
 
 def refuse(name: str, instead: str | None = None) -> NoReturn:
@@ -330,32 +350,24 @@ def _in_order(rows: RowTensor) -> torch.Tensor:
 
 
 @handles("numpy", "tolist", "__array__", "__dlpack__", "__reduce_ex__")
-def exported(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Of all rows. Collective: yes."""
-    rows = args[0]
+def exported(func: Any, rows: RowTensor, *args: Any, **kwargs: Any) -> Any:
     if func.__name__ == "numpy" and rows.requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-    return func(gathered(rows), *args[1:], **kwargs)
+    return func(gathered(rows), *args, **kwargs)
 
 
-@handles("item", "__float__", "__int__", "__index__", "__bool__")
-def item(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    rows: RowTensor = args[0]
-    if rows.numel() != 1:
+@handles("item", "__float__", "__int__", "__index__", "__bool__", "is_nonzero")
+def item(func: Any, input: RowTensor) -> Any:
+    if input.numel() != 1:
         refuse(func.__name__, "take .sum(), .mean() or a row first")
-    return func(gathered(rows))
+    return func(gathered(input))
 
 
 @handles("data_ptr", "untyped_storage", "storage", "__cuda_array_interface__", "share_memory_", "pin_memory", "set_")
-def refused(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def refused(func: Any, *args: Any, **kwargs: Any) -> Any:
     refuse(getattr(func, "__name__", "storage"))
 
 
 @handles("__contains__")
-def contains(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    return bool((args[0] == args[1]).any())
-
-
-@handles("is_nonzero")
-def is_nonzero(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    return bool(item(torch.Tensor.item, args, kwargs))
+def contains(func: Any, rows: RowTensor, value: Any) -> bool:
+    return bool((rows == value).any())

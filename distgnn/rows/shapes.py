@@ -1,61 +1,53 @@
 """Other shapes of the same rows: where does the dimension that counts them go?"""
 
-from collections.abc import Sequence
+import math
 from typing import Any
 
 import torch
 
 from distgnn.errors import InputError
 from distgnn.rows.align import Aligned
-from distgnn.rows.row_tensor import HANDLERS, RowTensor, handles, local_of, refuse, rows_of
+from distgnn.rows.row_tensor import INSTEAD, RowTensor, handles, local_of, refuse, rows_of
 from distgnn.rows.space import Flat, Joined, Share, Space
 
 MERGED = "rows of all ranks cannot be merged with a dimension before them, or split: keep the first dimension as it is"
 
 
-def _sizes(args: tuple[Any, ...], kwargs: dict[str, Any], *names: str) -> list[int]:
-    """Sizes or dimensions, given one by one or as a sequence."""
-    for name in names:
-        if name in kwargs:
-            args = (kwargs[name],)
-    if len(args) == 1 and isinstance(args[0], list | tuple):
-        args = tuple(args[0])
-    return [int(one) for one in args]
+def _sizes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int]:
+    """Sizes or dimensions, given one by one, as a sequence or by name."""
+    found = (*args, *kwargs.values())
+    if len(found) == 1 and isinstance(found[0], list | tuple):
+        found = tuple(found[0])
+    return [int(one) for one in found]
 
 
 @handles("view", "reshape", "_reshape_alias")
-def view(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def view(func: Any, input: RowTensor, *shape: Any, **named: Any) -> RowTensor:
     """Another shape; the rows stay whole, or are flattened with what is behind them."""
-    rows, rest = args[0], args[1:]
-    if rest and isinstance(rest[0], torch.dtype):
-        return rows.like(func(rows.inner, rest[0]))
-    return reshaped(rows, _sizes(rest, kwargs, "shape", "size"))
+    if shape and isinstance(shape[0], torch.dtype):
+        return input.like(func(input.inner, shape[0]))
+    return reshaped(input, _sizes(shape, named))
 
 
 @handles("view_as", "reshape_as")
-def view_as(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return reshaped(args[0], list(args[1].shape))
+def view_as(func: Any, rows: RowTensor, other: torch.Tensor) -> RowTensor:
+    return reshaped(rows, list(other.shape))
 
 
 @handles("ravel", "flatten")
-def flatten(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def flatten(func: Any, input: RowTensor, start_dim: int = 0, end_dim: int = -1) -> RowTensor:
     """Dimensions start to end as one."""
-    rows = args[0]
-    given = dict(zip(("start_dim", "end_dim"), args[1:], strict=False)) | kwargs
-    first, last = given.get("start_dim", 0) % rows.dim(), given.get("end_dim", -1) % rows.dim()
-    size = list(rows.shape)
-    return reshaped(rows, [*size[:first], _count(size[first : last + 1]), *size[last + 1 :]])
+    first, last, size = start_dim % input.dim(), end_dim % input.dim(), list(input.shape)
+    return reshaped(input, [*size[:first], math.prod(size[first : last + 1]), *size[last + 1 :]])
 
 
 @handles("unflatten")
-def unflatten(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    given = dict(zip(("dim", "sizes"), args[1:], strict=False)) | kwargs
-    rows, dim = args[0], given["dim"] % args[0].dim()
-    sizes = list(given["sizes"])
+def unflatten(func: Any, input: RowTensor, dim: int, sizes: Any) -> RowTensor:
+    dim, sizes = dim % input.dim(), list(sizes)
     if -1 in sizes:
-        others = _count([size for size in sizes if size != -1])
-        sizes[sizes.index(-1)] = rows.shape[dim] // max(others, 1)
-    return reshaped(rows, [*rows.shape[:dim], *sizes, *rows.shape[dim + 1 :]])
+        others = math.prod(size for size in sizes if size != -1)
+        sizes[sizes.index(-1)] = input.shape[dim] // max(others, 1)
+    return reshaped(input, [*input.shape[:dim], *sizes, *input.shape[dim + 1 :]])
 
 
 def flattened(rows: RowTensor) -> RowTensor:
@@ -63,29 +55,22 @@ def flattened(rows: RowTensor) -> RowTensor:
     return reshaped(rows, [-1])
 
 
-def _count(sizes: Sequence[int]) -> int:
-    count = 1
-    for size in sizes:
-        count *= size
-    return count
-
-
 def reshaped(rows: RowTensor, size: list[int]) -> RowTensor:
     """Rows in another shape. Raises: InputError where rows would not stay rows."""
     old, dim, space = list(rows.shape), rows.row_dim, rows.row_space
     if -1 in size:
-        rest = _count([number for number in size if number != -1])
+        rest = math.prod(number for number in size if number != -1)
         if rest:
-            size[size.index(-1)] = _count(old) // rest
-    if _count(size) != _count(old):
+            size[size.index(-1)] = math.prod(old) // rest
+    if math.prod(size) != math.prod(old):
         raise InputError(f"rows of shape {old} cannot take the shape {size}: the numbers of values differ")
-    before = _count(old[:dim])
+    before = math.prod(old[:dim])
     for place, number in enumerate(size):  # the rows as they are
-        if number == space.num_global and _count(size[:place]) == before:
+        if number == space.num_global and math.prod(size[:place]) == before:
             local = [*size[:place], space.num_local, *size[place + 1 :]]
             return rows_of(rows.inner.reshape(local), space, place)
-    width = _count(old[dim + 1 :])
-    if before == 1 and size and _count(size[:-1]) == 1 and size[-1] == space.num_global * width:
+    width = math.prod(old[dim + 1 :])
+    if before == 1 and size and math.prod(size[:-1]) == 1 and size[-1] == space.num_global * width:
         flat = Flat(space, width)
         return rows_of(rows.inner.reshape([*size[:-1], flat.num_local]), flat, len(size) - 1)
     times = size[0] // space.num_global if size and space.num_global and before == 1 else 0
@@ -94,7 +79,7 @@ def reshaped(rows: RowTensor, size: list[int]) -> RowTensor:
         return rows_of(rows.inner.reshape([flat.num_local, *size[1:]]), flat)
     if isinstance(space, Flat):  # back to rows
         for place, number in enumerate(size):
-            if number == space.base.num_global and _count(size[:place]) == before == 1:
+            if number == space.base.num_global and math.prod(size[:place]) == before == 1:
                 local = [*size[:place], space.base.num_local, *size[place + 1 :]]
                 return rows_of(rows.inner.reshape(local), space.base, place)
     raise InputError(f"rows of shape {old} cannot take the shape {size}: {MERGED}")
@@ -104,91 +89,79 @@ def reshaped(rows: RowTensor, size: list[int]) -> RowTensor:
 
 
 @handles("unsqueeze")
-def unsqueeze(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    rows, dim = args[0], kwargs.get("dim", args[1] if len(args) > 1 else 0)
-    dim = dim % (rows.dim() + 1)
-    return rows_of(rows.inner.unsqueeze(dim), rows.row_space, rows.row_dim + (dim <= rows.row_dim))
+def unsqueeze(func: Any, input: RowTensor, dim: int) -> RowTensor:
+    dim = dim % (input.dim() + 1)
+    return rows_of(input.inner.unsqueeze(dim), input.row_space, input.row_dim + (dim <= input.row_dim))
 
 
 @handles("squeeze")
-def squeeze(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    rows = args[0]
-    given = _sizes(args[1:], kwargs, "dim")
-    wanted = [dim % rows.dim() for dim in given] if given else list(range(rows.dim()))
-    dims = [dim for dim in wanted if dim != rows.row_dim and rows.inner.shape[dim] == 1]
-    if rows.row_dim in wanted and rows.shape[rows.row_dim] == 1:
+def squeeze(func: Any, input: RowTensor, *dim: Any, **named: Any) -> RowTensor:
+    wanted = [one % input.dim() for one in _sizes(dim, named)] or list(range(input.dim()))
+    dims = [one for one in wanted if one != input.row_dim and input.inner.shape[one] == 1]
+    if input.row_dim in wanted and input.shape[input.row_dim] == 1:
         refuse("squeeze", "the only row is on one rank: write x[0]")
-    before = sum(dim < rows.row_dim for dim in dims)
-    return rows_of(rows.inner.squeeze(tuple(dims)), rows.row_space, rows.row_dim - before)
+    before = sum(one < input.row_dim for one in dims)
+    return rows_of(input.inner.squeeze(tuple(dims)), input.row_space, input.row_dim - before)
 
 
 @handles("t", "T", "mT", "H", "mH", "adjoint", "transpose", "swapaxes", "swapdims", "numpy_T")
-def transpose(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    rows = args[0]
-    if rows.dim() < 2:
-        return rows
-    if len(args) > 1 or kwargs:
-        names = ("dim0", "dim1") if "dim0" in kwargs or "dim1" in kwargs else ("axis0", "axis1")
-        given = dict(zip(names, args[1:], strict=False)) | kwargs
-        first, second = (dim % rows.dim() for dim in given.values())
-    else:
-        first, second = rows.dim() - 2, rows.dim() - 1
-    there = {first: second, second: first}.get(rows.row_dim, rows.row_dim)
-    return rows_of(rows.inner.transpose(first, second), rows.row_space, there)
+def transpose(func: Any, input: RowTensor, *dims: int, **named: int) -> RowTensor:
+    if input.dim() < 2:
+        return input
+    first, second = (dim % input.dim() for dim in (*dims, *named.values()) or (-2, -1))
+    there = {first: second, second: first}.get(input.row_dim, input.row_dim)
+    return rows_of(input.inner.transpose(first, second), input.row_space, there)
 
 
 @handles("permute", "movedim", "moveaxis")
-def permute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    rows = args[0]
-    marks = torch.empty([2 if dim == rows.row_dim else 1 for dim in range(rows.dim())])
-    moved = func(marks, *args[1:], **kwargs)
-    return rows_of(func(rows.inner, *args[1:], **kwargs), rows.row_space, list(moved.shape).index(2))
+def permute(func: Any, input: RowTensor, *args: Any, **kwargs: Any) -> RowTensor:
+    marks = torch.empty([2 if dim == input.row_dim else 1 for dim in range(input.dim())])
+    moved = func(marks, *args, **kwargs)
+    return rows_of(func(input.inner, *args, **kwargs), input.row_space, list(moved.shape).index(2))
 
 
-@handles("expand", "expand_as", "broadcast_to")
-def expand(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Dimensions of 1 repeated; an ordinary tensor `expand_as` rows becomes rows."""
-    rows = args[0]
-    size = list(args[1].shape) if func.__name__ == "expand_as" else _sizes(args[1:], kwargs, "size")
-    if not isinstance(rows, RowTensor):
-        together = Aligned("expand", args)
-        local = list(args[1].inner.shape)
-        return together.rows(together.local(rows).expand(local))
-    more = len(size) - rows.dim()
-    dim = rows.row_dim + more
-    if size[dim] not in (-1, rows.row_space.num_global):
-        raise InputError(f"rows of shape {list(rows.shape)} cannot be expanded to {size}")
-    return rows_of(rows.inner.expand([*size[:dim], rows.row_space.num_local, *size[dim + 1 :]]), rows.row_space, dim)
+@handles("expand", "broadcast_to")
+def expand(func: Any, input: RowTensor, *sizes: Any, **named: Any) -> RowTensor:
+    size = _sizes(sizes, named)
+    dim = input.row_dim + len(size) - input.dim()
+    if size[dim] not in (-1, input.row_space.num_global):
+        raise InputError(f"rows of shape {list(input.shape)} cannot be expanded to {size}")
+    return rows_of(input.inner.expand([*size[:dim], input.row_space.num_local, *size[dim + 1 :]]), input.row_space, dim)
+
+
+@handles("expand_as")
+def expand_as(func: Any, tensor: torch.Tensor, other: torch.Tensor) -> RowTensor:
+    """An ordinary tensor becomes rows."""
+    if isinstance(tensor, RowTensor):
+        return tensor.expand(other.shape)  # type: ignore[return-value]
+    together = Aligned("expand", (tensor, other))
+    return together.rows(together.local(tensor).expand(together.local(other).shape))
 
 
 @handles("repeat", "tile")
-def repeat(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    rows = args[0]
-    times = _sizes(args[1:], kwargs, "repeats", "dims")
-    times = [1] * (rows.dim() - len(times)) + times
-    dim = rows.row_dim + len(times) - rows.dim()
+def repeat(func: Any, input: RowTensor, *sizes: Any, **named: Any) -> torch.Tensor:
+    times = _sizes(sizes, named)
+    times = [1] * (input.dim() - len(times)) + times
+    dim = input.row_dim + len(times) - input.dim()
     if times[dim] != 1:
-        return torch.cat([rows.repeat([*times[:dim], 1, *times[dim + 1 :]])] * times[dim], dim)
-    return rows_of(rows.inner.repeat(times), rows.row_space, dim)
+        return torch.cat([input.repeat([*times[:dim], 1, *times[dim + 1 :]])] * times[dim], dim)
+    return rows_of(input.inner.repeat(times), input.row_space, dim)
 
 
 @handles("repeat_interleave")
-def repeat_interleave(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    given = dict(zip(("repeats", "dim"), args[1:], strict=False)) | kwargs
-    rows, dim = args[0], given.get("dim")
-    if dim is None or dim % rows.dim() == rows.row_dim or isinstance(given["repeats"], torch.Tensor):
+def repeat_interleave(func: Any, input: RowTensor, repeats: Any, dim: int | None = None) -> RowTensor:
+    if dim is None or dim % input.dim() == input.row_dim or isinstance(repeats, torch.Tensor):
         refuse("repeat_interleave", "rows of all ranks cannot be repeated one by one: write x[ids]")
-    return rows.like(rows.inner.repeat_interleave(given["repeats"], dim))
+    return input.like(input.inner.repeat_interleave(repeats, dim))
 
 
 # --- together and apart -------------------------------------------------------------------------------------------
 
 
 @handles("cat", "concat", "concatenate", "hstack", "column_stack", "vstack", "row_stack")
-def cat(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def cat(func: Any, tensors: Any, dim: int = 0, *, axis: int | None = None) -> torch.Tensor:
     """Columns beside each other; rows one after the other make a space of both."""
-    tensors = list(kwargs.get("tensors", args[0] if args else ()))
-    dim = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else 0))
+    tensors, dim = list(tensors), dim if axis is None else axis
     if func.__name__ in ("hstack", "column_stack"):
         if func.__name__ == "column_stack":
             tensors = [one[:, None] if one.dim() == 1 else one for one in tensors]
@@ -198,8 +171,7 @@ def cat(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     together = Aligned("cat", tensors)
     if dim != tensors[0].dim() - together.back:
         return together.rows(torch.cat([together.local(one) for one in tensors], dim))
-    ordinary = [one for one in tensors if not isinstance(one, RowTensor)]
-    if ordinary:
+    if not all(isinstance(one, RowTensor) for one in tensors):
         return torch.cat([_as_share(one, together.space, dim) for one in tensors], dim)
     if len(tensors) == 1:
         return tensors[0]
@@ -215,12 +187,9 @@ def _as_share(one: Any, like: Space, dim: int) -> RowTensor:
     return rows_of(share.local_part(local_of(one), dim), share, dim)
 
 
-@handles("stack", "dstack")
-def stack(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    tensors = list(kwargs.get("tensors", args[0] if args else ()))
-    if func.__name__ == "dstack":
-        refuse("dstack", "write torch.stack")
-    dim = kwargs.get("dim", args[1] if len(args) > 1 else 0) % (tensors[0].dim() + 1)
+@handles("stack")
+def stack(func: Any, tensors: Any, dim: int = 0) -> RowTensor:
+    dim = dim % (tensors[0].dim() + 1)
     together = Aligned("stack", tensors)
     row_dim = tensors[0].dim() - together.back
     found = torch.stack([together.local(one) for one in tensors], dim)
@@ -228,56 +197,43 @@ def stack(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 @handles("split", "chunk", "tensor_split", "split_with_sizes", "unsafe_split", "unsafe_chunk")
-def split(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    rows = args[0]
-    dim = kwargs.get("dim", args[2] if len(args) > 2 else 0) % rows.dim()
+def split(func: Any, rows: RowTensor, *sizes: Any, dim: int = 0, **named: Any) -> tuple[torch.Tensor, ...]:
+    sizes, dim = sizes[:1], (sizes[1] if len(sizes) > 1 else dim) % rows.dim()
     if dim != rows.row_dim:
-        return tuple(rows.like(one) for one in func(rows.inner, *args[1:], **kwargs))
-    stand_in = torch.arange(rows.shape[dim])
-    options = {name: value for name, value in kwargs.items() if name != "dim"}
-    blocks = func(stand_in, *args[1:2], **options)
-    return tuple(rows[(slice(None),) * dim + (block,)] for block in blocks)
+        return tuple(rows.like(one) for one in func(rows.inner, *sizes, dim=dim, **named))
+    blocks = func(torch.arange(rows.shape[dim]), *sizes, **named)
+    return tuple(rows.index_select(dim, block) for block in blocks)
 
 
 @handles("unbind")
-def unbind(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    rows = args[0]
-    dim = kwargs.get("dim", args[1] if len(args) > 1 else 0) % rows.dim()
-    if dim == rows.row_dim:
+def unbind(func: Any, input: RowTensor, dim: int = 0) -> tuple[RowTensor, ...]:
+    dim = dim % input.dim()
+    if dim == input.row_dim:
         refuse("unbind")
-    return tuple(rows_of(one, rows.row_space, rows.row_dim - (dim < rows.row_dim)) for one in rows.inner.unbind(dim))
+    row_dim = input.row_dim - (dim < input.row_dim)
+    return tuple(rows_of(one, input.row_space, row_dim) for one in input.inner.unbind(dim))
 
 
 @handles("narrow")
-def narrow(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    given = dict(zip(("dim", "start", "length"), args[1:], strict=False)) | kwargs
-    rows, dim = args[0], given["dim"] % args[0].dim()
-    start, length = int(given["start"]), int(given["length"])
-    start = start % rows.shape[dim] if start < 0 else start
-    return rows[(slice(None),) * dim + (slice(start, start + length),)]
+def narrow(func: Any, input: RowTensor, dim: int, start: Any, length: int) -> torch.Tensor:
+    dim, start = dim % input.dim(), int(start)
+    start = start % input.shape[dim] if start < 0 else start
+    return input[(slice(None),) * dim + (slice(start, start + int(length)),)]
 
 
 @handles("select")
-def select(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    given = dict(zip(("dim", "index"), args[1:], strict=False)) | kwargs
-    return args[0][(slice(None),) * (given["dim"] % args[0].dim()) + (int(given["index"]),)]
+def select(func: Any, input: RowTensor, dim: int, index: Any) -> torch.Tensor:
+    return input[(slice(None),) * (dim % input.dim()) + (int(index),)]
 
 
 @handles("broadcast_tensors")
-def broadcast_tensors(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    tensors = args[0] if len(args) == 1 and isinstance(args[0], list | tuple) else args
+def broadcast_tensors(func: Any, *tensors: Any) -> tuple[RowTensor, ...]:
+    tensors = tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
     together = Aligned("broadcast_tensors", tensors)
     return tuple(together.rows(one) for one in torch.broadcast_tensors(*map(together.local, tensors)))
 
 
-@handles("meshgrid", "cartesian_prod", "combinations", "block_diag")
-def pairs_of_rows(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    refuse(func.__name__, "it makes pairs of rows of all ranks: take the pairs that are needed, rows[ids]")
-
-
-for _name, _plain in {"squeeze_": "squeeze", "unsqueeze_": "unsqueeze", "t_": "t", "transpose_": "transpose"}.items():
-
-    def _refuse_in_place(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], plain: str = _plain) -> Any:
-        refuse(func.__name__, f"write x = x.{plain}(...)")
-
-    HANDLERS[_name] = _refuse_in_place
+PAIRS_OF_ROWS = "it makes pairs of rows of all ranks: take the pairs that are needed, rows[ids]"
+INSTEAD.update(dict.fromkeys(("meshgrid", "cartesian_prod", "combinations", "block_diag"), PAIRS_OF_ROWS))
+INSTEAD["dstack"] = "write torch.stack"
+INSTEAD.update({name: f"write x = x.{name}(...)" for name in ("squeeze", "unsqueeze", "t", "transpose")})

@@ -67,7 +67,6 @@ class Space:
 
     @property
     def comm(self) -> Any:
-        """The communicator with one rank per part."""
         return self.graph.comm
 
     @property
@@ -87,7 +86,6 @@ class Space:
 
     @cached_property
     def index(self) -> torch.Tensor:
-        """`places` as a tensor."""
         return torch.from_numpy(self.places)
 
     @cached_property

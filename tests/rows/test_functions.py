@@ -174,6 +174,7 @@ REFUSED = {
     "two masks": (lambda s, x: x[s.m] + x[~s.m], "do not go together"),
     "into ordinary": (lambda s, x: torch.zeros(N, D, dtype=torch.float64).add_(x), "make it from rows"),
     "out": (lambda s, x: torch.add(x, x, out=torch.empty(N, D)), "leave out= out"),
+    "an option": (lambda s, x: torch.index_select(x, 0, IDS, out=torch.empty(6, D)), "torch's index_select .* 'out'"),
     "second derivative": (
         lambda s, x: torch.autograd.grad(x.requires_grad_().pow(3).sum(), x, create_graph=True),
         "second derivative",

@@ -96,7 +96,6 @@ class DGLInterface:
 
     @property
     def canonical_etypes(self) -> list[tuple[str, str, str]]:
-        """(source type, edge type, target type): one."""
         return [(NODE_TYPE, EDGE_TYPE, NODE_TYPE)]
 
     if not TYPE_CHECKING:  # to a type checker every name would exist
@@ -225,18 +224,15 @@ class DGLRows:
 
     @property
     def _graph(self) -> Any:
-        """What DGL's own operators take for the graph's index."""
         known = self.__dict__.get("_index_of_rows")
         if known is None or known.graph is not self:
             known = self.__dict__["_index_of_rows"] = dispatch.index_of(self)
         return known
 
     def batch_num_nodes(self, ntype: str | None = None) -> torch.Tensor:
-        """Vertices per graph of a batch: one graph."""
         return torch.tensor([int(self.num_nodes)])
 
     def batch_num_edges(self, etype: Any = None) -> torch.Tensor:
-        """Arcs per graph of a batch: one graph."""
         return torch.tensor([int(self.num_edges)])
 
     def local_var(self) -> Any:

@@ -18,9 +18,9 @@ import torch
 
 from distgnn.comm import Transport
 from distgnn.errors import InputError
+from distgnn.interop.in_front import put_in_front
 from distgnn.ops.edges import messages
 from distgnn.ops.edges.softmax import edge_softmax
-from distgnn.ops.entry import opaque
 from distgnn.rows.align import local_in
 from distgnn.rows.row_tensor import RowTensor, local_of, rows_of
 
@@ -71,12 +71,11 @@ def _segment(lengths: torch.Tensor, rows: RowTensor, reducer: str = "sum") -> to
     return found
 
 
-def _gather_mm(
-    theirs: Callable[..., Any], rows: RowTensor, matrices: torch.Tensor, *, idx_b: torch.Tensor
-) -> RowTensor:
+def _gather_mm(rows: RowTensor, matrices: torch.Tensor, *, idx_b: torch.Tensor) -> RowTensor:
     """Each row times the matrix of its type: row by row."""
     types = local_in(idx_b, rows.row_space, 0, "gather_mm")
-    return rows_of(theirs(rows.inner, local_of(matrices), idx_b=types), rows.row_space)
+    found = sys.modules["dgl.ops"].gather_mm(rows.inner, local_of(matrices), idx_b=types)
+    return rows_of(found, rows.row_space)
 
 
 def _segment_mm(*arguments: Any, **options: Any) -> NoReturn:
@@ -93,6 +92,8 @@ OF_ROWS: dict[tuple[str, str], Callable[..., Any]] = {
     ("dgl.ops.segment", "segment_softmax"): functools.partial(_segment, reducer="softmax"),
     ("dgl.ops.segment", "segment_mm"): _segment_mm,
     ("dgl.nn.pytorch.linear", "segment_mm"): _segment_mm,
+    ("dgl.ops", "gather_mm"): _gather_mm,
+    ("dgl.nn.pytorch.linear", "gather_mm"): _gather_mm,
 }
 EXACT = ("reverse", "batch_graphs")  # functions of a graph that ask it for what it has
 READOUTS = ("readout", "sum", "mean", "max", "softmax", "broadcast")  # of nodes and edges: `sum_nodes`, …
@@ -101,7 +102,6 @@ BEFORE = {  # what a graph is made with, before it is cut
     "remove_self_loop": "distgnn partition --self-loops remove",
     **dict.fromkeys(("to_bidirected", "add_reverse_edges"), "distgnn partition --direction both"),
 }
-GATHER_MM = (("dgl.ops", "gather_mm"), ("dgl.nn.pytorch.linear", "gather_mm"))
 
 
 def tell_dgl() -> None:
@@ -116,9 +116,6 @@ def _dispatch_in_dgl() -> None:
         _put_before(place, ours, lambda arguments: isinstance(arguments[0], _index_class()))
     for place, ours in OF_ROWS.items():
         _put_before(place, ours, _has_rows)
-    for place in GATHER_MM:
-        theirs = getattr(importlib.import_module(place[0]), place[1])
-        _put_before(place, functools.partial(_gather_mm, theirs), _has_rows)
     found = {}  # functions of `dgl` and `dgl.sampling` that need the structure of a real graph
     for module in ("dgl", "dgl.sampling"):
         for name, one in vars(importlib.import_module(module)).items():
@@ -153,15 +150,11 @@ def _has_rows(arguments: tuple[Any, ...]) -> bool:
 
 def _put_before(place: tuple[str, str], ours: Callable[..., Any], is_ours: Callable[[tuple[Any, ...]], bool]) -> None:
     """Send calls whose arguments are ours to `ours`, all others to what stands there."""
-    module, name = importlib.import_module(place[0]), place[1]
-    theirs = getattr(module, name)
 
-    @opaque
-    @functools.wraps(theirs)
-    def dispatch(*arguments: Any, **options: Any) -> Any:
-        return (ours if is_ours(arguments) else theirs)(*arguments, **options)
+    def answer(*arguments: Any, **options: Any) -> Any:
+        return ours(*arguments, **options) if is_ours(arguments) else NotImplemented
 
-    setattr(module, name, dispatch)
+    put_in_front(importlib.import_module(place[0]), place[1], answer)
 
 
 @functools.cache

@@ -80,7 +80,6 @@ class PyGInterface:
 
     @property
     def x(self) -> Any:
-        """Features of owned vertices."""
         return self.feats
 
     @property
@@ -90,20 +89,16 @@ class PyGInterface:
 
     @property
     def val_mask(self) -> torch.Tensor:
-        """Which owned vertices are labelled for validation."""
         return self.valid_mask
 
     @property
     def edge_attr(self) -> torch.Tensor | None:
-        """Features of local arcs."""
         return self.edata.get("feat")
 
     @property
     def edge_type(self) -> torch.Tensor | None:
-        """Relations of local arcs."""
         return self.edata.get("etype")
 
     @property
     def node_type(self) -> torch.Tensor | None:
-        """Types of owned vertices."""
         return self.node_types

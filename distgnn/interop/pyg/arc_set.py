@@ -39,14 +39,12 @@ class ArcSet:
         rows: are the rows of vertices and arcs those of all ranks (`distgnn.rows`)?
     """
 
-    graph: ops.GraphView
+    graph: Any
     positions: torch.Tensor | None
     loops: bool
     rows: bool
 
-    def __init__(
-        self, graph: ops.GraphView, positions: torch.Tensor | None = None, loops: bool = False, rows: bool = False
-    ):
+    def __init__(self, graph: Any, positions: torch.Tensor | None = None, loops: bool = False, rows: bool = False):
         check_update(graph)
         self.graph, self.positions, self.loops, self.rows = graph, positions, loops, rows
         self._degrees: dict[str, torch.Tensor] = {}
@@ -63,8 +61,7 @@ class ArcSet:
     @cached_property
     def space(self) -> Space:
         """The arcs as rows of all ranks."""
-        graph: Any = self.graph
-        return graph.arc_space if self.is_whole else ArcSpace(self)
+        return self.graph.arc_space if self.is_whole else ArcSpace(self)
 
     @property
     def num_all(self) -> int:
@@ -74,8 +71,7 @@ class ArcSet:
     @property
     def num_vertices(self) -> int:
         """Vertices of all ranks where rows are, else O."""
-        graph: Any = self.graph
-        return graph.num_global_nodes if self.rows else graph.num_owned
+        return self.graph.num_global_nodes if self.rows else self.graph.num_owned
 
     @property
     def is_whole(self) -> bool:
@@ -113,8 +109,7 @@ class ArcSet:
 
     def ids(self, role: str) -> torch.Tensor:
         """The global id of the vertex at one end of each arc, int64 [M]."""
-        graph: Any = self.graph
-        local, ends = graph.local, graph.local_arcs.ends[role]
+        local, ends = self.graph.local, self.graph.local_arcs.ends[role]
         halos = local.source_halo_rows if role == "source" else local.target_halo_rows
         owned = local.global_ids[: local.num_owned]
         ids = np.concatenate([owned, local.global_ids[halos]])[ends]
@@ -125,17 +120,15 @@ class ArcSet:
         """The largest or smallest id of a vertex with an arc, of all ranks (collective), or those that a part has."""
         if not self.rows:
             return torch.tensor(self.num_vertices - 1 if which == "max" else 0)
-        graph: Any = self.graph
-        none = -1 if which == "max" else graph.num_global_nodes
+        none = -1 if which == "max" else self.graph.num_global_nodes
         ends = torch.cat([self.ids("source"), self.ids("target")]).numpy()
         here = ends.max(initial=none) if which == "max" else ends.min(initial=none)
-        return torch.from_numpy(extreme_over_ranks(graph.comm, np.array([here]), which))[0]
+        return torch.from_numpy(extreme_over_ranks(self.graph.comm, np.array([here]), which))[0]
 
     def mask_ids(self) -> np.ndarray:
         """What keys random masks of arcs, int64 [M]: global arc ids, for loops those of vertices far behind them."""
-        graph: Any = self.graph
-        ids = np.asarray(graph.local.arc_ids, dtype=np.int64)
-        ids = np.concatenate([ids, graph.owned_ids + LOOP_IDS]) if self.loops else ids
+        ids = np.asarray(self.graph.local.arc_ids, dtype=np.int64)
+        ids = np.concatenate([ids, self.graph.owned_ids + LOOP_IDS]) if self.loops else ids
         return ids if self.positions is None else ids[self.positions.numpy()]
 
     def split(self, arc_rows: torch.Tensor, fill: float = 0.0) -> tuple[torch.Tensor, torch.Tensor | None]:
@@ -155,17 +148,15 @@ class ArcSet:
     def degree(self, role: str) -> torch.Tensor:
         """Arcs of the set at each vertex, int64 [O]."""
         if role not in self._degrees:
-            graph: Any = self.graph
             with constants():
                 if self.positions is not None:
                     counted = self.sum(torch.ones(self.num_arcs, dtype=torch.float64), role).long()
                 else:
-                    counted = (graph.in_degrees() if role == "target" else graph.out_degrees()) + self.loops
+                    counted = (self.graph.in_degrees() if role == "target" else self.graph.out_degrees()) + self.loops
             self._degrees[role] = counted
         return self._degrees[role]
 
     def sum(self, arc_rows: torch.Tensor, role: str = "target") -> torch.Tensor:
-        """Sum of arc rows at each vertex."""
         if not arc_rows.is_floating_point():  # as float64, which holds integers up to 2 ** 53
             return self.sum(arc_rows.double(), role).to(arc_rows.dtype)
         arcs, own = self.split(arc_rows)
@@ -177,7 +168,6 @@ class ArcSet:
         return self.divided(self.sum(arc_rows, role), role)
 
     def divided(self, rows: torch.Tensor, role: str) -> torch.Tensor:
-        """Rows [O, …] by the number of arcs."""
         counts = self.degree(role).clamp(min=1).to(rows.dtype)
         return rows / counts.view(-1, *[1] * (rows.dim() - 1))
 
@@ -248,7 +238,7 @@ class ArcSpace(Space):
     arcs: "ArcSet"
 
     def __init__(self, arcs: ArcSet):
-        graph: Any = arcs.graph
+        graph = arcs.graph
         self.arcs, every = arcs, graph.arc_space.num_global + (graph.num_global_nodes if arcs.loops else 0)
         total = every if arcs.positions is None else int(sum_over_ranks(graph.comm, np.array([arcs.num_arcs]))[0])
         super().__init__(graph, arcs.num_arcs, total, self._places, draw_ids=arcs.mask_ids, kind="arcs")

@@ -22,6 +22,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from distgnn.errors import InputError
+from distgnn.interop.in_front import in_front, put_in_front
 from distgnn.interop.pyg import functions, fused, norm, refused
 from distgnn.interop.pyg.tensors import ArcEnds, ArcIndex, ArcNorm, ArcTensor, local_in
 from distgnn.rows.row_tensor import RowTensor, rows_of
@@ -41,7 +42,6 @@ _spread: "weakref.WeakSet[Any]" = weakref.WeakSet()  # graphs that are spread ov
 
 
 def register(graph: Any) -> None:
-    """Tell PyG of a DistGraph."""
     if graph.num_ranks > 1:
         _spread.add(graph)
     dispatch_in_pyg()
@@ -49,57 +49,41 @@ def register(graph: Any) -> None:
 
 @functools.cache
 def dispatch_in_pyg() -> None:
-    """Put the dispatchers in front of PyG's names."""
     from torch_geometric.nn.conv import MessagePassing
 
-    call: Any = MessagePassing.__call__
-    setattr(MessagePassing, "__call__", _calls(call))  # noqa: B010 - mypy refuses to assign a method
-    fused.put_in_front()
-    refused.put_in_front()
+    put_in_front(MessagePassing, "__call__", _of_graph)
+    fused.dispatch_in_layers()
+    refused.dispatch_in_transforms()
     found: dict[int, Callable[..., Any]] = {}
     for name, module in FUNCTIONS.items():
         theirs = getattr(sys.modules.get(module), name, None)
         if theirs is not None:  # None: another version of PyG: its function runs on our tensors as it is
-            found[id(theirs)] = _dispatcher(OURS.get(name, _refuses_a_part), theirs)
+            found[id(theirs)] = in_front(OURS.get(name, _refuses_a_part), theirs)
     for place in list(sys.modules.values()):  # scripts too: `from torch_geometric.nn import global_mean_pool`
         names = getattr(place, "__dict__", None) or {}
         for name, ours in [(name, found[id(value)]) for name, value in names.items() if id(value) in found]:
             setattr(place, name, ours)
 
 
-def _dispatcher(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(theirs)
-    def dispatch(*args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling():  # which graphs there are is nothing to compile
-            return torch.compiler.disable(dispatch)(*args, **kwargs)
-        found = ours(*args, **kwargs)
-        return theirs(*args, **kwargs) if found is NotImplemented else found
-
-    return dispatch
-
-
-def _calls(call: Callable[..., Any]) -> Callable[..., Any]:
+def _of_graph(self: Any, *args: Any, **kwargs: Any) -> Any:
     """MessagePassing.__call__ that takes a DistGraph for an `edge_index`."""
+    from torch_geometric.nn.conv import MessagePassing
 
-    @functools.wraps(call)
-    def of_graph(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling():
-            return torch.compiler.disable(of_graph)(self, *args, **kwargs)
-        is_graph = {id(one) for one in (*args, *kwargs.values()) if not isinstance(one, torch.Tensor) and _is_ours(one)}
-        args = tuple(one.edge_index if id(one) in is_graph else one for one in args)
-        kwargs = {name: one.edge_index if id(one) in is_graph else one for name, one in kwargs.items()}
-        if _spread:
-            _check_part((*args, *kwargs.values()))
-        return call(self, *args, **kwargs)
-
-    return of_graph
+    given = (*args, *kwargs.values())
+    graphs = {id(one): one for one in given if _is_graph(one)}
+    if graphs:
+        args = tuple(one.edge_index if id(one) in graphs else one for one in args)
+        kwargs = {name: one.edge_index if id(one) in graphs else one for name, one in kwargs.items()}
+        return MessagePassing.__call__(self, *args, **kwargs)
+    if _spread:
+        _check_part(given)
+    return NotImplemented
 
 
-def _is_ours(argument: Any) -> bool:
-    """Is this a DistGraph, or of its edge_index?"""
-    if isinstance(argument, torch.Tensor):
-        return isinstance(argument, ArcTensor)
-    return getattr(type(argument), "edge_index", None) is not None and hasattr(argument, "forward_arcs")
+def _is_graph(one: Any) -> bool:
+    if isinstance(one, torch.Tensor):
+        return False
+    return getattr(type(one), "edge_index", None) is not None and hasattr(one, "forward_arcs")
 
 
 def _check_part(arguments: tuple[Any, ...]) -> None:

@@ -1,10 +1,10 @@
-"""Torch's functions on the tensors of `tensors.py`: each handler has the arguments of the function it is named after.
+"""Torch's functions on the tensors of `tensors.py`: a handler has `func`, then the arguments of its namesake.
 
 A handler returns NotImplemented for what it does not know: then real rows take the place of unwritten ones, and ends
 are refused.
 """
 
-from collections.abc import Callable
+import functools
 from typing import Any
 
 import torch
@@ -12,8 +12,9 @@ import torch
 from distgnn.errors import InputError
 from distgnn.interop.pyg.arc_set import ArcSet
 from distgnn.interop.pyg.norm import GcnNorm
-from distgnn.interop.pyg.tensors import HANDLERS, ArcEnds, ArcIndex, ArcNorm, ArcRows, ArcTensor, Handler
+from distgnn.interop.pyg.tensors import HANDLERS, ArcEnds, ArcIndex, ArcNorm, ArcRows, ArcTensor
 from distgnn.ops.sums import min_over_ranks
+from distgnn.rows.row_tensor import handles as of_table
 
 FLOATS = (torch.float32, torch.float64)
 SAME = ("to", "long", "cpu", "contiguous", "clone", "detach", "requires_grad_", "type_as", "int64")
@@ -22,43 +23,36 @@ MADE_NEW = ("new_ones", "new_zeros", "new_full", "new_empty", "new_tensor")
 MADE_LIKE = ("ones_like", "zeros_like", "empty_like", "full_like", "rand_like", "randn_like")
 
 
-def handles(*names: str) -> Callable[[Handler], Handler]:
-    """Put a function into the table under some names."""
-
-    def register(handler: Handler) -> Handler:
-        HANDLERS.update(dict.fromkeys(names, handler))
-        return handler
-
-    return register
+handles = functools.partial(of_table, table=HANDLERS)
 
 
 # --- the same arcs, or some of them ------------------------------------------------------------------------------
 
 
 @handles(*SAME)
-def same(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+def same(func: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
     """Ends have no other dtype and live on the CPU."""
     return tensor if isinstance(tensor, ArcIndex | ArcEnds) else NotImplemented
 
 
 @handles("numel", "nelement")
-def numel(tensor: Any) -> int:
+def numel(func: Any, tensor: Any) -> int:
     """The number of values; 1 for ends of no arcs, because layers leave out their exchange where it is 0."""
     found = torch.Size(tensor.shape).numel()
     return found if isinstance(tensor, ArcRows) else max(found, 1)
 
 
 @handles("__len__")
-def length(tensor: Any) -> int:
+def length(func: Any, tensor: Any) -> int:
     return tensor.size(0)
 
 
 @handles("__getitem__")
-def getitem(tensor: Any, index: Any) -> Any:
+def getitem(func: Any, tensor: Any, index: Any) -> Any:
     if isinstance(index, tuple) and len(index) == 1:
         index = index[0]
     if isinstance(index, ArcEnds) and index.dim() == 1:
-        return index_select(tensor, 0, index)
+        return index_select(func, tensor, 0, index)
     if isinstance(tensor, ArcIndex):
         if isinstance(index, int):
             return tensor.row(index)
@@ -70,7 +64,7 @@ def getitem(tensor: Any, index: Any) -> Any:
                 return ArcIndex.of(tensor.arcs.select(places), tensor.roles)
             if isinstance(row, int):
                 ends = tensor.row(row)
-                return ends if isinstance(places, slice) and places == every else getitem(ends, places)
+                return ends if isinstance(places, slice) and places == every else getitem(func, ends, places)
     if isinstance(tensor, ArcEnds) and tensor.dim() == 1 and _selects(index):
         return ArcEnds.of(tensor.arcs.select(index), tensor.role)
     return NotImplemented
@@ -82,21 +76,21 @@ def _selects(index: Any) -> bool:
 
 
 @handles("unbind", "__iter__")
-def unbind(tensor: Any, dim: int = 0) -> Any:
+def unbind(func: Any, tensor: Any, dim: int = 0) -> Any:
     if not isinstance(tensor, ArcIndex) or dim not in (0, -2):
         return NotImplemented
     return iter((tensor.row(0), tensor.row(1)))
 
 
 @handles("flip")
-def flip(tensor: Any, *dims: Any) -> Any:
+def flip(func: Any, tensor: Any, *dims: Any) -> Any:
     if not isinstance(tensor, ArcIndex) or dims not in ((0,), ([0],), ((0,),)):
         return NotImplemented
     return ArcIndex.of(tensor.arcs, (tensor.roles[1], tensor.roles[0]))
 
 
 @handles("stack")
-def stack(tensors: Any, dim: int = 0) -> Any:
+def stack(func: Any, tensors: Any, dim: int = 0) -> Any:
     tensors = list(tensors)
     if dim != 0 or len(tensors) != 2 or not all(isinstance(one, ArcEnds) for one in tensors):
         return NotImplemented
@@ -106,13 +100,13 @@ def stack(tensors: Any, dim: int = 0) -> Any:
 
 
 @handles("cat", "concat", "concatenate")
-def cat(tensors: Any, dim: int = 0) -> Any:
+def cat(func: Any, tensors: Any, dim: int = 0) -> Any:
     """Arcs and a loop at every vertex behind them: what PyG's `add_self_loops` does."""
     tensors = list(tensors)
     if len(tensors) != 2 or not isinstance(tensors[0], ArcIndex) or dim not in (1, -1):
         return NotImplemented
     index, loops = tensors
-    graph: Any = index.arcs.graph
+    graph = index.arcs.graph
     every = torch.from_numpy(graph.owned_ids) if index.arcs.rows else torch.arange(graph.num_owned)
     every = every.expand(2, -1)
     if isinstance(loops, ArcTensor) or loops.shape != every.shape or not torch.equal(loops, every):
@@ -123,40 +117,27 @@ def cat(tensors: Any, dim: int = 0) -> Any:
     return ArcIndex.of(index.arcs.with_loops(), index.roles)
 
 
-def _extreme(which: str) -> Handler:
+@handles("max", "min", "amax", "amin")
+def extreme(func: Any, tensor: Any) -> Any:
     """For `int(index.max()) + 1`, PyG's number of vertices."""
-
-    def extreme(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(tensor, ArcIndex | ArcEnds) or args or kwargs:
-            return NotImplemented
-        return tensor.arcs.extreme_id(which)
-
-    return extreme
-
-
-for _name in ("max", "min"):
-    handles(_name, f"a{_name}")(_extreme(_name))
+    if not isinstance(tensor, ArcIndex | ArcEnds):
+        return NotImplemented
+    return tensor.arcs.extreme_id(func.__name__.removeprefix("a"))
 
 
 # --- comparisons, shapes -----------------------------------------------------------------------------------------
 
 
-def _compares(name: str) -> Handler:
-    def compare(left: Any, right: Any) -> Any:
-        both = isinstance(left, ArcEnds) and isinstance(right, ArcEnds)
-        if not both or left.arcs is not right.arcs or left.dim() != 1 or right.dim() != 1:
-            return NotImplemented
-        return getattr(torch, name)(left.arcs.ids(left.role), right.arcs.ids(right.role))
-
-    return compare
-
-
-for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
-    handles(_name, f"__{_name}__")(_compares(_name))
+@handles(*(name for one in ("eq", "ne", "lt", "le", "gt", "ge") for name in (one, f"__{one}__")))
+def compare(func: Any, left: Any, right: Any) -> Any:
+    both = isinstance(left, ArcEnds) and isinstance(right, ArcEnds)
+    if not both or left.arcs is not right.arcs or left.dim() != 1 or right.dim() != 1:
+        return NotImplemented
+    return func(left.arcs.ids(left.role), right.arcs.ids(right.role))
 
 
 @handles("view", "reshape")
-def view(tensor: Any, *size: Any) -> Any:
+def view(func: Any, tensor: Any, *size: Any) -> Any:
     """Dimensions of 1 around the arcs."""
     shape = size[0] if len(size) == 1 and isinstance(size[0], tuple | list) else size
     if isinstance(tensor, ArcNorm) and tuple(shape) in ((-1,), (-1, 1), (tensor.arcs.num_all, 1)):
@@ -172,7 +153,7 @@ def view(tensor: Any, *size: Any) -> Any:
 
 
 @handles("unsqueeze")
-def unsqueeze(tensor: Any, dim: int) -> Any:
+def unsqueeze(func: Any, tensor: Any, dim: int) -> Any:
     if isinstance(tensor, ArcNorm) and tensor.dim() == 1 and dim in (1, -1):
         return ArcNorm.of(tensor.factors, 2)
     if not isinstance(tensor, ArcEnds):
@@ -184,7 +165,7 @@ def unsqueeze(tensor: Any, dim: int) -> Any:
 
 
 @handles("expand", "broadcast_to", "expand_as")
-def expand(tensor: Any, *size: Any) -> Any:
+def expand(func: Any, tensor: Any, *size: Any) -> Any:
     """To a shape, given number by number or as one, or to that of another tensor."""
     shape = size[0] if len(size) == 1 and isinstance(size[0], tuple | list | torch.Size) else size
     shape = tuple(size[0].size()) if len(size) == 1 and isinstance(size[0], torch.Tensor) else tuple(shape)
@@ -199,30 +180,23 @@ def expand(tensor: Any, *size: Any) -> Any:
     return ArcEnds.of(tensor.arcs, tensor.role, shape, arc_dim)
 
 
-def _makes_new(name: str) -> Handler:
-    return lambda tensor, *args, **kwargs: getattr(torch.empty(0, dtype=tensor.dtype), name)(*args, **kwargs)
+@handles(*MADE_NEW)
+def made_new(func: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    return func(torch.empty(0, dtype=tensor.dtype), *args, **kwargs)
 
 
-def _makes_like(name: str) -> Handler:
-    def make(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        size = [tensor.arcs.num_arcs if number == tensor.arcs.num_all else number for number in tensor.size()]
-        stand_in = torch.empty(1, dtype=tensor.dtype).expand(size)
-        return getattr(torch, name)(stand_in, *args, memory_format=torch.contiguous_format, **kwargs)
-
-    return make
-
-
-for _name in MADE_NEW:
-    handles(_name)(_makes_new(_name))
-for _name in MADE_LIKE:
-    handles(_name)(_makes_like(_name))
+@handles(*MADE_LIKE)
+def made_like(func: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    size = [tensor.arcs.num_arcs if number == tensor.arcs.num_all else number for number in tensor.size()]
+    stand_in = torch.empty(1, dtype=tensor.dtype).expand(size)
+    return func(stand_in, *args, memory_format=torch.contiguous_format, **kwargs)
 
 
 # --- rows to arcs ------------------------------------------------------------------------------------------------
 
 
 @handles("index_select")
-def index_select(rows: Any, dim: int, index: Any) -> Any:
+def index_select(func: Any, rows: Any, dim: int, index: Any) -> Any:
     if isinstance(rows, ArcIndex) and dim in (1, -1) and _selects(index):
         return ArcIndex.of(rows.arcs.select(index), rows.roles)
     if isinstance(rows, ArcEnds) and dim in (0, -1) and _selects(index):
@@ -237,12 +211,12 @@ def index_select(rows: Any, dim: int, index: Any) -> Any:
 
 
 @handles("gather")
-def gather(rows: Any, dim: int, index: Any) -> Any:
+def gather(func: Any, rows: Any, dim: int, index: Any) -> Any:
     if isinstance(rows, ArcTensor) or not isinstance(index, ArcEnds):
         return NotImplemented
     if dim % rows.dim() != index.arc_dim or rows.dim() != index.dim():
         return NotImplemented
-    return index_select(rows, dim, ArcEnds.of(index.arcs, index.role))
+    return index_select(func, rows, dim, ArcEnds.of(index.arcs, index.role))
 
 
 def check_size(arcs: ArcSet, size: int | None) -> None:
@@ -255,7 +229,7 @@ def check_size(arcs: ArcSet, size: int | None) -> None:
 
 
 @handles("mul", "multiply", "__mul__", "__rmul__")
-def mul(left: Any, right: Any) -> Any:
+def mul(func: Any, left: Any, right: Any) -> Any:
     """Unwritten rows times one weight per arc, or per arc and head, stay unwritten."""
     rows, weight = (left, right) if isinstance(left, ArcRows) else (right, left)
     if not isinstance(rows, ArcRows) or rows.weight is not None or rows.written is not None:
@@ -335,20 +309,18 @@ def _reduced(out: torch.Tensor, dim: int, index: Any, arc_rows: Any, reduce: str
     return reduce_at(index, arc_rows, dim, reduce)
 
 
-@handles("scatter_add_", "index_add_")
-def scatter_add_(out: Any, dim: int, index: Any, src: Any, *, alpha: float = 1) -> Any:
+@handles("scatter_add", "scatter_add_", "index_add", "index_add_")
+def scatter_add(func: Any, out: Any, dim: int, index: Any, src: Any, *, alpha: float = 1) -> Any:
     total = _reduced(out, dim, index, src, "sum")
-    return total if total is NotImplemented else out.add_(total, alpha=alpha)
+    if total is NotImplemented:
+        return total
+    return (out.add_ if func.__name__.endswith("_") else out.add)(total, alpha=alpha)
 
 
-@handles("scatter_add", "index_add")
-def scatter_add(out: Any, dim: int, index: Any, src: Any, *, alpha: float = 1) -> Any:
-    total = _reduced(out, dim, index, src, "sum")
-    return total if total is NotImplemented else out.add(total, alpha=alpha)
-
-
-@handles("scatter_reduce")
-def scatter_reduce(out: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
+@handles("scatter_reduce", "scatter_reduce_")
+def scatter_reduce(
+    func: Any, out: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
+) -> Any:
     """Where a vertex has no arc `out` stays."""
     if reduce not in REDUCES or (include_self and REDUCES[reduce] != "sum"):
         return NotImplemented
@@ -357,24 +329,19 @@ def scatter_reduce(out: Any, dim: int, index: Any, src: Any, reduce: str, *, inc
         return found
     dim = dim % out.dim()
     has_arc = (index.arcs.degree(index.role) > 0).view(-1, *[1] * (out.dim() - dim - 1))
-    return torch.where(has_arc, found + out if include_self else found, out)
-
-
-@handles("scatter_reduce_")
-def scatter_reduce_(out: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
-    found = scatter_reduce(out, dim, index, src, reduce, include_self=include_self)
-    return found if found is NotImplemented else out.copy_(found)
+    found = torch.where(has_arc, found + out if include_self else found, out)
+    return out.copy_(found) if func.__name__.endswith("_") else found
 
 
 @handles("bincount")
-def bincount(index: Any, weights: Any = None, minlength: int = 0) -> Any:
+def bincount(func: Any, index: Any, weights: Any = None, minlength: int = 0) -> Any:
     if not isinstance(index, ArcEnds):
         return NotImplemented
     return index.arcs.degree(index.role) if weights is None else reduce_at(index, weights, 0, "sum")
 
 
 @handles("__setitem__")
-def setitem(out: Any, index: Any, rows: Any) -> Any:
+def setitem(func: Any, out: Any, index: Any, rows: Any) -> Any:
     """`out[ends] = rows`: of several arcs of a vertex the last one counts, as in torch on one process."""
     if not isinstance(index, ArcEnds) or index.dim() != 1 or isinstance(out, ArcTensor):
         return NotImplemented

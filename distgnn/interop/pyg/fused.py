@@ -23,6 +23,7 @@ from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_map_only
 
 from distgnn import ops
+from distgnn.interop.in_front import put_in_front
 from distgnn.interop.pyg import norm
 from distgnn.interop.pyg.arc_set import ArcSet
 from distgnn.interop.pyg.functions import FLOATS, check_size
@@ -33,44 +34,37 @@ OVERRIDES = ("message", "aggregate", "update", "message_and_aggregate", "edge_up
 HOOKS = ("propagate", "message", "aggregate", "message_and_aggregate", "edge_update")
 
 
-def put_in_front() -> None:
-    """Put our forward passes in front of those of PyG's classes."""
+def dispatch_in_layers() -> None:
     convs = sys.modules["torch_geometric.nn.conv"]
     for name, ours in FUSED.items():
         layer = getattr(convs, name)
-        layer.forward = _dispatcher(layer, ours, layer.forward)
-    convs.ChebConv.forward = _with_lambda_of_all(convs.ChebConv.forward)
+        put_in_front(layer, "forward", functools.partial(_forward, layer, ours))
+    put_in_front(convs.ChebConv, "forward", _cheb_conv)
 
 
-def _with_lambda_of_all(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(theirs)
-    def forward(
-        self: Any, x: Any, edge_index: Any, edge_weight: Any = None, batch: Any = None, lambda_max: Any = None
-    ) -> Any:
-        if isinstance(edge_index, ArcIndex) and lambda_max is None and not edge_index.arcs.rows:
-            laplacian = sys.modules["torch_geometric.utils"].get_laplacian
-            weights = laplacian(edge_index, edge_weight, self.normalization, x.dtype, x.size(self.node_dim))[1]
-            lambda_max = 2.0 * ops.all_max(edge_index.arcs.graph, weights)
-        return theirs(self, x, edge_index, edge_weight, batch, lambda_max)
-
-    return forward
+def _cheb_conv(
+    self: Any, x: Any, edge_index: Any, edge_weight: Any = None, batch: Any = None, lambda_max: Any = None
+) -> Any:
+    if not isinstance(edge_index, ArcIndex) or lambda_max is not None or edge_index.arcs.rows:
+        return NotImplemented
+    laplacian = sys.modules["torch_geometric.utils"].get_laplacian
+    weights = laplacian(edge_index, edge_weight, self.normalization, x.dtype, x.size(self.node_dim))[1]
+    lambda_max = 2.0 * ops.all_max(edge_index.arcs.graph, weights)
+    return sys.modules["torch_geometric.nn.conv"].ChebConv.forward(self, x, edge_index, edge_weight, batch, lambda_max)
 
 
-def _dispatcher(layer: type[Any], ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(theirs)
-    def forward(self: Any, x: Any, edge_index: Any, *args: Any, **kwargs: Any) -> Any:
-        found: Any = NotImplemented
-        if isinstance(edge_index, ArcIndex) and _fits(self, layer, x, edge_index):
-            arcs: Any = edge_index.arcs
-            local = (x, args, kwargs)
-            if arcs.rows:  # this rank's, of those of all ranks
-                local = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs), local)
-            found = ours(self, local[0], edge_index, *local[1], **local[2])
-            if arcs.rows and found is not NotImplemented:
-                found = rows_of(found, arcs.graph.vertex_space)
-        return theirs(self, x, edge_index, *args, **kwargs) if found is NotImplemented else found
-
-    return forward
+def _forward(
+    layer: type[Any], ours: Callable[..., Any], self: Any, x: Any, edge_index: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """A layer's forward pass by `ours`, of this rank's rows where they are those of all ranks."""
+    if not isinstance(edge_index, ArcIndex) or not _fits(self, layer, x, edge_index):
+        return NotImplemented
+    arcs: Any = edge_index.arcs
+    if not arcs.rows:
+        return ours(self, x, edge_index, *args, **kwargs)
+    x, args, kwargs = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs), (x, args, kwargs))
+    found = ours(self, x, edge_index, *args, **kwargs)
+    return found if found is NotImplemented else rows_of(found, arcs.graph.vertex_space)
 
 
 def _fits(conv: Any, layer: type[Any], x: Any, edge_index: ArcIndex) -> bool:
@@ -162,8 +156,7 @@ def gatv2_conv(
 
 def _weighted(self: Any, arcs: ArcSet, values: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
     """Values [O, H, F] of sources summed by the softmax of scores [M, H], heads side by side or averaged."""
-    kept: Any = arcs.graph
-    kept.kept_arcs["last"] = arcs  # whose rows the dropout drops
+    arcs.graph.kept_arcs["last"] = arcs  # whose rows the dropout drops
     attention = arcs.softmax(scores)
     attention = rows_of(attention, arcs.space) if arcs.rows else attention
     attention = local_of(functional.dropout(attention, self.dropout, self.training))

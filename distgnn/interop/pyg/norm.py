@@ -47,7 +47,7 @@ class GcnNorm:
 
 
 def _gcn_norm(arcs: ArcSet, self_loops: bool, role: str, dtype: torch.dtype) -> GcnNorm:
-    graph: Any = arcs.graph
+    graph = arcs.graph
     degrees = graph.in_degrees() if role == "target" else graph.out_degrees()
     loops = None
     if self_loops:
@@ -72,9 +72,8 @@ def without_self_loops_of_all(arcs: ArcSet) -> ArcSet:
     """The arcs between two vertices: the same set where no rank has others."""
 
     def make() -> ArcSet:
-        graph: Any = arcs.graph
         others = arcs.ids("source") != arcs.ids("target")
-        none_anywhere = min_over_ranks(graph.transport.comm, int(others.all()))
+        none_anywhere = min_over_ranks(arcs.graph.transport.comm, int(others.all()))
         return arcs if none_anywhere else arcs.select(others)
 
     return _kept(arcs, "without", make)
@@ -97,7 +96,7 @@ def relations_of_all(
 
     Kept for the same tensor of relations, unchanged, on every rank.
     """
-    graph: Any = arcs.graph
+    graph = arcs.graph
     key = "relations", num_relations, mean, dtype
     known = graph.kept_arcs.get(key)
     same = known is not None and known[0]() is relations and is_same(relations, known[1]) and known[1] is not None
@@ -115,7 +114,7 @@ def relations_of_all(
 
 
 def _kept(arcs: ArcSet, key: Any, make: Callable[[], Any]) -> Any:
-    graph: Any = arcs.graph
+    graph = arcs.graph
     key = key, arcs.rows
     if key not in graph.kept_arcs:
         with constants():

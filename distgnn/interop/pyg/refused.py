@@ -7,7 +7,6 @@ A transform that changes columns runs on a cut graph (`graph/face/data_access.py
 and so is every transform of PyG that is not known to be one of columns.
 """
 
-import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +16,7 @@ import torch
 
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError
+from distgnn.interop.in_front import put_in_front
 from distgnn.interop.pyg.tensors import ArcIndex, local_in
 
 OF_COLUMNS = (  # transforms that give what they give on one process
@@ -78,34 +78,27 @@ def _refuses(name: str) -> Callable[..., Any]:
     return refuse
 
 
-@functools.cache
-def put_in_front() -> None:
+def dispatch_in_transforms() -> None:
     """Ask each transform of PyG, before it runs on a graph that is cut, whether it is one of columns."""
     transforms = sys.modules.get("torch_geometric.transforms")
-    if transforms is None:
-        return
-    kind: Any = transforms.BaseTransform
-    call = kind.__call__
+    if transforms is not None:
+        put_in_front(transforms.BaseTransform, "__call__", _check_transform)
 
-    @functools.wraps(call)
-    def checked(self: Any, data: Any) -> Any:
-        if not isinstance(data, torch.Tensor) and _is_cut(data):
-            name = type(self).__name__
-            if type(self).__module__.startswith("torch_geometric.") and name not in OF_COLUMNS:
-                raise InputError(f"T.{name} cannot run on a graph that is cut: {TRANSFORMS.get(name, BEFORE_THE_CUT)}")
-        return call(self, data)
 
-    kind.__call__ = checked
+def _check_transform(self: Any, data: Any) -> Any:
+    name = type(self).__name__
+    is_theirs = type(self).__module__.startswith("torch_geometric.") and name not in OF_COLUMNS
+    if is_theirs and not isinstance(data, torch.Tensor) and _is_cut(data):
+        raise InputError(f"T.{name} cannot run on a graph that is cut: {TRANSFORMS.get(name, BEFORE_THE_CUT)}")
+    return NotImplemented
 
 
 def _sums(index: ArcIndex, *numbers: float) -> Any:
-    graph: Any = index.arcs.graph
-    return sum_over_ranks(graph.transport.comm, np.array(numbers, dtype=np.float64))
+    return sum_over_ranks(index.arcs.graph.transport.comm, np.array(numbers, dtype=np.float64))
 
 
 def _num_ranks(index: ArcIndex) -> int:
-    graph: Any = index.arcs.graph
-    return int(graph.transport.comm.size)
+    return int(index.arcs.graph.transport.comm.size)
 
 
 def _dropout(name: str) -> Callable[..., Any]:

@@ -14,7 +14,6 @@ the layer is of. They are the result of an autograd function, so that code below
 sends its gradients the right way too.
 """
 
-import functools
 import inspect
 import traceback
 from collections.abc import Callable
@@ -29,17 +28,13 @@ from distgnn.interop.pyg.norm import GcnNorm
 from distgnn.ops.function import Function, is_same, version_of
 from distgnn.rows.align import in_space
 from distgnn.rows.row_by_row import again
-from distgnn.rows.row_tensor import RowTensor, local_of, name_of, rows_of
+from distgnn.rows.row_tensor import METADATA as METADATA_OF_ROWS
+from distgnn.rows.row_tensor import RowTensor, local_of, name_of, rows_of, takes
 
 Handler = Callable[..., Any]
 HANDLERS: dict[str, Handler] = {}  # name of torch's function -> ours; filled by functions.py
-METADATA = frozenset(
-    (
-        *("size", "shape", "dim", "ndim", "ndimension", "dtype", "device", "layout", "requires_grad", "is_leaf"),
-        *("grad_fn", "is_cuda", "is_sparse", "is_floating_point", "is_complex", "is_quantized", "is_meta", "is_nested"),
-        *("is_sparse_csr", "is_mkldnn", "is_xpu", "is_mps", "itemsize", "element_size", "get_device", "is_contiguous"),
-        *("stride", "is_inference", "names", "_is_view", "retains_grad", "output_nr", "_version"),
-    )
+METADATA = METADATA_OF_ROWS - {"numel", "nelement"} | frozenset(
+    ("requires_grad", "is_leaf", "grad_fn", "_is_view", "retains_grad", "output_nr", "_version")
 )
 INSTEAD = (
     "the arcs of a vertex lie on several ranks: aggregate with sum, mean, max, min, softmax, std or var over "
@@ -80,14 +75,8 @@ class ArcTensor(torch.Tensor):
             if rows:
                 given = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs, name), given)
                 _check_written(name, args)
-            try:
-                _signature(name).bind(*given[0], **given[1])
-            except TypeError:
-                takes = False
-            else:
-                takes = True
-            if takes:
-                result = HANDLERS[name](*given[0], **given[1])
+            if takes(HANDLERS[name], func, *given):
+                result = HANDLERS[name](func, *given[0], **given[1])
                 if result is not NotImplemented:
                     return _as_rows(result, name, arcs, args) if rows else result
         args, kwargs = tree_map_only(ArcTensor, lambda tensor: tensor.rows_or_plain(name), (args, kwargs))
@@ -134,8 +123,7 @@ class ArcIndex(ArcTensor):
 
     def row(self, number: int) -> "ArcEnds":
         """One end of every arc. These arcs are then the ones that a dropout of arc rows means."""
-        kept: Any = self.arcs.graph
-        kept.kept_arcs["last"] = self.arcs
+        self.arcs.graph.kept_arcs["last"] = self.arcs
         return ArcEnds.of(self.arcs, self.roles[number])
 
 
@@ -187,7 +175,6 @@ class ArcRows(ArcTensor):
         return self.written
 
     def times(self, weight: Any) -> "ArcRows":
-        """The same rows times a weight per arc."""
         return ArcRows.of(self.rows, self.arc_dim, ArcEnds.of(self.arcs, self.role), weight)
 
 
@@ -198,8 +185,7 @@ class ArcNorm(ArcTensor):
 
     @classmethod
     def of(cls, norm: GcnNorm, dims: int = 1) -> "ArcNorm":
-        kept: Any = norm.arcs.graph
-        kept.kept_arcs["last"] = norm.arcs
+        norm.arcs.graph.kept_arcs["last"] = norm.arcs
         made = cls.wrap((norm.arcs.num_all, *[1] * (dims - 1)), norm.factors.dtype)
         made.arcs, made.factors, made.arc_dim = norm.arcs, norm, 0
         return made
@@ -250,7 +236,7 @@ def local_in(one: Any, arcs: ArcSet, name: str = "") -> Any:
     """This rank's part of an argument; an ordinary tensor of all vertices or arcs gives its part."""
     if isinstance(one, ArcTensor):
         return one
-    graph: Any = arcs.graph
+    graph = arcs.graph
     if isinstance(one, RowTensor):
         space = one.row_space
         if space is graph.vertex_space or space is arcs.space or space.same(arcs.space):
@@ -284,17 +270,11 @@ def _as_rows(result: Any, name: str, arcs: ArcSet, args: tuple[Any, ...]) -> Any
     out = args[0]
     if isinstance(out, RowTensor) and out.inner is result:
         return again(out)
-    graph: Any = arcs.graph
-    space = graph.vertex_space if name in VERTICES else arcs.space
+    space = arcs.graph.vertex_space if name in VERTICES else arcs.space
     dim = next((dim for dim in range(result.dim()) if result.shape[dim] == space.num_local), 0)
     if name in ("index_select", "gather", "scatter_add", "index_add", "scatter_reduce") and isinstance(args[1], int):
         dim = args[1] % result.dim()
     return rows_of(result, space, dim)
-
-
-@functools.cache
-def _signature(name: str) -> inspect.Signature:
-    return inspect.signature(HANDLERS[name])
 
 
 def refuse(name: str) -> NoReturn:

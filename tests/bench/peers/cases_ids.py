@@ -2,10 +2,13 @@
 
 import copy
 import io
+import math
 
 import torch
 import torch.nn.functional as F
 import torch_geometric.nn as gnn
+import torch_geometric.transforms as T
+import torch_geometric.utils as U
 from cases import case, expressions
 from torch import nn
 from torch.utils.checkpoint import checkpoint
@@ -82,40 +85,27 @@ class OnTable(nn.Module):
         return self.use(self, s, x)
 
 
+def embedding(n):
+    return nn.Embedding(n, WIDTH)
+
+
+def parameter(*shape):
+    return lambda n: nn.ParameterList([torch.linspace(-1, 1, n * math.prod(shape)).view(n, *shape)])
+
+
 TABLE_USES = {
-    "embedding weight": (
-        lambda n: nn.Embedding(n, WIDTH),
-        lambda m, s, x: m.conv(m.table.weight, s.g.edge_index),
-    ),
-    "embedding of arange": (
-        lambda n: nn.Embedding(n, WIDTH),
-        lambda m, s, x: m.conv(m.table(torch.arange(s.num_nodes)), s.g.edge_index),
-    ),
-    "embedding of ids": (
-        lambda n: nn.Embedding(n, WIDTH),
-        lambda m, s, x: m.conv(x, s.g.edge_index) + m.table.weight[:, :4],
-    ),
-    "embedding of some ids": (lambda n: nn.Embedding(n, WIDTH), lambda m, s, x: m.table(s.ids.some)),
-    "parameter": (
-        lambda n: nn.ParameterList([torch.linspace(-1, 1, n * WIDTH).view(n, WIDTH)]),
-        lambda m, s, x: m.conv(m.table[0], s.g.edge_index),
-    ),
-    "parameter added": (
-        lambda n: nn.ParameterList([torch.linspace(-1, 1, n * WIDTH).view(n, WIDTH)]),
-        lambda m, s, x: m.conv(x + m.table[0], s.g.edge_index),
-    ),
+    "embedding weight": (embedding, lambda m, s, x: m.conv(m.table.weight, s.g.edge_index)),
+    "embedding of arange": (embedding, lambda m, s, x: m.conv(m.table(torch.arange(s.num_nodes)), s.g.edge_index)),
+    "embedding of ids": (embedding, lambda m, s, x: m.conv(x, s.g.edge_index) + m.table.weight[:, :4]),
+    "embedding of some ids": (embedding, lambda m, s, x: m.table(s.ids.some)),
+    "parameter": (parameter(WIDTH), lambda m, s, x: m.conv(m.table[0], s.g.edge_index)),
+    "parameter added": (parameter(WIDTH), lambda m, s, x: m.conv(x + m.table[0], s.g.edge_index)),
     "parameter beside": (
-        lambda n: nn.ParameterList([torch.linspace(-1, 1, n * 4).view(n, 4)]),
+        parameter(4),
         lambda m, s, x: m.conv(torch.cat([x[:, :4], m.table[0]], 1), s.g.edge_index),
     ),
-    "parameter by ids": (
-        lambda n: nn.ParameterList([torch.linspace(-1, 1, n * WIDTH).view(n, WIDTH)]),
-        lambda m, s, x: m.table[0][s.ids.train],
-    ),
-    "a bias per vertex": (
-        lambda n: nn.ParameterList([torch.linspace(-1, 1, n)]),
-        lambda m, s, x: m.conv(x, s.g.edge_index) + m.table[0].unsqueeze(1),
-    ),
+    "parameter by ids": (parameter(WIDTH), lambda m, s, x: m.table[0][s.ids.train]),
+    "a bias per vertex": (parameter(), lambda m, s, x: m.conv(x, s.g.edge_index) + m.table[0].unsqueeze(1)),
     "a wide linear": (
         lambda n: nn.Linear(n, WIDTH),
         lambda m, s, x: m.conv(x, s.g.edge_index) + m.table(torch.eye(s.num_nodes))[:, :4],
@@ -125,15 +115,15 @@ TABLE_USES = {
         lambda m, s, x: m.conv(x + m.table.weight.t(), s.g.edge_index),
     ),
     "two tables": (
-        lambda n: nn.ModuleList([nn.Embedding(n, WIDTH), nn.Embedding(n, WIDTH)]),
+        lambda n: nn.ModuleList([embedding(n), embedding(n)]),
         lambda m, s, x: m.conv(m.table[0].weight * m.table[1].weight.sigmoid(), s.g.edge_index),
     ),
     "regularised": (
-        lambda n: nn.Embedding(n, WIDTH),
+        embedding,
         lambda m, s, x: m.conv(m.table.weight, s.g.edge_index) + 0.1 * m.table.weight.pow(2).mean(),
     ),
     "scores of pairs": (
-        lambda n: nn.Embedding(n, WIDTH),
+        embedding,
         lambda m, s, x: (m.table(s.ids.pos[0]) * m.table(s.ids.pos[1])).sum(-1, keepdim=True),
     ),
 }
@@ -180,9 +170,7 @@ def featureless_no_bases(s):
 
 @case(TABLES, "degree features", world="relations")
 def degrees(s):
-    from torch_geometric.utils import degree
-
-    row = degree(s.g.edge_index[1], s.num_nodes).view(-1, 1)
+    row = U.degree(s.g.edge_index[1], s.num_nodes).view(-1, 1)
     model = gnn.GCNConv(1, NUM_CLASSES)
     return s.train(model, lambda m: F.cross_entropy(m(row, s.g.edge_index)[s.train_mask], s.y[s.train_mask]))
 
@@ -295,32 +283,24 @@ class _Masked(nn.Module):
 
 @case(RANDOM, "dropout_edge", random=True)
 def drop_edges(s):
-    from torch_geometric.utils import dropout_edge
-
     model = gnn.GCNConv(WIDTH, 4)
-    return s.train(model, lambda m: m(s.x, dropout_edge(s.g.edge_index, 0.4)[0]).sin().mean())
+    return s.train(model, lambda m: m(s.x, U.dropout_edge(s.g.edge_index, 0.4)[0]).sin().mean())
 
 
 @case(RANDOM, "dropout_node", random=True)
 def drop_nodes(s):
-    from torch_geometric.utils import dropout_node
-
     model = gnn.GCNConv(WIDTH, 4)
-    return s.train(model, lambda m: m(s.x, dropout_node(s.g.edge_index, 0.4)[0]).sin().mean())
+    return s.train(model, lambda m: m(s.x, U.dropout_node(s.g.edge_index, 0.4)[0]).sin().mean())
 
 
 @case(RANDOM, "mask_feature", random=True)
 def mask_features(s):
-    from torch_geometric.utils import mask_feature
-
-    return {way: mask_feature(s.x, 0.4, mode=way)[0] for way in ("col", "row", "all")}
+    return {way: U.mask_feature(s.x, 0.4, mode=way)[0] for way in ("col", "row", "all")}
 
 
 @case(RANDOM, "negative_sampling", random=True)
 def negatives(s):
-    from torch_geometric.utils import negative_sampling
-
-    pairs = negative_sampling(s.g.edge_index, s.num_nodes, 50)
+    pairs = U.negative_sampling(s.g.edge_index, s.num_nodes, 50)
     return (s.x[pairs[0]] * s.x[pairs[1]]).sum(-1)
 
 
@@ -788,105 +768,94 @@ def accuracy(s):
 
 
 TRANSFORMS = {
-    "NormalizeFeatures": lambda T: T.NormalizeFeatures(),
-    "ToUndirected": lambda T: T.ToUndirected(),
-    "AddSelfLoops": lambda T: T.AddSelfLoops(),
-    "GCNNorm": lambda T: T.GCNNorm(),
-    "LocalDegreeProfile": lambda T: T.LocalDegreeProfile(),
-    "OneHotDegree": lambda T: T.OneHotDegree(70),
-    "Constant": lambda T: T.Constant(),
-    "RandomNodeSplit": lambda T: T.RandomNodeSplit(),
-    "RandomLinkSplit": lambda T: T.RandomLinkSplit(),
-    "AddLaplacianEigenvectorPE": lambda T: T.AddLaplacianEigenvectorPE(2),
-    "AddRandomWalkPE": lambda T: T.AddRandomWalkPE(2),
-    "SIGN": lambda T: T.SIGN(2),
-    "ToSparseTensor": lambda T: T.ToSparseTensor(),
-    "LargestConnectedComponents": lambda T: T.LargestConnectedComponents(),
-    "GDC": lambda T: T.GDC(),
-    "SVDFeatureReduction": lambda T: T.SVDFeatureReduction(3),
-    "RemoveIsolatedNodes": lambda T: T.RemoveIsolatedNodes(),
-    "Pad": lambda T: T.Pad(100),
-    "ToDevice": lambda T: T.ToDevice("cpu"),
-    "Compose": lambda T: T.Compose([T.NormalizeFeatures(), T.ToDevice("cpu")]),
-    "RootedEgoNets": lambda T: T.RootedEgoNets(1),
-    "VirtualNode": lambda T: T.VirtualNode(),
-    "LineGraph": lambda T: T.LineGraph(),
-    "FeaturePropagation": lambda T: T.FeaturePropagation(torch.zeros(61, WIDTH, dtype=torch.bool)),
-    "RandomNodeSplit seeded": lambda T: T.RandomNodeSplit(num_val=5, num_test=5),
+    "NormalizeFeatures": T.NormalizeFeatures(),
+    "ToUndirected": T.ToUndirected(),
+    "AddSelfLoops": T.AddSelfLoops(),
+    "GCNNorm": T.GCNNorm(),
+    "LocalDegreeProfile": T.LocalDegreeProfile(),
+    "OneHotDegree": T.OneHotDegree(70),
+    "Constant": T.Constant(),
+    "RandomNodeSplit": T.RandomNodeSplit(),
+    "RandomLinkSplit": T.RandomLinkSplit(),
+    "AddLaplacianEigenvectorPE": T.AddLaplacianEigenvectorPE(2),
+    "AddRandomWalkPE": T.AddRandomWalkPE(2),
+    "SIGN": T.SIGN(2),
+    "ToSparseTensor": T.ToSparseTensor(),
+    "LargestConnectedComponents": T.LargestConnectedComponents(),
+    "GDC": T.GDC(),
+    "SVDFeatureReduction": T.SVDFeatureReduction(3),
+    "RemoveIsolatedNodes": T.RemoveIsolatedNodes(),
+    "Pad": T.Pad(100),
+    "ToDevice": T.ToDevice("cpu"),
+    "Compose": T.Compose([T.NormalizeFeatures(), T.ToDevice("cpu")]),
+    "RootedEgoNets": T.RootedEgoNets(1),
+    "VirtualNode": T.VirtualNode(),
+    "LineGraph": T.LineGraph(),
+    "FeaturePropagation": T.FeaturePropagation(torch.zeros(61, WIDTH, dtype=torch.bool)),
+    "RandomNodeSplit seeded": T.RandomNodeSplit(num_val=5, num_test=5),
 }
 for transform_name, make_transform in TRANSFORMS.items():
 
     @case(DATA, f"T.{transform_name}", random="Random" in transform_name)
     def transformed(s, make_transform=make_transform):
-        import torch_geometric.transforms as T
-
-        g = make_transform(T)(s.g.clone() if not s.dg else s.g)
+        g = make_transform(s.g.clone() if not s.dg else s.g)
         out = gnn.GCNConv(g.x.size(1), 4)(g.x, g.edge_index)
         return {"out": out, "num_edges": g.num_edges if isinstance(g.num_edges, int) else -1}
 
 
-def utils(name, call):
-    """A function of `torch_geometric.utils` on the graph."""
-
-    @case(UTILS, name)
-    def run(s):
-        import torch_geometric.utils as U
-
-        return call(U, s)
-
-
-for utils_name, utils_call in {
-    "degree": lambda U, s: U.degree(s.g.edge_index[0], s.num_nodes),
-    "degree of targets": lambda U, s: U.degree(s.g.edge_index[1], s.num_nodes, torch.long),
-    "add_self_loops": lambda U, s: gnn.SimpleConv()(s.x, U.add_self_loops(s.g.edge_index, num_nodes=s.num_nodes)[0]),
-    "remove_self_loops": lambda U, s: gnn.SimpleConv()(s.x, U.remove_self_loops(s.g.edge_index)[0]),
-    "add_remaining_self_loops": lambda U, s: gnn.SimpleConv()(
+UTILS_CALLS = {
+    "degree": lambda s: U.degree(s.g.edge_index[0], s.num_nodes),
+    "degree of targets": lambda s: U.degree(s.g.edge_index[1], s.num_nodes, torch.long),
+    "add_self_loops": lambda s: gnn.SimpleConv()(s.x, U.add_self_loops(s.g.edge_index, num_nodes=s.num_nodes)[0]),
+    "remove_self_loops": lambda s: gnn.SimpleConv()(s.x, U.remove_self_loops(s.g.edge_index)[0]),
+    "add_remaining_self_loops": lambda s: gnn.SimpleConv()(
         s.x, U.add_remaining_self_loops(s.g.edge_index, num_nodes=s.num_nodes)[0]
     ),
-    "to_undirected": lambda U, s: gnn.SimpleConv()(s.x, U.to_undirected(s.g.edge_index)),
-    "coalesce": lambda U, s: gnn.SimpleConv()(s.x, U.coalesce(s.g.edge_index)),
-    "is_undirected": lambda U, s: U.is_undirected(s.g.edge_index),
-    "contains_self_loops": lambda U, s: U.contains_self_loops(s.g.edge_index),
-    "contains_isolated_nodes": lambda U, s: U.contains_isolated_nodes(s.g.edge_index, s.num_nodes),
-    "homophily": lambda U, s: U.homophily(s.g.edge_index, s.y),
-    "homophily of nodes": lambda U, s: U.homophily(s.g.edge_index, s.y, method="node"),
-    "homophily insensitive": lambda U, s: U.homophily(s.g.edge_index, s.y, method="edge_insensitive"),
-    "assortativity": lambda U, s: U.assortativity(s.g.edge_index),
-    "softmax": lambda U, s: U.softmax(s.x[s.g.edge_index[0]], s.g.edge_index[1], num_nodes=s.num_nodes).sum(),
-    "scatter": lambda U, s: U.scatter(s.x[s.g.edge_index[0]], s.g.edge_index[1], 0, s.num_nodes, "mean"),
-    "scatter max": lambda U, s: U.scatter(s.x[s.g.edge_index[0]], s.g.edge_index[1], 0, s.num_nodes, "max"),
-    "scatter by labels": lambda U, s: U.scatter(s.x, s.y, 0, NUM_CLASSES, "sum"),
-    "to_dense_adj": lambda U, s: U.to_dense_adj(s.g.edge_index, max_num_nodes=s.num_nodes)[0],
-    "to_dense_batch": lambda U, s: U.to_dense_batch(s.x)[0][0],
-    "to_scipy": lambda U, s: U.to_scipy_sparse_matrix(s.g.edge_index, num_nodes=s.num_nodes).sum(1),
-    "to_networkx": lambda U, s: U.to_networkx(s.g).number_of_edges(),
-    "get_laplacian": lambda U, s: gnn.SimpleConv()(s.x, *U.get_laplacian(s.g.edge_index, num_nodes=s.num_nodes)),
-    "k_hop_subgraph": lambda U, s: U.k_hop_subgraph([3], 2, s.g.edge_index, num_nodes=s.num_nodes)[0],
-    "subgraph": lambda U, s: U.subgraph(s.ids.train, s.g.edge_index, num_nodes=s.num_nodes)[0],
-    "subgraph of a mask": lambda U, s: gnn.SimpleConv()(s.x, U.subgraph(s.train_mask, s.g.edge_index)[0]),
-    "index_to_mask": lambda U, s: s.x[U.index_to_mask(s.ids.train, s.num_nodes)],
-    "mask_to_index": lambda U, s: s.x[U.mask_to_index(s.train_mask)],
-    "one_hot": lambda U, s: U.one_hot(s.y, NUM_CLASSES),
-    "to_edge_index": lambda U, s: U.to_torch_csr_tensor(s.g.edge_index).to_dense().sum(0),
-    "spmm": lambda U, s: U.spmm(s.g.edge_index, s.x),
-    "sort_edge_index": lambda U, s: gnn.SimpleConv()(s.x, U.sort_edge_index(s.g.edge_index)),
-    "maybe_num_nodes": lambda U, s: U.num_nodes.maybe_num_nodes(s.g.edge_index) > 0,
-    "dense_to_sparse": lambda U, s: U.dense_to_sparse((s.x @ s.x.t() > 3).double())[0],
-    "tree_decomposition": lambda U, s: U.cumsum(s.y),
-    "flow reversed": lambda U, s: gnn.SimpleConv()(s.x, s.g.edge_index.flip(0)),
-    "both directions": lambda U, s: gnn.SimpleConv()(s.x, torch.cat([s.g.edge_index, s.g.edge_index.flip(0)], 1)),
-    "stacked rows": lambda U, s: gnn.SimpleConv()(s.x, torch.stack([s.g.edge_index[1], s.g.edge_index[0]])),
-    "arcs counted": lambda U, s: (s.g.edge_index[0] == s.g.edge_index[1]).sum(),
-    "arcs chosen": lambda U, s: gnn.SimpleConv()(s.x, s.g.edge_index[:, s.g.edge_weight > 1]),
-    "sparse adjacency": lambda U, s: (
+    "to_undirected": lambda s: gnn.SimpleConv()(s.x, U.to_undirected(s.g.edge_index)),
+    "coalesce": lambda s: gnn.SimpleConv()(s.x, U.coalesce(s.g.edge_index)),
+    "is_undirected": lambda s: U.is_undirected(s.g.edge_index),
+    "contains_self_loops": lambda s: U.contains_self_loops(s.g.edge_index),
+    "contains_isolated_nodes": lambda s: U.contains_isolated_nodes(s.g.edge_index, s.num_nodes),
+    "homophily": lambda s: U.homophily(s.g.edge_index, s.y),
+    "homophily of nodes": lambda s: U.homophily(s.g.edge_index, s.y, method="node"),
+    "homophily insensitive": lambda s: U.homophily(s.g.edge_index, s.y, method="edge_insensitive"),
+    "assortativity": lambda s: U.assortativity(s.g.edge_index),
+    "softmax": lambda s: U.softmax(s.x[s.g.edge_index[0]], s.g.edge_index[1], num_nodes=s.num_nodes).sum(),
+    "scatter": lambda s: U.scatter(s.x[s.g.edge_index[0]], s.g.edge_index[1], 0, s.num_nodes, "mean"),
+    "scatter max": lambda s: U.scatter(s.x[s.g.edge_index[0]], s.g.edge_index[1], 0, s.num_nodes, "max"),
+    "scatter by labels": lambda s: U.scatter(s.x, s.y, 0, NUM_CLASSES, "sum"),
+    "to_dense_adj": lambda s: U.to_dense_adj(s.g.edge_index, max_num_nodes=s.num_nodes)[0],
+    "to_dense_batch": lambda s: U.to_dense_batch(s.x)[0][0],
+    "to_scipy": lambda s: U.to_scipy_sparse_matrix(s.g.edge_index, num_nodes=s.num_nodes).sum(1),
+    "to_networkx": lambda s: U.to_networkx(s.g).number_of_edges(),
+    "get_laplacian": lambda s: gnn.SimpleConv()(s.x, *U.get_laplacian(s.g.edge_index, num_nodes=s.num_nodes)),
+    "k_hop_subgraph": lambda s: U.k_hop_subgraph([3], 2, s.g.edge_index, num_nodes=s.num_nodes)[0],
+    "subgraph": lambda s: U.subgraph(s.ids.train, s.g.edge_index, num_nodes=s.num_nodes)[0],
+    "subgraph of a mask": lambda s: gnn.SimpleConv()(s.x, U.subgraph(s.train_mask, s.g.edge_index)[0]),
+    "index_to_mask": lambda s: s.x[U.index_to_mask(s.ids.train, s.num_nodes)],
+    "mask_to_index": lambda s: s.x[U.mask_to_index(s.train_mask)],
+    "one_hot": lambda s: U.one_hot(s.y, NUM_CLASSES),
+    "to_edge_index": lambda s: U.to_torch_csr_tensor(s.g.edge_index).to_dense().sum(0),
+    "spmm": lambda s: U.spmm(s.g.edge_index, s.x),
+    "sort_edge_index": lambda s: gnn.SimpleConv()(s.x, U.sort_edge_index(s.g.edge_index)),
+    "maybe_num_nodes": lambda s: U.num_nodes.maybe_num_nodes(s.g.edge_index) > 0,
+    "dense_to_sparse": lambda s: U.dense_to_sparse((s.x @ s.x.t() > 3).double())[0],
+    "tree_decomposition": lambda s: U.cumsum(s.y),
+    "flow reversed": lambda s: gnn.SimpleConv()(s.x, s.g.edge_index.flip(0)),
+    "both directions": lambda s: gnn.SimpleConv()(s.x, torch.cat([s.g.edge_index, s.g.edge_index.flip(0)], 1)),
+    "stacked rows": lambda s: gnn.SimpleConv()(s.x, torch.stack([s.g.edge_index[1], s.g.edge_index[0]])),
+    "arcs counted": lambda s: (s.g.edge_index[0] == s.g.edge_index[1]).sum(),
+    "arcs chosen": lambda s: gnn.SimpleConv()(s.x, s.g.edge_index[:, s.g.edge_weight > 1]),
+    "sparse adjacency": lambda s: (
         torch.sparse_coo_tensor(s.g.edge_index, torch.ones(s.g.edge_index.size(1)), (s.num_nodes, s.num_nodes)) @ s.x
     ),
-    "arcs to a list": lambda U, s: len(s.g.edge_index.t().tolist()),
-    "arcs to numpy": lambda U, s: s.g.edge_index.numpy().shape[1],
-    "largest id": lambda U, s: int(s.g.edge_index.max()) + 1,
-    "arcs between classes": lambda U, s: (s.y[s.g.edge_index[0]] == s.y[s.g.edge_index[1]]).double().mean(),
-    "confusion of arcs": lambda U, s: torch.bincount(
+    "arcs to a list": lambda s: len(s.g.edge_index.t().tolist()),
+    "arcs to numpy": lambda s: s.g.edge_index.numpy().shape[1],
+    "largest id": lambda s: int(s.g.edge_index.max()) + 1,
+    "arcs between classes": lambda s: (s.y[s.g.edge_index[0]] == s.y[s.g.edge_index[1]]).double().mean(),
+    "confusion of arcs": lambda s: torch.bincount(
         s.y[s.g.edge_index[0]] * NUM_CLASSES + s.y[s.g.edge_index[1]], minlength=NUM_CLASSES**2
     ),
-}.items():
-    utils(utils_name, utils_call)
+}
+for utils_name, utils_call in UTILS_CALLS.items():
+    case(UTILS, utils_name)(utils_call)
