@@ -6,7 +6,7 @@
     port 1            port 2           …     in the switch's own namespace, on a bridge
 
 MPICH would talk through shared memory between processes of one kernel: MPIR_CVAR_NOLOCAL sends everything over the
-links as TCP, and so do Open MPI's settings here. A machine that is `away` starts nothing: whoever would log in to it
+links as TCP. A machine that is `away` starts nothing: whoever would log in to it
 waits. Needs root and iproute2; the machine's own network is not touched, and all is removed at the end.
 """
 
@@ -72,18 +72,8 @@ class Machines:
         """Words that start a program on the first machine."""
         return ("ip", "netns", "exec", self.namespace(1))
 
-    def variables(self, flavor: str = "mpich") -> dict[str, str]:
-        """What MPICH, or Open MPI, must find in the environment."""
-        if flavor == "openmpi":
-            return {
-                "OMPI_MCA_plm_rsh_agent": str(self.folder / "enter"),
-                "OMPI_MCA_oob_tcp_if_include": "eth0",
-                "OMPI_MCA_btl_tcp_if_include": "eth0",
-                "OMPI_MCA_btl": "self,tcp",
-                "OMPI_MCA_pml": "ob1",
-                "OMPI_ALLOW_RUN_AS_ROOT": "1",
-                "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            }
+    def variables(self) -> dict[str, str]:
+        """What MPICH must find in the environment."""
         return {
             "HYDRA_LAUNCHER": "ssh",
             "HYDRA_LAUNCHER_EXEC": str(self.folder / "enter"),

@@ -1,6 +1,6 @@
 """Random faults in training runs that are told to heal: what was noticed when, and what it cost.
 
-    python tests/bench/faults/soak.py WORK [--minutes 60] [--seed 0] [--algorithms cd-0,cd-2,0c] [--quiet-file FILE]
+    python tests/bench/faults/soak.py WORK [--minutes 60] [--seed 0] [--algorithms cd-0,cd-2,0c]
 
 `distgnn train --restarts --min-ranks 1` runs again and again on two ranks, one algorithm after the other, every third
 run by the MPI library's own mpiexec (which has proxies to kill). At random times a fault is put into it (KINDS). After
@@ -11,8 +11,6 @@ memory and no unknown file may be left; memory may not grow.
 
 Exit code 1 where anything of this is not so. As root it works in a /dev/shm of its own. Rows are appended to
 WORK/soak.jsonl; soak_table.py says what the table has.
-
-Where FILE exists, everything is stopped until it is gone; times of a fault that this falls into do not count.
 """
 
 import argparse
@@ -33,7 +31,6 @@ from job import (
     end_on_signals,
     processes,
     resident_bytes,
-    rest_while,
     results,
     send,
     what_is_left,
@@ -64,34 +61,18 @@ class Soak:
     """The runs of one call."""
 
     def __init__(self, args: argparse.Namespace):
-        self.args, self.work, self.quiet = args, args.work, args.quiet_file
+        self.args, self.work = args, args.work
         self.rng = random.Random(args.seed)
         self.until = time.monotonic() + 60 * args.minutes
         self.algorithm, self.mpiexec = "", False
 
     def job(self, folder: Path, resume: bool = False, restarts: int = 1000) -> Job:
         words = ["train", self.work / "parts", "--run-dir", folder, "--algorithm", self.algorithm]
-        words += [
-            "--epochs",
-            self.args.epochs,
-            "--eval-every",
-            50,
-            "--dtype",
-            "float64",
-            "--hidden-feats",
-            16,
-            "--quiet",
-            "--threads",
-            1,
-        ]
+        words += ["--epochs", self.args.epochs, "--eval-every", 50, "--dtype", "float64", "--hidden-feats", 16]
+        words += ["--quiet", "--threads", 1]
         words += ["--checkpoint-every", EVERY, "--timeout", self.args.timeout, "--restarts", restarts]
         words += ["--min-ranks", 1] if self.algorithm != "0c" else []  # there the cut decides what is computed
         return Job([*words, *(["--resume"] if resume else [])], folder, self.mpiexec)
-
-    def rest(self) -> float:
-        seconds = rest_while(self.quiet)
-        self.until += seconds
-        return seconds
 
     def whole(self, algorithm: str) -> Path:
         """The run that nothing disturbs."""
@@ -99,9 +80,7 @@ class Soak:
         if not (folder / "summary.json").exists():
             shutil.rmtree(folder, ignore_errors=True)
             job = self.job(folder)
-            while not job.over():
-                self.rest()
-                time.sleep(0.1)
+            job.launcher.wait()
             assert job.launcher.returncode == 0, job.said
         return folder
 
@@ -116,7 +95,6 @@ class Soak:
         while not job.over():
             pause = time.monotonic() + self.rng.expovariate(1 / self.args.every)
             while time.monotonic() < pause and not job.over():
-                pause += self.rest()
                 time.sleep(0.05)
             if job.over() or time.monotonic() > self.until:
                 break
@@ -127,9 +105,7 @@ class Soak:
                 job = self.job(folder, resume=folder.exists())
             elif row := self._fault(kind, job):
                 rows.append(row | memory(job))
-        while not job.over():
-            self.rest()
-            time.sleep(0.1)
+        job.launcher.wait()
         changed |= bool(job.told(0, lambda line: REGROUPED in line))
         for row in self._findings(job, folder, whole, changed):
             rows.append(row)
@@ -176,9 +152,7 @@ class Soak:
         if not self._hit(kind, job, words):
             return None
         row = {"fault": kind, "epoch": before, "detected": None, "healed": None, "lost": 0}
-        rested, deadline = 0.0, began + HEAL_SECONDS
-        while not job.over() and time.monotonic() < deadline + rested:
-            rested += self.rest()
+        while not job.over() and time.monotonic() < began + HEAL_SECONDS:
             epochs, again = job.epochs(), job.file() != file  # a resumed run replaces its metrics.jsonl
             if not again:
                 most = max(most, epochs)
@@ -193,8 +167,6 @@ class Soak:
         if row["healed"] is None and not job.over():
             row["finding"] = f"{kind}: not healed after {HEAL_SECONDS:.0f} s: {[line for _, line in job.said[-5:]]}"
             end_all()
-        if rested:
-            row |= {"detected": None, "healed": None}
         return row
 
     def _hit(self, kind: str, job: Job, words: int) -> bool:
@@ -209,7 +181,6 @@ class Soak:
         done = send(pid, signal.SIGSTOP if kind == "rank stopped" else signal.SIGKILL)
         if done and kind == "rank killed twice":
             while not job.over():
-                self.rest()
                 newer = set(processes()["rank"]) - set(targets)
                 if newer and job.told(words, NOTICED.search):
                     send(self.rng.choice(sorted(newer)), signal.SIGKILL)
@@ -253,7 +224,6 @@ def main() -> int:
     parser.add_argument("--epochs", type=int, default=600)
     parser.add_argument("--every", type=float, default=4.0, help="seconds between faults, on average")
     parser.add_argument("--timeout", type=float, default=10, help="of the watchdog; more on a machine with other work")
-    parser.add_argument("--quiet-file", type=Path)
     args = parser.parse_args()
     with_own_shared_memory()
     end_on_signals()
