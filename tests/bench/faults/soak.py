@@ -10,7 +10,12 @@ rows and its noise another size, by the mean loss of the last 200 epochs: not ha
 memory and no unknown file may be left; memory may not grow.
 
 Exit code 1 where anything of this is not so. As root it works in a /dev/shm of its own. Rows are appended to
-WORK/soak.jsonl; soak_table.py says what the table has.
+WORK/soak.jsonl. The table, after each run:
+
+    detected    from the fault to the launcher's word of it. A rank that was paused for up to 1.3 times --timeout is
+                noticed where it did not come back in time; a killed launcher by the end of its last process
+    healed      from the fault to the first epoch that had not been done before it
+    lost        epochs that were done twice
 """
 
 import argparse
@@ -36,12 +41,24 @@ from job import (
     what_is_left,
     with_own_shared_memory,
 )
-from soak_table import KINDS, grown, report
 
 EVERY = 10  # epochs between checkpoints
 HEAL_SECONDS = 600.0
 ROUNDING = 1e-6  # of a loss in float64: sums in another order, over some thousand steps of Adam
 LAST, LATE_ROWS = 200, 0.5  # epochs under cd-r whose mean loss is compared (single ones scatter by a third)
+
+# What is done, and how often beside the others.
+KINDS = {
+    "rank killed": 6,
+    "rank killed twice": 3,  # the second time before a checkpoint was gained: one rank goes on
+    "starter killed": 3,
+    "proxy killed": 3,
+    "rank paused": 3,
+    "rank stopped": 1,
+    "launcher killed": 1,
+    "launcher killed at its start": 1,
+}
+GROWTH = 1.2  # of memory, last quarter of the faults over the first
 
 
 class Rows(list):
@@ -215,6 +232,41 @@ def difference(run: Path, whole: Path, changed: bool, algorithm: str) -> str:
     )
 
 
+def grown(rows: list[dict]) -> list[dict]:
+    """Findings of memory that grew."""
+    found = []
+    for name in ("rank MB", "launcher MB"):
+        values = [row[name] for row in rows if row.get(name)]
+        quarter = len(values) // 4
+        if quarter >= 3:
+            first, last = statistics.median(values[:quarter]), statistics.median(values[-quarter:])
+            print(f"{name}: {first:.0f} in the first quarter of the faults, {last:.0f} in the last (medians)")
+            if last > GROWTH * first:
+                found.append({"finding": f"memory grew: {name} {first:.0f} to {last:.0f}"})
+    return found
+
+
+def report(rows: list[dict]) -> None:
+    """Print the table, median and most, and all findings."""
+    faults, runs = [row for row in rows if "fault" in row], [row for row in rows if "changed ranks" in row]
+    changed = sum(row["changed ranks"] for row in runs)
+    print(f"\n{len(runs)} runs to their end ({changed} changed ranks), {len(faults)} faults; median, most\n")
+    print("| fault | count | detected after | healed after | epochs lost |\n|---|---|---|---|---|")
+    for kind in KINDS:
+        here = [row for row in faults if row["fault"] == kind]
+        times = [_spread([row[name] for row in here if row[name] is not None]) for name in ("detected", "healed")]
+        lost = [row["lost"] for row in here]
+        lost_text = f"{statistics.median(lost):.0f}, {max(lost)}" if lost else "–"
+        print(f"| {kind} | {len(here)} | {times[0]} | {times[1]} | {lost_text} |")
+    for row in rows:
+        if "finding" in row:
+            print("FINDING", json.dumps(row), flush=True)
+
+
+def _spread(seconds: list[float]) -> str:
+    return f"{statistics.median(seconds):.2f} s, {max(seconds):.2f} s" if seconds else "–"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("work", type=Path)
@@ -241,11 +293,11 @@ def main() -> int:
             number += 1
             found = soak.run(number, algorithms[(number - 1) % len(algorithms)])
             rows += found
-            report(rows, number)
+            report(rows)
     finally:
         end_all()
     rows += grown(rows)
-    report(rows, number)
+    report(rows)
     return 1 if any("finding" in row for row in rows) else 0
 
 
