@@ -138,15 +138,7 @@ def finest_level(edge_list: Edges, degrees: np.ndarray, num_parts: int) -> np.nd
 
 def share_inside(edge_list: Edges, labels: np.ndarray) -> float:
     """Of all edges, those inside a cluster; labels: [N]."""
-    return _count_inside(edge_list.src, edge_list.dst, labels) / max(len(edge_list.src), 1)
-
-
-@kernel(counted=False)
-def _count_inside(src, dst, labels):
-    inside = 0
-    for e in range(src.shape[0]):
-        inside += labels[src[e]] == labels[dst[e]]
-    return inside
+    return np.count_nonzero(labels[edge_list.src] == labels[edge_list.dst]) / max(len(edge_list.src), 1)
 
 
 def v_cycle(

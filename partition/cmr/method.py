@@ -15,8 +15,6 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from distgnn.kernels.runtime.jit import kernel
-from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.partition.cmr.levels import MERGED, Levels, find_levels, finest_level, share_inside, v_cycle
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, endpoint_degrees
 from distgnn.partition.core.shares import owned_limit
@@ -24,7 +22,7 @@ from distgnn.partition.flow.pair_rounds import Limits, cut_pairs, no_memory
 from distgnn.partition.moves.cut_state import arc_limit, copies_with_owners, even_inner, start_state
 from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.group_loads import row_excess, row_goal
-from distgnn.partition.moves.merge import edge_clusters, gather, merge_clusters
+from distgnn.partition.moves.merge import edge_clusters, merge_clusters
 from distgnn.partition.moves.replica_table import CopyTable
 from distgnn.partition.moves.vertex_moves import move_vertices
 from distgnn.partition.sorting.numbering import ordered_edges
@@ -96,7 +94,7 @@ def cmr(edge_list: Edges, shares: np.ndarray, effort: Effort = NORMAL) -> tuple[
             parts = move_vertices(edges, parts, of_vertex, shares)
             parts = refine(edges, parts, shares, degrees=of_vertex)
     edge_part = np.empty(size, dtype=np.int16)
-    run(_scatter, even_chunks(size, 8), order, parts, edge_part)
+    edge_part[order] = parts
     return edge_part, labels
 
 
@@ -106,16 +104,7 @@ def _merge(
     """Part [M] int16 of each edge, clusters [N] being merged, and the table of the cut."""
     clusters, num_clusters = edge_clusters(edges, labels)
     of_cluster, table = merge_clusters(edges, clusters, num_clusters, degrees, shares)
-    parts = np.empty(len(clusters), dtype=np.int16)
-    run(gather, even_chunks(len(parts), 8), clusters, of_cluster, parts)
-    return parts, table
-
-
-@kernel
-def _scatter(start, stop, order, parts, edge_part):
-    """edge_part[order[i]] = parts[i]."""
-    for i in range(start, stop):
-        edge_part[order[i]] = parts[i]
+    return of_cluster[clusters], table
 
 
 def refine_cut(edge_list: Edges, edge_part: np.ndarray, shares: np.ndarray, effort: Effort = NORMAL) -> np.ndarray:
@@ -209,5 +198,4 @@ def in_cycles(
 
 
 def num_copies(edges: Edges, parts: np.ndarray, degrees: np.ndarray, num_parts: int) -> int:
-    """Copies of all vertices in all parts."""
     return int(start_state(edges, parts, num_parts, degrees).num_copies.sum())

@@ -15,8 +15,8 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.simd.vectors import prefetch
-from distgnn.partition.core.edges import AHEAD, WORD, EdgeArrays, Edges
-from distgnn.partition.sorting.bucket_sort import new_edges, sort_buffer, sort_in_memory
+from distgnn.partition.core.edges import AHEAD, WORD, EdgeArrays, Edges, group
+from distgnn.partition.sorting.bucket_sort import new_edges, sort_found
 
 HUB = 16  # times the mean degree
 
@@ -30,45 +30,26 @@ class Numbering(NamedTuple):
 
 def number_by_cluster(labels: np.ndarray, volumes: np.ndarray) -> Numbering:
     """Number vertices by cluster, clusters by volume (largest first; ties: lower label)."""
-    sizes = np.bincount(labels, minlength=len(labels))
-    present = np.flatnonzero(sizes)
+    present = np.flatnonzero(np.bincount(labels, minlength=len(labels)))
     present = present[np.argsort(-volumes[present], kind="stable")]
-    begins = np.zeros(len(present) + 1, dtype=np.int64)
-    np.cumsum(sizes[present], out=begins[1:])
-    sizes[present] = begins[:-1]  # now: the next number in each cluster
-    # Every vertex of a cluster takes the next number of the range begins[k] to begins[k + 1]: a cluster is a range of
-    # vertices, and of the edges sorted by their lower end.
-    number = np.empty(len(labels), dtype=np.int32)
-    _number(labels, sizes, number)
-    return Numbering(number, begins)
-
-
-@kernel
-def _number(labels, next_number, number):
-    """number[v] = the next number of the cluster of v, in the order of ids."""
-    for v in range(labels.shape[0]):
-        number[v] = next_number[labels[v]]
-        next_number[labels[v]] += 1
+    place = np.empty(len(labels), dtype=np.int32)  # of each cluster
+    place[present] = np.arange(len(present))
+    # Every cluster is a range of vertices, and of the edges sorted by their lower end.
+    order, begins = group(place[labels], len(present))
+    return Numbering(_inverse(order), begins)
 
 
 def number_by_degree(degrees: np.ndarray) -> np.ndarray:
     """Number int32 [N] of each vertex, largest degree first; ties: lower id."""
-    number = np.empty(len(degrees), dtype=np.int32)
-    # As argsort would give, in two passes: how many have each degree says where each begins.
-    _number_by_degree(degrees, np.zeros(int(degrees.max(initial=0)) + 2, dtype=np.int64), number)
-    return number
+    largest = int(degrees.max(initial=0))
+    return _inverse(group(largest - degrees, largest + 1)[0])
 
 
-@kernel
-def _number_by_degree(degrees, next_number, number):
-    largest = next_number.shape[0] - 2
-    for v in range(degrees.shape[0]):
-        next_number[largest - degrees[v] + 1] += 1
-    for place in range(largest + 1):
-        next_number[place + 1] += next_number[place]
-    for v in range(degrees.shape[0]):
-        number[v] = next_number[largest - degrees[v]]
-        next_number[largest - degrees[v]] += 1
+def _inverse(order: np.ndarray) -> np.ndarray:
+    """The place int32 [N] of each vertex in an order."""
+    places = np.empty(len(order), dtype=np.int32)
+    places[order] = np.arange(len(order), dtype=np.int32)
+    return places
 
 
 def ordered_edges(
@@ -88,7 +69,7 @@ def ordered_edges(
     def fill(begin: int, end: int, low: np.ndarray, high: np.ndarray, tag: np.ndarray) -> None:
         _renumber(begin, end, src, dst, known, low, high, tag)
 
-    low, high, tag = sort_in_memory(fill, new_edges(len(src)), len(degrees), sort_buffer(len(src)))
+    low, high, tag = sort_found(fill, new_edges(len(src)), len(degrees))
     # `low` is the source of what is returned, whatever the arc's direction was, so the bit beside the edge is not used:
     # `_renumber` leaves it 0.
     tag >>= 1
