@@ -11,9 +11,9 @@ from distgnn.partition.cmr.method import EFFORTS, refine_borders
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.shares import part_shares
+from distgnn.partition.core.sorted_edges import ordered_edges
 from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.pipeline import write_partition
-from distgnn.partition.sorting.numbering import ordered_edges
 
 
 def compile_last_steps(folder: str) -> None:

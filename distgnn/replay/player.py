@@ -40,6 +40,10 @@ class Span(NamedTuple):
     cause_time: float = 0.0
     call: int = -1
 
+    @property
+    def seconds(self) -> float:
+        return self.end - self.start
+
 
 @dataclass
 class PlayedEpoch:

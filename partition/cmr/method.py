@@ -18,6 +18,7 @@ import numpy as np
 from distgnn.partition.cmr.levels import MERGED, Levels, find_levels, finest_level, share_inside, v_cycle
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, endpoint_degrees
 from distgnn.partition.core.shares import owned_limit
+from distgnn.partition.core.sorted_edges import ordered_edges
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs, no_memory
 from distgnn.partition.moves.cut_state import arc_limit, copies_with_owners, even_inner, start_state
 from distgnn.partition.moves.edge_moves import refine
@@ -25,7 +26,6 @@ from distgnn.partition.moves.group_loads import row_excess, row_goal
 from distgnn.partition.moves.merge import edge_clusters, merge_clusters
 from distgnn.partition.moves.replica_table import CopyTable
 from distgnn.partition.moves.vertex_moves import move_vertices
-from distgnn.partition.sorting.numbering import ordered_edges
 
 # Of the edges inside clusters: from there on V-cycles are worth their time. It is 0.28 in twelve linked copies of
 # ogbn-arxiv (a V-cycle: 29 % fewer copies beyond the first in 3 times the seconds), 0.13 in those of slashdot (4 % in 4

@@ -15,9 +15,9 @@ from distgnn.kernels.runtime.threads import get_num_threads, run
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.part_masks import AHEAD, WORD, empty_mask, set_bit
+from distgnn.partition.core.sorted_edges import Empty, SortedEdges, Step
 from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.on_disk.edge_spool import SpooledEdges
-from distgnn.partition.sorting.bucket_sort import Empty, SortedEdges, Step
 
 PIECE = 1 << 23
 MOST_THREADS = 2  # that deal, each with masks of its own: no more memory than putting masks in order takes

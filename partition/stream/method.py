@@ -19,6 +19,17 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import FEW_EDGES, even_chunks, get_num_threads, own_ranges, run
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.core.edges import WORD, EdgeArrays, Edges, endpoint_degrees
+from distgnn.partition.core.sorted_edges import (
+    Empty,
+    SortedEdges,
+    Step,
+    in_memory,
+    no_step,
+    number_by_cluster,
+    number_by_degree,
+    renumber_edges,
+    sort_edges,
+)
 from distgnn.partition.core.vertex_cut import part_dtype
 from distgnn.partition.moves.cut_state import State, arc_limit, rebalance, start_state
 from distgnn.partition.moves.edge_moves import sweep
@@ -26,16 +37,6 @@ from distgnn.partition.moves.group_moves import EXTRA_PRICE
 from distgnn.partition.moves.groups import Groups, add_member, close_gaps
 from distgnn.partition.moves.merge import MergeOptions, merge_groups
 from distgnn.partition.moves.replica_table import CopyTable, count_copies, restore_saturated, saturated_counts
-from distgnn.partition.sorting.bucket_sort import (
-    Empty,
-    SortedEdges,
-    Step,
-    in_memory,
-    no_step,
-    renumber_edges,
-    sort_edges,
-)
-from distgnn.partition.sorting.numbering import number_by_cluster, number_by_degree
 from distgnn.partition.stream.cluster import cluster_by_edges
 
 CLUSTERS_PER_PART = 32

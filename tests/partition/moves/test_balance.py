@@ -10,11 +10,11 @@ from distgnn.partition.cmr.method import refine_borders
 from distgnn.partition.cmr.roles import refine_roles
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.shares import part_shares
+from distgnn.partition.core.sorted_edges import ordered_edges
 from distgnn.partition.moves.cut_state import start_state
 from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.merge import edge_clusters, merge_clusters
 from distgnn.partition.moves.replica_table import count_copies
-from distgnn.partition.sorting.numbering import ordered_edges
 
 SHARES = part_shares(4, [4, 2, 1, 1])
 

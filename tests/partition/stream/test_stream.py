@@ -6,11 +6,11 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.kernels.runtime import threads
 from distgnn.partition import cut_edges
+from distgnn.partition.core import sorted_edges as sorting
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.shares import part_shares
-from distgnn.partition.sorting import bucket_sort as sorting
-from distgnn.partition.sorting.numbering import number_by_degree
+from distgnn.partition.core.sorted_edges import number_by_degree
 from distgnn.partition.stream.method import SCHEDULE, Assignment, cluster_groups
 
 from ..graphs import NAMES, awkward, edge_list
@@ -28,7 +28,7 @@ def small_pieces(request, monkeypatch):
     """So many threads, and pieces, blocks and buckets of some rows."""
     for module in (
         "kernels.runtime.threads",
-        "partition.sorting.bucket_sort",
+        "partition.core.sorted_edges",
         "partition.stream.method",
         "partition.core.edges",
     ):
