@@ -300,8 +300,9 @@ class Player:
             for one in filter(None, message.ends):
                 one.ready, one.by = rank.time, rank.number
             sent.done = small
-            begin = partial(self._move, *pair, message.num_bytes, partial(self._arrived, message))
-            self._later(rank.time + self.network.latency_between(*pair), begin)
+            source, target = pair
+            begin = partial(self._move, source, target, message.num_bytes, partial(self._arrived, message))
+            self._later(rank.time + self.network.latency_between(source, target), begin)
 
     # Sums over ranks
 
