@@ -6,7 +6,6 @@ import numpy as np
 
 from distgnn.datasets import GraphData
 from distgnn.partition.ahead import end_with_parent
-from distgnn.partition.cmr.levels import Levels
 from distgnn.partition.cmr.method import EFFORTS, refine_borders
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.owners import balanced_owners
@@ -28,7 +27,7 @@ def compile_last_steps(folder: str) -> None:
     one = np.zeros(size, dtype=np.int32)
     edges, order, vertices = ordered_edges(edge_list, degrees, one)
     parts = (np.arange(len(order)) * 2 // len(order)).astype(np.int16)
-    parts[order] = refine_borders(edges, parts, Levels([one]), degrees[vertices], shares, EFFORTS["fast"])
+    parts[order] = refine_borders(edges, parts, [one], degrees[vertices], shares, EFFORTS["fast"])
     cut = VertexCut(2, parts, balanced_owners(edge_list, parts, shares))
     write_partition(graph, edge_list, cut, f"{folder}/parts")
 

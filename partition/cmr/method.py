@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from distgnn.partition.cmr.levels import MERGED, Levels, find_levels, finest_level, share_inside, v_cycle
+from distgnn.partition.cmr.levels import MERGED, find_levels, finest_level, share_inside, v_cycle
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, endpoint_degrees
 from distgnn.partition.core.shares import owned_limit
 from distgnn.partition.core.sorted_edges import ordered_edges
@@ -79,8 +79,8 @@ def cmr(edge_list: Edges, shares: np.ndarray, effort: Effort = NORMAL) -> tuple[
     # degrees[vertices], labels[vertices]: what was known by id, in the order of the new numbers.
     of_vertex = degrees[vertices]
     if size <= SMALL or (effort.turns and share_inside(edge_list, labels) >= CLUSTERED):
-        levels = find_levels(edge_list, labels, degrees, num_parts).of(vertices)
-        parts, _ = _merge(edges, levels.labels[MERGED], of_vertex, shares)
+        levels = [one[vertices] for one in find_levels(edge_list, labels, degrees, num_parts)]
+        parts, _ = _merge(edges, levels[MERGED], of_vertex, shares)
         if size <= SMALL:
             parts = improve(edges, parts, levels, of_vertex, shares, effort)
         else:
@@ -115,7 +115,7 @@ def refine_cut(edge_list: Edges, edge_part: np.ndarray, shares: np.ndarray, effo
     degrees = endpoint_degrees(edge_list)
     labels = finest_level(edge_list, degrees, len(shares))
     edges, order, vertices = ordered_edges(edge_list, degrees, labels)
-    levels = find_levels(edge_list, labels, degrees, len(shares)).of(vertices)
+    levels = [one[vertices] for one in find_levels(edge_list, labels, degrees, len(shares))]
     edge_part[order] = improve(edges, edge_part[order], levels, degrees[vertices], shares, effort)
     return edge_part
 
@@ -123,7 +123,7 @@ def refine_cut(edge_list: Edges, edge_part: np.ndarray, shares: np.ndarray, effo
 def improve(
     edges: EdgeArrays,
     parts: np.ndarray,
-    levels: Levels,
+    levels: list[np.ndarray],
     degrees: np.ndarray,
     shares: np.ndarray,
     effort: Effort = NORMAL,
@@ -137,7 +137,7 @@ def improve(
 def refine_borders(
     edges: EdgeArrays,
     parts: np.ndarray,
-    levels: Levels,
+    levels: list[np.ndarray],
     degrees: np.ndarray,
     shares: np.ndarray,
     effort: Effort = NORMAL,
