@@ -149,7 +149,6 @@ def _read_old_ids(config: Path, num_parts: int) -> tuple[Path, np.ndarray]:
 
 
 def _only(path: Path, arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """The array of the only vertex type."""
     if len(arrays) != 1:
         raise GraphFormatError(f"{path}: expected the ids of one vertex type, found {', '.join(arrays) or 'none'}")
     return next(iter(arrays.values())).reshape(-1)

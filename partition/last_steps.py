@@ -6,14 +6,13 @@ import numpy as np
 
 from distgnn.datasets import GraphData
 from distgnn.partition.ahead import end_with_parent
-from distgnn.partition.cmr.levels import Levels
 from distgnn.partition.cmr.method import EFFORTS, refine_borders
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.shares import part_shares
+from distgnn.partition.core.sorted_edges import ordered_edges
 from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.pipeline import write_partition
-from distgnn.partition.sorting.numbering import ordered_edges
 
 
 def compile_last_steps(folder: str) -> None:
@@ -28,7 +27,7 @@ def compile_last_steps(folder: str) -> None:
     one = np.zeros(size, dtype=np.int32)
     edges, order, vertices = ordered_edges(edge_list, degrees, one)
     parts = (np.arange(len(order)) * 2 // len(order)).astype(np.int16)
-    parts[order] = refine_borders(edges, parts, Levels([one]), degrees[vertices], shares, EFFORTS["fast"])
+    parts[order] = refine_borders(edges, parts, [one], degrees[vertices], shares, EFFORTS["fast"])
     cut = VertexCut(2, parts, balanced_owners(edge_list, parts, shares))
     write_partition(graph, edge_list, cut, f"{folder}/parts")
 

@@ -66,7 +66,6 @@ class Contender:
 
 
 def _kind_of(word: str) -> str:
-    """What kind of word this is."""
     for name, choices in {"update": UPDATES, "wire": WIRES}.items():
         if word in choices:
             return name

@@ -80,7 +80,6 @@ def _moved_meanwhile(
 
 
 def _round_trip(pair: Any) -> float:
-    """Seconds of a small message there and back."""
     message, other = np.zeros(SMALL, np.uint8), 1 - pair.rank
     pair.Barrier()
     started = time.perf_counter()

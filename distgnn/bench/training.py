@@ -43,7 +43,6 @@ class Runner:
         self._epoch = 0
 
     def train(self, epochs: int) -> None:
-        """Train some more epochs."""
         for _ in range(epochs):
             before = self.graph.transport.counters.copy()
             self.graph.transport.suppressed = self.contender.suppressed and self._epoch >= UNCOUNTED_EPOCHS

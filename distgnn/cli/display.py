@@ -9,7 +9,6 @@ from distgnn.fitting.progress import as_text
 
 
 def print_table(title: str, rows: list[tuple[str, str]]) -> None:
-    """Names and values, one pair a line."""
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0), title=as_text(title), title_justify="left")
     table.title_style = "italic"
     table.add_column(style="bold")

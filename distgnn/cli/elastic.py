@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from distgnn.config import LaunchConfig
 from distgnn.config.run import RANKS
@@ -34,17 +34,9 @@ TRIES = 2  # with the same ranks, from the same checkpoint
 Start = Callable[[list[str]], int]
 
 
-class Places(Protocol):
-    """Where ranks can run: for how many there is a machine now, and what runs so many there."""
-
-    def room(self) -> int: ...
-
-    def start(self, num_ranks: int) -> Start: ...
-
-
 @dataclass
 class ThisMachine:
-    """Ranks of this machine: there is room for one per part at any time."""
+    """A place for ranks: for how many there is room now, and what starts so many. Here, one per part at any time."""
 
     num_parts: int
     threads: int | None
@@ -109,7 +101,7 @@ class Elastic:
         self.fewest = min(self.launching.min_ranks or self.num_ranks, self.num_ranks)
         self.ranks = self.num_ranks
 
-    def team(self, places: Places, fruitless: int) -> Team:
+    def team(self, places: ThisMachine | Machines, fruitless: int) -> Team:
         """Who is started next, after so many failures in a row without a new checkpoint."""
         if fruitless <= 1:  # a checkpoint was gained: whoever died may be back
             self.changed, most = 0, sys.maxsize

@@ -20,7 +20,6 @@ def check_place(out: str | None, what: str = "") -> None:
 
 
 def write_text(out: str, text: str) -> None:
-    """Replace the file `out`. Raises: InputError where that cannot be."""
     try:
         replace_file(Path(out), text.encode())
     except OSError as error:
@@ -28,5 +27,4 @@ def write_text(out: str, text: str) -> None:
 
 
 def write_json(out: str, found: Any) -> None:
-    """Replace the file `out` by `found` as indented JSON. Raises: InputError where that cannot be."""
     write_text(out, json.dumps(found, indent=1) + "\n")

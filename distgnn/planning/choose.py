@@ -108,7 +108,6 @@ def _quickest_form(chosen: Estimate, found: list[Estimate]) -> Estimate:
 
 
 def commands(one: Estimate, source: str, settings: Settings, network: Network, is_parts: bool) -> list[str]:
-    """The two commands to type."""
     choice, model = one.choice, settings.model
     per_node = network.ranks_per_node
     parts = f"{choice.ranks // per_node}x{per_node}" if per_node > 1 and choice.ranks % per_node == 0 else choice.parts

@@ -41,7 +41,6 @@ class Choice:
 
     @property
     def parts(self) -> int:
-        """Parts of the cut."""
         return self.ranks // self.columns
 
 
@@ -64,7 +63,6 @@ class Estimate:
         return self.compute_seconds / self.epoch_seconds
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
         found = asdict(self)
         return found.pop("choice") | found | {"efficiency": self.efficiency}
 
@@ -86,7 +84,6 @@ class Rank:
 
 
 def estimate(sizes: GraphSizes, choice: Choice, settings: Settings, rank: Rank, network: Network) -> Estimate:
-    """The estimate of one choice."""
     prices, spread = rank.prices, rank.spread
     settings = settled(settings, choice)
     hidden, inner = settings.model.hidden_feats, [settings.model.hidden_feats] * (settings.model.num_layers - 1)
@@ -123,7 +120,6 @@ def estimate(sizes: GraphSizes, choice: Choice, settings: Settings, rank: Rank, 
 
 
 def settled(settings: Settings, choice: Choice) -> Settings:
-    """The settings with what is chosen."""
     run = replace(settings.run, algorithm=choice.algorithm, dtype=choice.dtype, update=None)
     schedule = replace(settings.schedule, wire=choice.wire, wire_backward=None)
     exchange = replace(settings.exchange, columns=choice.columns)

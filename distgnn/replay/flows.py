@@ -49,7 +49,6 @@ class Links:
             self.bandwidth[self._up :] = up
 
     def between(self, source: int, target: int) -> tuple[int, ...]:
-        """The links that a message takes."""
         network = self.network
         ends = self._out + source, self._in + target
         one, other = network.node_of(source), network.node_of(target)

@@ -23,13 +23,13 @@ from distgnn.config import Settings
 from distgnn.errors import InputError, RunError
 from distgnn.partition import load_part, read_manifest
 from distgnn.replay.recording import Recording
-from distgnn.replay.worker import COMPILED, DONE, READY
 from distgnn.system.jobs.own_rank import RANK_VARIABLES
 from distgnn.system.launch import THREAD_VARIABLES, torch_environment
 from distgnn.train.run.estimate import estimate_bytes
 
 TASKS = ("node", "regression")
 MODULE = "distgnn.replay.worker"
+READY, COMPILED, DONE = "ready", "compiled", "done"  # what it says
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,6 @@ class _Worker:
         self.say(json.dumps(self._asked))
 
     def start_again(self) -> None:
-        """In a new process, on the same cores."""
         self.end()
         self._start()
         if self._place is not None:
@@ -164,7 +163,6 @@ class _Worker:
         raise RunError(f"part {self.rank} could not be measured: {lines[-1]}")
 
     def end(self) -> None:
-        """Close its input, and wait until it is gone."""
         with suppress(BrokenPipeError):
             self._process.stdin.close()
         try:
@@ -182,7 +180,6 @@ class _Asking:
         self.told: list[np.ndarray] = []
 
     def Alltoall(self, mine: np.ndarray, theirs: np.ndarray) -> None:
-        """Keep `mine`."""
         self.told.append(mine.copy())
         theirs[:] = 0
 

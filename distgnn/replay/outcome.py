@@ -10,12 +10,11 @@ way since the later of its two ranks was ready; so on with that rank, until the 
 import json
 import statistics
 from bisect import bisect_left
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from distgnn.replay.network import Network
-from distgnn.replay.player import PlayedEpoch, Player
+from distgnn.replay.player import PlayedEpoch, Player, Span
 from distgnn.replay.recording import Recording
 from distgnn.report.charts import block_style, legend_beside, save, styled
 from distgnn.system.atomic import replace_file
@@ -26,44 +25,31 @@ EPSILON = 1e-9
 MOST_LINKS = 12  # of a chain that are shown
 
 
-@dataclass(frozen=True)
-class Link:
-    """A link of the chain: a rank's computation ("aggregate", …), or "network": what it waits for from rank `cause`."""
+def critical_path(epoch: PlayedEpoch) -> list[Span]:
+    """The chain, first link first; its links fill the epoch without a gap.
 
-    rank: int
-    name: str
-    start: float
-    end: float
-    cause: int = -1
-    call: int = -1
-
-    @property
-    def seconds(self) -> float:
-        return self.end - self.start
-
-
-def critical_path(epoch: PlayedEpoch) -> list[Link]:
-    """The chain, first link first; its links fill the epoch without a gap."""
+    A link is a rank's computation ("aggregate", …), or "network": what it waits for from rank `cause`.
+    """
     rank = max(range(len(epoch.ends)), key=epoch.ends.__getitem__)
     time = epoch.ends[rank]
-    chain: list[Link] = []
+    chain: list[Span] = []
     most = 2 * sum(map(len, epoch.spans)) + 2
     while time > epoch.start + EPSILON and len(chain) < most:
         spans = epoch.spans[rank]
         place = bisect_left(spans, time - EPSILON, key=lambda span: span.start)  # the spans that began before
         if place == 0:
-            chain.append(Link(rank, "network", epoch.start, time))
+            chain.append(Span(rank, "network", epoch.start, time))
             break
         span = spans[place - 1]
         if span.end < time - EPSILON:  # between two spans a rank posts its messages
-            chain.append(Link(rank, "post", span.end, time))
+            chain.append(Span(rank, "post", span.end, time))
             time = span.end
         elif span.name != "wait":
-            chain.append(Link(rank, span.name, span.start, time))
+            chain.append(Span(rank, span.name, span.start, time))
             time = span.start
         else:
             since = min(max(span.cause_time, epoch.start), time)
-            chain.append(Link(rank, "network", since, time, span.cause, span.call))
+            chain.append(Span(rank, "network", since, time, span.cause, call=span.call))
             rank, time = (span.cause if span.cause >= 0 else rank), since
     return chain[::-1]
 
@@ -93,7 +79,7 @@ def replay(recordings: list[Recording], network: Network) -> tuple[dict[str, Any
         "pair_bytes_per_epoch": pair_bytes,  # the median over the epochs of a cycle, as a run's summary has it
         "peak_rss_bytes": [recording.peak_rss_bytes for recording in recordings],
         "critical_path": {name: value / len(chains) for name, value in of_chains.items()},
-        "critical_links": [asdict(link) | {"seconds": link.seconds} for link in _longest(chains[-1])],
+        "critical_links": [_link(span) for span in _longest(chains[-1])],
         "waits": _waits_by_call(epochs[-1]),
         "of_rank": ranks,
         "network": network.as_dict(),
@@ -105,7 +91,7 @@ def _of_rank(recording: Recording, epochs: list[PlayedEpoch]) -> dict[str, Any]:
     spent = dict.fromkeys((*NAMES, "wait"), 0.0)
     for epoch in epochs:
         for span in epoch.spans[recording.rank]:
-            spent[span.name] = spent.get(span.name, 0.0) + (span.end - span.start) / len(epochs)
+            spent[span.name] = spent.get(span.name, 0.0) + span.seconds / len(epochs)
     return {
         "rank": recording.rank,
         "compute_seconds": recording.compute_seconds(),
@@ -121,20 +107,26 @@ def _waits_by_call(epoch: PlayedEpoch) -> list[dict[str, Any]]:
     found: dict[int, dict[int, float]] = {}
     for span in (span for spans in epoch.spans for span in spans if span.name == "wait"):
         of_call = found.setdefault(span.call, {})
-        of_call[span.rank] = of_call.get(span.rank, 0.0) + span.end - span.start
+        of_call[span.rank] = of_call.get(span.rank, 0.0) + span.seconds
     return [
         {"call": call, "mean_seconds": sum(of.values()) / len(epoch.spans), "max_seconds": max(of.values())}
         for call, of in sorted(found.items())
     ]
 
 
-def _longest(chain: list[Link]) -> list[Link]:
+def _link(span: Span) -> dict[str, Any]:
+    found = span._asdict() | {"seconds": span.seconds}
+    del found["cause_time"]
+    return found
+
+
+def _longest(chain: list[Span]) -> list[Span]:
     """The longest links of a chain, in order of time; neighbours of one rank and name count as one."""
-    merged: list[Link] = []
+    merged: list[Span] = []
     for link in chain:
         last = merged[-1] if merged else None
         if last and (last.rank, last.name, last.cause, last.call) == (link.rank, link.name, link.cause, link.call):
-            merged[-1] = Link(link.rank, link.name, last.start, link.end, link.cause, link.call)
+            merged[-1] = last._replace(end=link.end)
         else:
             merged.append(link)
     kept = sorted(merged, key=lambda link: -link.seconds)[:MOST_LINKS]
@@ -178,7 +170,7 @@ def write_trace(epochs: list[PlayedEpoch], path: Path) -> None:
             events.append(trace_event(f"epoch {number}", "epoch", rank, *times))
             for span in spans:
                 name = "all_reduce" if span.name == "wait" and span.call < 0 else span.name
-                event = trace_event(name, "step", rank, span.start - origin, span.end - span.start)
+                event = trace_event(name, "step", rank, span.start - origin, span.seconds)
                 if span.name == "wait":
                     event["args"] = {"for rank": span.cause, "exchange": span.call}
                 events.append(event)

@@ -9,15 +9,14 @@ A send is complete when its message has arrived, or, where it is small, at once.
 move at `overlap_bandwidth` at most, `buffer_bytes` of them between two calls of the library, and each byte that moves
 takes `byte_seconds` from it.
 
-Over 300 lines: events of ranks, messages and sums change one state, and are read together.
-
 Legend: P ranks.
 """
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from distgnn.replay.flows import NEVER, Flows, Links
 from distgnn.replay.network import Network, sum_steps
 from distgnn.replay.recording import Event, Recording
 
+Happening = Callable[[float], None]  # at a time
 GATHER_BYTES, GATHER_CHANNEL = 512, -1  # of a rank's numbers after an epoch
 
 
@@ -40,6 +40,10 @@ class Span(NamedTuple):
     cause_time: float = 0.0
     call: int = -1
 
+    @property
+    def seconds(self) -> float:
+        return self.end - self.start
+
 
 @dataclass
 class PlayedEpoch:
@@ -51,7 +55,6 @@ class PlayedEpoch:
 
     @property
     def seconds(self) -> float:
-        """As a run reports it."""
         return max(self.ends) - self.start
 
 
@@ -71,54 +74,27 @@ class _Started:
 class _Message:
     """`ends`: what the sender and the receiver wait for; None until that one has posted it."""
 
-    source: int
-    target: int
     num_bytes: int
     ends: list[_Started | None] = field(default_factory=lambda: [None, None])
     begun: bool = False
     arrived: bool = False
 
 
+@dataclass(eq=False)
 class _Sum:
     """A sum over ranks: each goes through the steps of the library's algorithm by itself.
 
         step k of rank r    send to rank r + distance(k), receive from rank r - distance(k), both modulo P
         the next step       once that message is there and the rank calls the library, or waits in it
 
-    Args: steps: (distance, bytes) of each step, as `network.sum_steps` gives them; num_ranks: P.
+    steps: (distance, bytes) of each step; joined: what each rank that has joined waits for; step: of each of them;
+    arrived: (rank, step) of messages that have reached a rank.
     """
 
-    def __init__(self, steps: list[tuple[int, float]], num_ranks: int):
-        self._steps, self._num_ranks = steps, num_ranks
-        self.joined: dict[int, _Started] = {}  # what each rank that has joined waits for
-        self._step: dict[int, int] = {}  # of each rank that has joined
-        self.arrived: set[tuple[int, int]] = set()  # (rank, step) of messages that have reached a rank
-
-    def join(self, rank: int, started: _Started) -> None:
-        """A rank takes part from now on; `started` is what it waits for."""
-        self.joined[rank], self._step[rank] = started, -1
-
-    def sends(self, rank: int) -> Iterator[tuple[int, int, float]]:
-        """A rank is in the library: (step, to whom, bytes) of each message that it sends now."""
-        while self._step[rank] < 0 or (rank, self._step[rank]) in self.arrived:
-            self._step[rank] += 1
-            if self._step[rank] < len(self._steps):
-                distance, num_bytes = self._steps[self._step[rank]]
-                yield self._step[rank], (rank + distance) % self._num_ranks, num_bytes
-
-    def is_done(self, rank: int) -> bool:
-        """Does a rank have the sum?"""
-        return self._step[rank] == len(self._steps)
-
-
-class _SumMessage(NamedTuple):
-    """One message of a sum over ranks."""
-
-    of: _Sum
-    step: int
-    source: int
-    target: int
-    num_bytes: float
+    steps: list[tuple[int, float]]
+    joined: dict[int, _Started] = field(default_factory=dict)
+    step: dict[int, int] = field(default_factory=dict)
+    arrived: set[tuple[int, int]] = field(default_factory=set)
 
 
 @dataclass(eq=False)
@@ -143,28 +119,23 @@ class _Rank:
 
 
 class Player:
-    """One replay.
+    """One replay. Args: recordings: of all ranks, in order; with the same number of epochs."""
 
-    Args: recordings: of all ranks, in order; with the same number of epochs.
-        resolution: seconds within which arrivals count as one; None: exact for few ranks, else 1/2000 of an epoch.
-    """
-
-    def __init__(self, recordings: list[Recording], network: Network, resolution: float | None = None):
+    def __init__(self, recordings: list[Recording], network: Network):
         self.network: Network = network
         self.num_ranks: int = len(recordings)
-        if resolution is None:
-            longest = max(recording.compute_seconds() for recording in recordings)
-            resolution = 0.0 if self.num_ranks <= 8 else longest / 2000
-        self._resolution = resolution
+        # Seconds within which arrivals count as one: 0 is exact
+        longest = max(recording.compute_seconds() for recording in recordings)
+        self._resolution = resolution = 0.0 if self.num_ranks <= 8 else longest / 2000
         self._moved = np.zeros(self.num_ranks)
         self._flows = Flows(Links(network, self.num_ranks), resolution, self._moved if network.byte_seconds else None)
         self._ranks = [_Rank(recording.rank, recording.epochs) for recording in recordings]
         self._cycle = len(recordings[0].epochs)
-        self._agenda: list[tuple[float, int, Any]] = []
+        self._agenda: list[tuple[float, int, Happening]] = []
         self._order = 0
         self._messages: dict[tuple, list[_Message]] = {}
         self._sums: dict[tuple[int, int], _Sum] = {}
-        self._moving: dict[int, _Message | _SumMessage] = {}
+        self._moving: dict[int, Happening] = {}  # what happens when a message has arrived
         self._running = 0
 
     def play(self) -> list[PlayedEpoch]:
@@ -175,15 +146,21 @@ class Player:
             for rank in self._ranks:
                 rank.epoch, rank.place, rank.spans, rank.time, rank.ended = number, 0, [], start, False
                 rank.started.append([])
-                self._later(start, rank)
+                self._later(start, partial(self._go_on, rank))
             self._run_epoch()
             played.append(PlayedEpoch(start, [rank.end for rank in self._ranks], [r.spans for r in self._ranks]))
             start = max(rank.time for rank in self._ranks)
         return played[-self._cycle :]
 
-    def _later(self, time: float, what: Any) -> None:
+    def _later(self, time: float, what: Happening) -> None:
         self._order += 1
         heapq.heappush(self._agenda, (time, self._order, what))
+
+    def _move(self, source: int, target: int, num_bytes: float, arrived: Happening, time: float) -> None:
+        """A message begins to move."""
+        self._order += 1
+        self._moving[self._order] = arrived
+        self._flows.start(self._order, source, target, num_bytes)
 
     def _run_epoch(self) -> None:
         """Until every rank has ended its epoch and has the numbers of all."""
@@ -192,12 +169,7 @@ class Player:
             planned = self._agenda[0][0] if self._agenda else NEVER
             if planned <= self._flows.now + self._resolution:  # rates do not matter within one instant
                 time, _, what = heapq.heappop(self._agenda)
-                if isinstance(what, _Rank):
-                    self._go_on(what, time)
-                else:
-                    self._order += 1
-                    self._moving[self._order] = what
-                    self._flows.start(self._order, what.source, what.target, what.num_bytes)
+                what(time)
                 continue
             time = min(self._flows.next_arrival(), planned)
             if time == NEVER:
@@ -205,18 +177,13 @@ class Player:
                 raise RuntimeError(f"the replay stands still: {', '.join(waiting)}")
             self._flows.advance(time)
             for name in self._flows.take_arrived():
-                self._arrived(self._moving.pop(name), time)
+                self._moving.pop(name)(time)
 
-    def _arrived(self, message: _Message | _SumMessage, time: float) -> None:
-        if isinstance(message, _Message):
-            message.arrived = True
-            for one in message.ends:
-                if one is not None and not one.done:
-                    self._complete(one, time)
-        else:
-            message.of.arrived.add((message.target, message.step))
-            if self._ranks[message.target].inside:
-                self._go_on_with_sums(self._ranks[message.target], time)
+    def _arrived(self, message: _Message, time: float) -> None:
+        message.arrived = True
+        for one in message.ends:
+            if one is not None and not one.done:
+                self._complete(one, time)
 
     # A rank
 
@@ -229,7 +196,7 @@ class Player:
             rank.moved_before = self._moved[rank.number]
             if taken > 1e-7:
                 rank.spans[-1] = rank.spans[-1]._replace(end=rank.time + taken)
-                self._later(rank.time + taken, rank)
+                self._later(rank.time + taken, partial(self._go_on, rank))
                 return
             self._set_computing(rank, False)
         if rank.ended:
@@ -256,7 +223,6 @@ class Player:
             self._running -= 1
 
     def _call(self, rank: _Rank) -> None:
-        """A rank calls the library between computations."""
         if not rank.called:
             rank.called = True
             self._go_on_with_sums(rank, rank.time)
@@ -270,7 +236,7 @@ class Player:
         if rank.called:
             rank.called = False
             self._flows.calls(rank.number, stays=False)
-        self._later(end, rank)
+        self._later(end, partial(self._go_on, rank))
 
     def _set_computing(self, rank: _Rank, computing: bool) -> None:
         if rank.computing != computing:
@@ -279,7 +245,6 @@ class Player:
                 self._flows.set_computing(rank.number, computing)
 
     def _stops(self, rank: _Rank, wanted: list[_Started]) -> bool:
-        """Stop the rank unless all is complete; does it stop?"""
         self._call(rank)
         rank.pending = [one for one in wanted if not one.done]
         for one in rank.pending:
@@ -303,7 +268,7 @@ class Player:
                 if not rank.ended:
                     span = Span(number, "wait", rank.blocked_since, end, one.by, one.ready, one.call)
                     rank.spans.append(span)
-                self._later(end, rank)
+                self._later(end, partial(self._go_on, rank))
         one.waiting = ()
 
     # Messages
@@ -321,7 +286,7 @@ class Player:
             if not halves:
                 del self._messages[key]
         else:
-            message = _Message(pair[0], pair[1], num_bytes)
+            message = _Message(num_bytes)
             halves.append(message)
         started = message.ends[end] = _Started(call)
         rank.started[-1].append(started)
@@ -335,7 +300,9 @@ class Player:
             for one in filter(None, message.ends):
                 one.ready, one.by = rank.time, rank.number
             sent.done = small
-            self._later(rank.time + self.network.latency_between(message.source, message.target), message)
+            source, target = pair
+            begin = partial(self._move, source, target, message.num_bytes, partial(self._arrived, message))
+            self._later(rank.time + self.network.latency_between(source, target), begin)
 
     # Sums over ranks
 
@@ -343,11 +310,10 @@ class Player:
         rank.time += self.network.overhead
         number = rank.num_sums[channel] = rank.num_sums.get(channel, -1) + 1
         if (channel, number) not in self._sums:
-            steps = sum_steps(self.network, self.num_ranks, num_bytes)
-            self._sums[channel, number] = _Sum(steps, self.num_ranks)
+            self._sums[channel, number] = _Sum(sum_steps(self.network, self.num_ranks, num_bytes))
         one = self._sums[channel, number]
         started = _Started(-1)
-        one.join(rank.number, started)
+        one.joined[rank.number], one.step[rank.number] = started, -1
         rank.sums.append(one)
         if len(one.joined) == self.num_ranks:
             del self._sums[channel, number]
@@ -359,9 +325,19 @@ class Player:
     def _go_on_with_sums(self, rank: _Rank, time: float) -> None:
         """A rank is in the library: its sums take the steps that are open to them."""
         for one in list(rank.sums):
-            for step, target, num_bytes in one.sends(rank.number):
-                latency = self.network.latency_between(rank.number, target) + 2 * self.network.overhead
-                self._later(time + latency, _SumMessage(one, step, rank.number, target, num_bytes))
-            if one.is_done(rank.number):
+            while one.step[rank.number] < 0 or (rank.number, one.step[rank.number]) in one.arrived:
+                step = one.step[rank.number] = one.step[rank.number] + 1
+                if step < len(one.steps):
+                    distance, num_bytes = one.steps[step]
+                    pair = rank.number, (rank.number + distance) % self.num_ranks
+                    latency = self.network.latency_between(*pair) + 2 * self.network.overhead
+                    begin = partial(self._move, *pair, num_bytes, partial(self._sum_arrived, one, step, pair[1]))
+                    self._later(time + latency, begin)
+            if one.step[rank.number] == len(one.steps):
                 rank.sums.remove(one)
                 self._complete(one.joined[rank.number], time)
+
+    def _sum_arrived(self, one: _Sum, step: int, target: int, time: float) -> None:
+        one.arrived.add((target, step))
+        if self._ranks[target].inside:
+            self._go_on_with_sums(self._ranks[target], time)

@@ -47,12 +47,10 @@ class Recording:
         return statistics.fmean(sum(event[3] for event in events if event[0] == "send") for events in self.epochs)
 
     def to_json(self) -> dict[str, Any]:
-        """As it is stored."""
         return {"format_version": FORMAT_VERSION} | asdict(self)
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> "Recording":
-        """What `to_json` gave."""
         epochs = [[tuple(event) for event in events] for events in found["epochs"]]
         return cls(**{name: value for name, value in found.items() if name != "format_version"} | {"epochs": epochs})
 

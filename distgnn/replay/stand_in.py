@@ -32,7 +32,6 @@ class Log:
             self.calls.append((kind, details, entered, time.perf_counter()))
 
     def start(self) -> int:
-        """The number of a thing that is started."""
         self.num_started += 1
         return self.num_started - 1
 
@@ -98,7 +97,6 @@ class StandIn:
         self._channel, self.log.num_channels = self.log.num_channels, self.log.num_channels + 1
 
     def Dup(self) -> "StandIn":
-        """Another of the same ranks."""
         copy = StandIn(self.rank, self.size, log=self.log)
         copy._answers = self._answers
         return copy
@@ -111,23 +109,17 @@ class StandIn:
         """Nothing is held."""
 
     def Isend(self, message: Any, dest: int, tag: int = 0) -> StandInRequest:
-        """Start sending bytes."""
         entered = time.perf_counter()
         rows, sent = message[0], self.log.sent
         sent.pop(tag, None)
         sent[tag] = rows  # for a while: messages of a delayed schedule are taken epochs later
         while len(sent) > MOST_TAGS:
             sent.pop(next(iter(sent)))
-        request = StandInRequest.of(self.log)
-        self.log.note("send", (tag, dest, rows.nbytes), entered)
-        return request
+        return self._started("send", (tag, dest, rows.nbytes), entered)
 
     def Irecv(self, message: Any, source: int, tag: int = 0) -> StandInRequest:
-        """Start receiving bytes."""
         entered = time.perf_counter()
-        request = StandInRequest.of(self.log, (tag, message[0]))
-        self.log.note("receive", (tag, source, message[0].nbytes), entered)
-        return request
+        return self._started("receive", (tag, source, message[0].nbytes), entered, (tag, message[0]))
 
     def Iprobe(self, *_: Any) -> bool:
         """Nothing waits to be received; messages may move."""
@@ -135,10 +127,11 @@ class StandIn:
         return False
 
     def Iallreduce(self, _: Any, values: np.ndarray, op: Any = None) -> StandInRequest:
-        """Start a sum in place."""
-        entered = time.perf_counter()
-        request = StandInRequest.of(self.log)
-        self.log.note("sum", (self._channel, values.nbytes), entered)
+        return self._started("sum", (self._channel, values.nbytes), time.perf_counter())
+
+    def _started(self, kind: str, details: tuple[Any, ...], entered: float, receives: Any = None) -> StandInRequest:
+        request = StandInRequest.of(self.log, receives)
+        self.log.note(kind, details, entered)
         return request
 
     # Collectives that are waited for: what is gathered is as if every rank had the same, what is sent by a root is
@@ -151,11 +144,11 @@ class StandIn:
 
     def allreduce(self, value: Any, op: Any = MPI.SUM) -> Any:
         """The sum, as if every rank had the same; the extreme, as if no other rank had one."""
-        self._agree(SMALL_BYTES)
+        self._agree()
         return value * self.size if op == MPI.SUM else value
 
     def allgather(self, value: Any) -> list[Any]:
-        self._agree(SMALL_BYTES)
+        self._agree()
         return [value] * self.size
 
     def Allgather(self, mine: np.ndarray, everyone: np.ndarray) -> None:
@@ -163,23 +156,23 @@ class StandIn:
         self._agree(everyone.nbytes)
 
     def gather(self, value: Any, root: int = 0) -> list[Any] | None:
-        self._agree(SMALL_BYTES)
+        self._agree()
         return [value] * self.size if self.rank == root else None
 
     def bcast(self, value: Any, root: int = 0) -> Any:
-        self._agree(SMALL_BYTES)
+        self._agree()
         return value
 
     def Bcast(self, values: Any, root: int = 0) -> None:
-        self._agree(SMALL_BYTES)
+        self._agree()
 
     def Barrier(self) -> None:
-        self._agree(SMALL_BYTES)
+        self._agree()
 
     def Alltoall(self, _: np.ndarray, theirs: np.ndarray) -> None:
         theirs[:] = self._answers.pop(0)
 
-    def _agree(self, num_bytes: int) -> None:
+    def _agree(self, num_bytes: int = SMALL_BYTES) -> None:
         """A collective that is waited for."""
         entered = time.perf_counter()
         number = self.log.start()

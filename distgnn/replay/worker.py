@@ -5,21 +5,33 @@
               "compiled", and nothing more: compiling takes memory that ranks which load kernels never take
 
 Between "done" and the end of its input it goes on training, so that parts that are measured at the same time see each
-other's use of the memory throughout.
+other's use of the memory throughout. The calls of a stand-in communicator and the timed blocks of a step become the
+events of a recording.
 """
 
 import json
 import select
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig
+import numpy as np
+import torch
+
+from distgnn import kernels
+from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig, num_threads
 from distgnn.errors import DistGNNError
+from distgnn.graph.loader import load
+from distgnn.nn import model_for
+from distgnn.replay.measure import COMPILED, DONE, READY
+from distgnn.replay.recording import Event, Recording, typical
+from distgnn.replay.stand_in import Log, StandIn
+from distgnn.system.sizes import peak_rss_bytes
+from distgnn.train.checkpoint.state import held_rows
+from distgnn.train.run.trace import Trace
+from distgnn.train.trainer import Trainer
 
-if TYPE_CHECKING:
-    from distgnn.replay.recording import Recording
-
+NAMED = ("aggregate", "pack")
 UNCOUNTED_EPOCHS = 2
 SETTLED_EPOCHS, STILL = 20, 6  # at most so many epochs, and so many without growth, until memory counts as settled
 # What a rank among others has besides: MPICH's buffers (16 MB through shared memory, 27 MB over TCP, measured on two
@@ -27,16 +39,7 @@ SETTLED_EPOCHS, STILL = 20, 6  # at most so many epochs, and so many without gro
 BESIDES_BYTES = 24_000_000
 
 
-READY, COMPILED, DONE = "ready", "compiled", "done"
-
-
 def main(folder: str, rank: int, out: Path) -> None:
-    """Measure one part."""
-    import numpy as np
-
-    from distgnn import kernels
-    from distgnn.train.checkpoint.state import held_rows
-
     asked = json.loads(sys.stdin.readline())
     found = asked["settings"]
     settings = Settings(
@@ -70,14 +73,6 @@ class MeasuredPart:
     """A part among stand-ins that has trained until its epochs repeat; `answers`: what others tell it of their bins."""
 
     def __init__(self, folder: str, rank: int, num_ranks: int, settings: Settings, answers: list[Any]):
-        import torch
-
-        from distgnn.graph.loader import load
-        from distgnn.nn import model_for
-        from distgnn.replay.recorder import Recorder
-        from distgnn.replay.stand_in import StandIn
-        from distgnn.train.trainer import Trainer
-
         comm: Any = StandIn(rank, num_ranks, answers)
         run, config, delay = settings.run, settings.train, settings.algorithm.delay
         options = settings.graph_options() | {"exchange": "flat"}
@@ -92,7 +87,6 @@ class MeasuredPart:
             self.go_on()
 
     def go_on(self) -> None:
-        """One epoch more."""
         self._recorder.begin()
         self.trainer.train_epoch(self._epoch)
         self._epoch += 1
@@ -106,23 +100,83 @@ class MeasuredPart:
 
     def settle(self) -> None:
         """Train until the peak of memory stands still: what is freed and taken anew leaves gaps, ever fewer."""
-        from distgnn.system.sizes import peak_rss_bytes
-
         peaks = [peak_rss_bytes()]
         while self._epoch < SETTLED_EPOCHS and (len(peaks) <= STILL or peaks[-1] > 1.005 * peaks[-1 - STILL]):
             self.go_on()
             peaks.append(peak_rss_bytes())
 
-    def recording(self) -> "Recording":
+    def recording(self) -> Recording:
         """The typical epochs of a cycle, without the first: it waits for what was sent before the recording."""
-        from distgnn.config import num_threads
-        from distgnn.replay.recording import Recording, typical
-        from distgnn.system.sizes import peak_rss_bytes
-
         recorder, cycle, graph = self._recorder, self._cycle, self.trainer.graph
         epochs = [typical(recorder.epochs[cycle + place :: cycle]) for place in range(cycle)]
         memory = peak_rss_bytes() + BESIDES_BYTES
         return Recording(graph.rank, graph.num_ranks, epochs, recorder.sent_to[-cycle:], memory, threads=num_threads())
+
+
+class Recorder(Trace):
+    """Stands where the trainer keeps its trace: it hears of timed blocks, and of every step when it ends.
+
+    Args: transport: of the graph; its exchanges are numbered from the start of a step; log: of the stand-in.
+    """
+
+    def __init__(self, transport: Any, log: Log):
+        super().__init__(transport.counters, transport.rank)
+        self._transport, self._log = transport, log
+        self.epochs: list[list[Event]] = []
+        self.sent_to: list[list[int]] = []
+        self._starts: list[int] = []  # of each epoch: what had been started before
+        self.begin()
+
+    def begin(self) -> None:
+        """The next step begins: forget what came before it."""
+        self._log.calls.clear()
+        self._blocks.clear()
+        self._first_call, self._first_started = self._transport.num_calls, self._log.num_started
+
+    def add_step(self, epoch: int, started: float, ended: float) -> None:
+        """One training step is over: keep its events."""
+        if self._log.on:
+            self._starts.append(self._first_started)
+            events: list[Event] = []
+            blocks = sorted(block for block in self._blocks if block[0] in NAMED)
+            blocks.sort(key=lambda block: block[1])
+            free = started
+            for kind, details, entered, left in self._log.calls:
+                if entered < started or left > ended:
+                    continue
+                if kind in ("send", "receive"):
+                    details = (details[0] - self._first_call, *details[1:])  # tag, rank, bytes
+                elif kind == "wait":
+                    details = ([self._age(number) for number in details],)
+                events += [*_compute(blocks, free, entered), (kind, *details)]
+                free = left
+            self.epochs.append(events + _compute(blocks, free, ended))
+            self.sent_to.append([int(count) for count in self._transport.sent_to])
+
+    def _age(self, number: int) -> list[int]:
+        """How many epochs ago a thing was started, and its place there; -1 where that was not recorded."""
+        place = int(np.searchsorted(self._starts, number, side="right")) - 1
+        if place < 0:
+            return [-1, 0]
+        return [len(self._starts) - 1 - place, number - self._starts[place]]
+
+
+def _compute(blocks: list[tuple[str, float, float]], first: float, last: float) -> list[Event]:
+    """What was computed between two times, by name."""
+    events: list[Event] = []
+    while blocks and blocks[0][2] <= first:
+        blocks.pop(0)
+    free = first
+    for name, start, end in blocks:
+        if start >= last:
+            break
+        if start > free:
+            events.append(("compute", "dense", start - free))
+        events.append(("compute", name, min(end, last) - max(start, free)))
+        free = min(end, last)
+    if last > free:
+        events.append(("compute", "dense", last - free))
+    return events
 
 
 if __name__ == "__main__":

@@ -105,7 +105,6 @@ def phases_of_rows(rows: list[Row]) -> list[tuple[str, Phases]]:
 
 
 def curves(rows: list[Row]) -> list[Lines]:
-    """Metric against epochs, metric against seconds, loss against epochs."""
     epochs = Axis("epochs trained", whole=True, from_zero=True)
     seconds, scores = Axis("seconds of training", from_zero=True), Axis("test metric", SHARES)
 

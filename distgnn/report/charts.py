@@ -154,7 +154,6 @@ def plot_stacked(axes: Any, rows: Sequence[tuple[str, Phases]], axis: Axis, show
 
 
 def block_style(phase: str) -> dict[str, Any]:
-    """How matplotlib draws the bars of a phase."""
     colour, hatch = PHASES[phase]
     return {"color": colour, "hatch": hatch, "edgecolor": LIGHT["panel"], "linewidth": 0.8}
 
@@ -289,7 +288,6 @@ def matrix(values: Sequence[Sequence[int]], row_name: str, column_name: str, uni
 
 
 def _axes(width: float, height: float, left: float = LEFT, right: float = RIGHT) -> Any:
-    """Axes in a figure of their own, in pixels."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width / 72, height / 72))

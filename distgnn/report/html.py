@@ -19,7 +19,6 @@ def plain(value: object, longest: int = LONGEST) -> str:
 
 
 def shown(value: float | None, how: Callable[[float], str]) -> str | None:
-    """A number in its unit, or None."""
     return None if value is None else how(value)
 
 

@@ -61,7 +61,6 @@ def _pairs(found: dict[str, Any]) -> str:
 
 
 def _sums(found: dict[str, Any]) -> str:
-    """Rows that each rank sends and receives."""
     sent = Series("sent", [(one["part_id"], one["sent_rows"]) for one in found["parts"]])
     received = Series("received", [(one["part_id"], one["received_rows"]) for one in found["parts"]])
     return figure(
@@ -88,7 +87,6 @@ def _balance(found: dict[str, Any]) -> str:
 
 
 def loads_of(found: dict[str, Any]) -> list[Series]:
-    """What each part has, over the mean of all parts."""
     parts = [one | {"exchanged": one["sent_rows"] + one["received_rows"]} for one in found["parts"]]
     means = {name: sum(one[key] for one in parts) / len(parts) for key, name in LOADS.items()}
     return [

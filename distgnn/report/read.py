@@ -48,7 +48,6 @@ class Run:
 
     @property
     def peak_bytes(self) -> list[float]:
-        """Peak memory by rank; nothing where a rank's is missing."""
         found = numbers((self.summary or {}).get("peak_rss_bytes"))
         return [] if None in found else [value or 0 for value in found]
 
@@ -87,7 +86,6 @@ class Bench:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One row per algorithm (and rank count)."""
         return self.content["rows"]
 
 
@@ -103,8 +101,6 @@ class Parts:
 
 @dataclass
 class Inputs:
-    """Everything that one page shows."""
-
     runs: list[Run] = field(default_factory=list)
     seeds: list[tuple[str, dict[str, Any]]] = field(default_factory=list)  # (folder, summary) of several seeds
     benches: list[Bench] = field(default_factory=list)

@@ -26,7 +26,6 @@ def _curves(runs: Iterable[Run], key: str) -> list[Series]:
 
 
 def learning(runs: list[Run]) -> str:
-    """Loss and metrics, over epochs and over seconds of training."""
     loss = figure(
         "Training loss",
         lines(_curves(runs, "loss"), EPOCH, Axis("loss", from_zero=True)),
@@ -80,7 +79,6 @@ def phases_of(record: dict[str, Any]) -> Phases | None:
 
 
 def time(runs: list[Run]) -> str:
-    """Where the time of an epoch goes: one bar per run, and columns over epochs."""
     by_run = {run.name: [(r["epoch"], found) for r in run.records if (found := phases_of(r))] for run in runs}
     means: list[tuple[str, Phases]] = []
     for name, epochs in by_run.items():
@@ -111,7 +109,6 @@ def time(runs: list[Run]) -> str:
 
 
 def waiting(runs: list[Run]) -> str:
-    """Time in which ranks wait for others, over epochs and by exchange."""
     several = any(value > 0 for run in runs for _, value in run.curve("wait_seconds"))
     if not several:
         return "<p>No rank waited for another one.</p>" if any(run.records for run in runs) else ""
@@ -159,7 +156,6 @@ def exchange_waits(run: Run) -> list[tuple[str, list[float]]]:
 
 
 def bytes_and_memory(runs: list[Run]) -> str:
-    """Bytes sent over epochs, and peak memory by rank."""
     sent = figure(
         "Bytes sent in an epoch",
         lines(_curves(runs, "sent_bytes"), EPOCH, Axis("sent, all ranks", BYTES, from_zero=True)),

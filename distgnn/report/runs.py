@@ -25,7 +25,6 @@ SENTENCE = (
 
 
 def runs_section(inputs: Inputs) -> str:
-    """Everything about the runs, side by side."""
     runs = inputs.runs
     if not runs:
         return ""
@@ -208,7 +207,6 @@ def _where(runs: list[Run]) -> str:
 
 
 def make_page(inputs: Inputs) -> str:
-    """The whole page, as text that UTF-8 can hold."""
     runs = runs_section(inputs)
     benches = [bench_section(bench, place) for place, bench in enumerate(inputs.benches)]
     partitions = [partition_section(parts, place) for place, parts in enumerate(inputs.parts)]

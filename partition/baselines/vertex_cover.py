@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import maximum_bipartite_matching
+from scipy.sparse.csgraph import breadth_first_order, maximum_bipartite_matching
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.core.edges import Edges
@@ -71,38 +71,16 @@ def _cover(left_keys: np.ndarray, right_keys: np.ndarray) -> tuple[np.ndarray, n
         return np.zeros(0, dtype=bool), np.zeros(0, dtype=bool)
     graph = sparse.csr_matrix((np.ones(len(left), dtype=np.int32), (left, right)), shape=shape)
     match = maximum_bipartite_matching(graph, perm_type="column").astype(np.int64)
-    reached_left, reached_right = np.zeros(shape[0], dtype=bool), np.zeros(shape[1], dtype=bool)
-    partner = np.full(shape[1], -1, dtype=np.int64)
-    partner[match[match >= 0]] = np.flatnonzero(match >= 0)
-    # König: unmatched left vertices and what alternating paths reach from them; the cover is the left vertices not
-    # reached and the right ones reached.
-    _alternate(graph.indptr, graph.indices, match, partner, reached_left, reached_right)
-    return ~reached_left[left], reached_right[right]
-
-
-@kernel
-def _alternate(indptr, indices, match, partner, reached_left, reached_right):
-    """Mark what alternating paths from unmatched left vertices reach."""
-    # Each left vertex is pushed once.
-    stack = np.empty(match.shape[0], dtype=np.int64)
-    size = 0
-    for i in range(match.shape[0]):
-        if match[i] < 0:
-            reached_left[i] = True
-            stack[size] = i
-            size += 1
-    while size > 0:
-        size -= 1
-        i = stack[size]
-        for j in range(indptr[i], indptr[i + 1]):
-            r = indices[j]
-            if not reached_right[r]:
-                reached_right[r] = True
-                mate = partner[r]
-                if mate >= 0 and not reached_left[mate]:
-                    reached_left[mate] = True
-                    stack[size] = mate
-                    size += 1
+    # König: unmatched left vertices and what alternating paths reach from them, along any edge to the right and back by
+    # the matching; the cover is the left vertices not reached and the right ones reached. One vertex more is the start.
+    matched, unmatched = np.flatnonzero(match >= 0), np.flatnonzero(match < 0)
+    start = sum(shape)
+    sources = np.concatenate([left, shape[0] + match[matched], np.full(len(unmatched), start)])
+    targets = np.concatenate([shape[0] + right, matched, unmatched])
+    steps = sparse.csr_matrix((np.ones(len(sources), dtype=bool), (sources, targets)), shape=(start + 1, start + 1))
+    reached = np.zeros(start + 1, dtype=bool)
+    reached[breadth_first_order(steps, start, return_predecessors=False)] = True
+    return ~reached[left], reached[shape[0] + right]
 
 
 @kernel

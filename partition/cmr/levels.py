@@ -114,20 +114,13 @@ def _vote_and_move(indptr, neighbours, weights, volumes, cap, votes, loads, labe
     return moved
 
 
-class Levels(NamedTuple):
-    """labels: int32 [N] of each level, finest first, the numbers of clusters from 0 on."""
+def find_levels(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray, num_parts: int) -> list[np.ndarray]:
+    """Labels int32 [N] of each level, finest first, the numbers of clusters from 0 on.
 
-    labels: list[np.ndarray]
-
-    def of(self, vertices: np.ndarray) -> Levels:
-        """Labels of vertices [N] that are numbered anew."""
-        return Levels([labels[vertices] for labels in self.labels])
-
-
-def find_levels(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray, num_parts: int) -> Levels:
-    """Clusters of clusters; labels: [N], those of the finest level (vertex ids)."""
+    Args: labels: [N], those of the finest level (vertex ids).
+    """
     caps = [2 * len(edge_list.src) / (per_part * num_parts) for per_part in PER_PART]
-    return Levels(nested_clusters(edge_list, labels, degrees, caps))
+    return nested_clusters(edge_list, labels, degrees, caps)
 
 
 def finest_level(edge_list: Edges, degrees: np.ndarray, num_parts: int) -> np.ndarray:
@@ -138,21 +131,13 @@ def finest_level(edge_list: Edges, degrees: np.ndarray, num_parts: int) -> np.nd
 
 def share_inside(edge_list: Edges, labels: np.ndarray) -> float:
     """Of all edges, those inside a cluster; labels: [N]."""
-    return _count_inside(edge_list.src, edge_list.dst, labels) / max(len(edge_list.src), 1)
-
-
-@kernel(counted=False)
-def _count_inside(src, dst, labels):
-    inside = 0
-    for e in range(src.shape[0]):
-        inside += labels[src[e]] == labels[dst[e]]
-    return inside
+    return np.count_nonzero(labels[edge_list.src] == labels[edge_list.dst]) / max(len(edge_list.src), 1)
 
 
 def v_cycle(
     edges: EdgeArrays,
     parts: np.ndarray,
-    levels: Levels,
+    levels: list[np.ndarray],
     degrees: np.ndarray,
     shares: np.ndarray,
     schedule: tuple[float, ...] = SCHEDULE,
@@ -160,7 +145,7 @@ def v_cycle(
 ) -> np.ndarray:
     """Move clusters, coarsest first, then vertices, then single edges: part [M] int16."""
     of_rows = row_price(len(shares))
-    for labels in reversed(levels.labels):
+    for labels in reversed(levels):
         of_edge = labels[edges.src]
         parts = move_vertices(edges, parts, degrees, shares, of_edge, extra_price=extra_price, row_price=of_rows)
     parts = move_vertices(edges, parts, degrees, shares, extra_price=extra_price, row_price=of_rows)

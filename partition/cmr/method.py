@@ -15,19 +15,17 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from distgnn.kernels.runtime.jit import kernel
-from distgnn.kernels.runtime.threads import even_chunks, run
-from distgnn.partition.cmr.levels import MERGED, Levels, find_levels, finest_level, share_inside, v_cycle
+from distgnn.partition.cmr.levels import MERGED, find_levels, finest_level, share_inside, v_cycle
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, endpoint_degrees
 from distgnn.partition.core.shares import owned_limit
+from distgnn.partition.core.sorted_edges import ordered_edges
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs, no_memory
 from distgnn.partition.moves.cut_state import arc_limit, copies_with_owners, even_inner, start_state
 from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.group_loads import row_excess, row_goal
-from distgnn.partition.moves.merge import edge_clusters, gather, merge_clusters
+from distgnn.partition.moves.merge import edge_clusters, merge_clusters
 from distgnn.partition.moves.replica_table import CopyTable
 from distgnn.partition.moves.vertex_moves import move_vertices
-from distgnn.partition.sorting.numbering import ordered_edges
 
 # Of the edges inside clusters: from there on V-cycles are worth their time. It is 0.28 in twelve linked copies of
 # ogbn-arxiv (a V-cycle: 29 % fewer copies beyond the first in 3 times the seconds), 0.13 in those of slashdot (4 % in 4
@@ -81,8 +79,8 @@ def cmr(edge_list: Edges, shares: np.ndarray, effort: Effort = NORMAL) -> tuple[
     # degrees[vertices], labels[vertices]: what was known by id, in the order of the new numbers.
     of_vertex = degrees[vertices]
     if size <= SMALL or (effort.turns and share_inside(edge_list, labels) >= CLUSTERED):
-        levels = find_levels(edge_list, labels, degrees, num_parts).of(vertices)
-        parts, _ = _merge(edges, levels.labels[MERGED], of_vertex, shares)
+        levels = [one[vertices] for one in find_levels(edge_list, labels, degrees, num_parts)]
+        parts, _ = _merge(edges, levels[MERGED], of_vertex, shares)
         if size <= SMALL:
             parts = improve(edges, parts, levels, of_vertex, shares, effort)
         else:
@@ -96,7 +94,7 @@ def cmr(edge_list: Edges, shares: np.ndarray, effort: Effort = NORMAL) -> tuple[
             parts = move_vertices(edges, parts, of_vertex, shares)
             parts = refine(edges, parts, shares, degrees=of_vertex)
     edge_part = np.empty(size, dtype=np.int16)
-    run(_scatter, even_chunks(size, 8), order, parts, edge_part)
+    edge_part[order] = parts
     return edge_part, labels
 
 
@@ -106,16 +104,7 @@ def _merge(
     """Part [M] int16 of each edge, clusters [N] being merged, and the table of the cut."""
     clusters, num_clusters = edge_clusters(edges, labels)
     of_cluster, table = merge_clusters(edges, clusters, num_clusters, degrees, shares)
-    parts = np.empty(len(clusters), dtype=np.int16)
-    run(gather, even_chunks(len(parts), 8), clusters, of_cluster, parts)
-    return parts, table
-
-
-@kernel
-def _scatter(start, stop, order, parts, edge_part):
-    """edge_part[order[i]] = parts[i]."""
-    for i in range(start, stop):
-        edge_part[order[i]] = parts[i]
+    return of_cluster[clusters], table
 
 
 def refine_cut(edge_list: Edges, edge_part: np.ndarray, shares: np.ndarray, effort: Effort = NORMAL) -> np.ndarray:
@@ -126,7 +115,7 @@ def refine_cut(edge_list: Edges, edge_part: np.ndarray, shares: np.ndarray, effo
     degrees = endpoint_degrees(edge_list)
     labels = finest_level(edge_list, degrees, len(shares))
     edges, order, vertices = ordered_edges(edge_list, degrees, labels)
-    levels = find_levels(edge_list, labels, degrees, len(shares)).of(vertices)
+    levels = [one[vertices] for one in find_levels(edge_list, labels, degrees, len(shares))]
     edge_part[order] = improve(edges, edge_part[order], levels, degrees[vertices], shares, effort)
     return edge_part
 
@@ -134,7 +123,7 @@ def refine_cut(edge_list: Edges, edge_part: np.ndarray, shares: np.ndarray, effo
 def improve(
     edges: EdgeArrays,
     parts: np.ndarray,
-    levels: Levels,
+    levels: list[np.ndarray],
     degrees: np.ndarray,
     shares: np.ndarray,
     effort: Effort = NORMAL,
@@ -148,7 +137,7 @@ def improve(
 def refine_borders(
     edges: EdgeArrays,
     parts: np.ndarray,
-    levels: Levels,
+    levels: list[np.ndarray],
     degrees: np.ndarray,
     shares: np.ndarray,
     effort: Effort = NORMAL,
@@ -209,5 +198,4 @@ def in_cycles(
 
 
 def num_copies(edges: Edges, parts: np.ndarray, degrees: np.ndarray, num_parts: int) -> int:
-    """Copies of all vertices in all parts."""
     return int(start_state(edges, parts, num_parts, degrees).num_copies.sum())

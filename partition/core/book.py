@@ -163,7 +163,7 @@ class PartitionBook:
         """[N] parts with a row of each vertex, the owner's included."""
         mask = self.source_mask | self.target_mask
         # An owner has a row of each of its vertices, whether or not it holds an arc.
-        _add_owner(self.owner, mask)
+        mask[np.arange(self.num_nodes), self.owner >> 6] |= np.uint64(1) << (self.owner & 63).astype(np.uint64)
         return count_copies(mask, mask)
 
     @property
@@ -244,10 +244,3 @@ def _find_halos(part, owner, source_mask, target_mask, ids, groups):
             ids[found] = v
             groups[found] = 3 * np.int64(owner[v]) + (is_target + (not is_source))
             found += 1
-
-
-@kernel
-def _add_owner(owner, mask):
-    for v in range(owner.shape[0]):
-        p = np.int64(owner[v])
-        mask[v, p >> 6] |= uint64(1) << uint64(p & 63)

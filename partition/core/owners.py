@@ -177,7 +177,6 @@ def roles_in(sources, targets, v, p):
 
 @inline
 def all_roles(sources, targets, v):
-    """Roles of all copies of v."""
     total = 0
     for mask in (sources, targets):
         for w in range(mask.shape[1]):

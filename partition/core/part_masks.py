@@ -22,13 +22,11 @@ def empty_mask(num_rows: int, num_parts: int) -> np.ndarray:
 
 @inline
 def has_bit(mask, row, part):
-    """Whether `part` is in the set of `row`."""
     return (mask[row, part >> 6] >> uint64(part & 63)) & uint64(1) != uint64(0)
 
 
 @inline
 def set_bit(mask, row, part):
-    """Add `part` to the set of `row`."""
     mask[row, part >> 6] |= uint64(1) << uint64(part & 63)
 
 

@@ -14,11 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import uint64
 
-from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.core.book import PartitionBook
-from distgnn.partition.core.part_masks import has_bit, lowest_bit
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,31 +114,13 @@ def _rows_elsewhere(
     shared_last: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Boundary rows with a copy in `mask` on each other rank; rows also in `other` come last or first."""
-    # Two walks: the first counts, the second writes to the places that follow from the counts.
-    counts = np.zeros((num_parts, 2), dtype=np.int64)
-    nothing = np.empty(0, dtype=np.int32)
-    _walk(part_id, boundary, first_row, mask, other, shared_last, counts, nothing, False)
-    places = np.concatenate([[0], np.cumsum(counts.ravel())])
-    rows = np.empty(int(places[-1]), dtype=np.int32)
-    _walk(part_id, boundary, first_row, mask, other, shared_last, places[:-1].copy().reshape(-1, 2), rows, True)
+    mine, others, rows = mask[boundary], other[boundary], []
+    for q in range(num_parts):
+        word, bit = q >> 6, np.uint64(1) << np.uint64(q & 63)
+        # The owner has the row itself.
+        here = mine[:, word] & bit != 0 if q != part_id else np.zeros(len(boundary), dtype=bool)
+        last = (others[:, word] & bit != 0) == shared_last
+        rows += [np.flatnonzero(here & ~last), np.flatnonzero(here & last)]
     # Every second place: the two groups of a rank follow one another and are sent as one.
-    return places[::2].astype(np.int64), rows
-
-
-@kernel
-def _walk(part_id, boundary, first_row, mask, other, shared_last, places, rows, fill):
-    """For each (row, rank, group) in row order: places[rank, group] += 1, and rows[place before] = row if `fill`."""
-    for i in range(boundary.shape[0]):
-        v = boundary[i]
-        for w in range(mask.shape[1]):
-            word = mask[v, w]
-            while word != uint64(0):
-                q = (w << 6) + lowest_bit(word)
-                word &= word - uint64(1)
-                # The owner has the row itself.
-                if q == part_id:
-                    continue
-                group = 1 if has_bit(other, v, q) == shared_last else 0
-                if fill:
-                    rows[places[q, group]] = first_row + i
-                places[q, group] += 1
+    indptr = np.cumsum([0, *map(len, rows)])[::2]
+    return indptr, (first_row + np.concatenate(rows)).astype(np.int32)

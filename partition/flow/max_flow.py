@@ -79,25 +79,21 @@ def no_flow(num_vertices: int) -> tuple[Flow, Scratch]:
 
 @inline(counted=False)
 def in_node(v):
-    """Where paths arrive at v."""
     return 2 * v
 
 
 @inline(counted=False)
 def out_node(v):
-    """Where paths leave v."""
     return 2 * v + 1
 
 
 @inline(counted=False)
 def vertex_of(node):
-    """v, of either node."""
     return node >> 1
 
 
 @inline(counted=False)
 def is_out(node):
-    """1 for an out-node, 0 for an in-node."""
     return node & 1
 
 

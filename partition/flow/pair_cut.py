@@ -56,7 +56,6 @@ class Search(NamedTuple):
 
 
 def nothing_reached(num_vertices: int, num_edges: int) -> Search:
-    """A `Search` from which nothing has been spread."""
     reached, claimed = np.zeros(2 * num_vertices, dtype=np.bool_), np.zeros(num_edges, dtype=np.bool_)
     queue, claims = np.empty(2 * num_vertices, dtype=np.int32), np.empty(num_edges, dtype=np.int32)
     return Search(reached, queue, claimed, claims, np.zeros(2, dtype=np.int64), np.zeros(2))
@@ -64,7 +63,6 @@ def nothing_reached(num_vertices: int, num_edges: int) -> Search:
 
 @inline(counted=False)
 def forget(search):
-    """Begin again."""
     search.reached[:] = False
     search.claimed[:] = False
     search.lengths[:] = 0

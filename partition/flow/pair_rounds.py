@@ -49,7 +49,6 @@ class Memory(NamedTuple):
 
 
 def no_memory(num_parts: int) -> Memory:
-    """That of the first round."""
     return Memory(np.full((num_parts, num_parts), FREE), np.zeros((num_parts, num_parts), dtype=bool))
 
 

@@ -66,7 +66,6 @@ class Clock:
         self._progress(self._phase, done, self._total)
 
     def seconds(self) -> dict[str, float]:
-        """Seconds of each phase so far."""
         # A phase ends where the next begins.
         times = [*self._began.values(), time.perf_counter()]
         return {phase: round(times[i + 1] - times[i], 3) for i, phase in enumerate(self._began)}
@@ -141,7 +140,6 @@ def name_rows(names: np.ndarray, width: int) -> np.ndarray:
 
 
 def names_of(rows: np.ndarray) -> np.ndarray:
-    """Names [n] of rows."""
     if rows.ndim == 1:
         return rows
     return np.char.decode(np.ascontiguousarray(rows).view(f"S{rows.shape[1]}").reshape(-1), "utf-8")

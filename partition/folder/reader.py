@@ -150,7 +150,6 @@ def check_contents(
     """Raise `PartitionFormatError` naming the first file of part `part_id` whose contents are out of range."""
 
     def need(good: Any, name: str, what: str) -> None:
-        """Raise for the file `name` unless it is good."""
         if not good:
             raise PartitionFormatError(f"{place / name}.npy: {what}")
 

@@ -45,7 +45,6 @@ def start_state(
     degrees: np.ndarray | None = None,
     table: CopyTable | None = None,
 ) -> State:
-    """The state of a cut."""
     if table is None:
         table = table_of(edge_list, parts, endpoint_degrees(edge_list) if degrees is None else degrees, num_parts)
     # One line of counts for each thread. They are whole numbers, which float64 adds exactly, so the sum has no order.
@@ -74,16 +73,15 @@ def arc_limit(edge_list: Edges, shares: np.ndarray, balance: float) -> np.ndarra
 
 @inline(counted=False)
 def move_edge(state, e, u, v, p, q, arcs):
-    """Move edge e = (u, v) from part p to part q."""
     state.edge_part[e] = q
     state.arcs[p] -= arcs
     state.arcs[q] += arcs
     # Remove before adding: a sparse vertex has no more slots than edges.
     state.num_copies[p] -= remove_edge(state.table, u, p)
-    state.num_copies[q] += add_edge(state.table, u, q)
+    state.num_copies[q] += add_edge(state.table, u, q, 1)
     if u != v:
         state.num_copies[p] -= remove_edge(state.table, v, p)
-        state.num_copies[q] += add_edge(state.table, v, q)
+        state.num_copies[q] += add_edge(state.table, v, q, 1)
 
 
 def rebalance(edge_list: Edges, state: State, limit: np.ndarray) -> None:

@@ -119,7 +119,6 @@ def move_groups(
 
 
 def _transposed(indptr: np.ndarray, members: np.ndarray, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """CSR vertex -> groups."""
     group_ids = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
     order, starts = group(members, num_nodes)
     return starts, group_ids[order]
@@ -225,7 +224,7 @@ def _commit(chosen, groups, placement, wanted, num_present, starts, around, stal
         for j in range(groups.indptr[c], groups.indptr[c + 1]):
             v = groups.members[j]
             remove_edge(table, v, old)
-            add_edge(table, v, new)
+            add_edge(table, v, new, 1)
             # Nothing is around where there is one sweep only: nobody would ask what is stale.
             if around.shape[0] > 0 and starts[v + 1] - starts[v] <= HUB:
                 for k in range(starts[v], starts[v + 1]):

@@ -18,13 +18,12 @@ from distgnn.partition.moves.replica_table import (
     AHEAD,
     CopyTable,
     add_edge,
-    add_edges,
     add_parts_of,
     prefetch_copies,
     vertex_ranges,
 )
 
-BLOCK_MEMBERS = 1 << 11  # of which a thread first picks its own vertices
+BLOCK_MEMBERS = 1 << 11  # at its own vertices that a thread lists before it counts them
 BLOCK_MOVED = 1 << 20
 # Of groups that are asked at once: at least so many, or a share of all; small ones more, since what a block costs by
 # itself is paid once, and they hardly change the loads that the others see.
@@ -35,7 +34,6 @@ MOST_COUNTED = 2**16 - 1  # a sparse vertex has fewer edges, and a dense one's c
 SHARES = 2  # for each thread: whoever is done early takes another one
 ALONE = 1 << 10  # members of a block that one thread counts in the time in which another one wakes
 APART = 32  # numbers between two rows: threads that add to the same cache line wait for each other
-PICKED = 1 << 11  # members of which a thread first picks its own
 
 
 class Groups(NamedTuple):
@@ -117,36 +115,35 @@ def add_member(v, first, free, last_slot, members, counts):
     return free
 
 
-def count_groups(groups: Groups, parts: np.ndarray, table: CopyTable) -> None:
-    """Count the edges of all groups, which are in these parts [K]. Each thread at its own vertices."""
-    run(_count_groups, vertex_ranges(table), groups, parts, table)
-
-
-@kernel
-def _count_groups(low, high, groups, parts, table):
-    """Count at the vertices from low to high."""
-    own = np.empty((BLOCK_MEMBERS, 3), dtype=np.int32)
-    group_id = 0
-    for begin in range(0, groups.members.shape[0], BLOCK_MEMBERS):
-        end = min(begin + BLOCK_MEMBERS, groups.members.shape[0])
-        group_id, found = _pick_own(low, high, begin, end, group_id, groups, parts, own)
-        for i in range(found):
-            prefetch_copies(table, own[min(i + AHEAD, found - 1), 0], own[min(i + 2 * AHEAD, found - 1), 0])
-            add_edges(table, own[i, 0], own[i, 1], own[i, 2])
+def count_groups(groups: Groups, parts: np.ndarray, table: CopyTable, once: bool = False) -> None:
+    """Count the edges of all groups, which are in these parts [K], or each member once for each of its groups."""
+    everyone = np.arange(len(groups.sizes), dtype=np.int32)
+    run(add_groups, vertex_ranges(table), everyone, groups, parts, table, once)
 
 
 # As `own_ends`: always write, and move on by the truth of the test, in place of `if low <= v < high`.
-@inline(counted=False)
-def _pick_own(low, high, begin, end, group_id, groups, parts, own):
-    """own[i] = (vertex, part, edges) of the members begin to end that are from low to high; last group, how many."""
+@kernel
+def add_groups(low, high, chosen, groups, parts, table, once):
+    """Count the chosen groups in their parts at the members from low to high: their edges, or each member `once`."""
+    own = np.empty((BLOCK_MEMBERS, 3), dtype=np.int32)
     width, found = uint64(high - low), 0
-    for i in range(begin, end):
-        while i >= groups.indptr[group_id + 1]:
-            group_id += 1
-        v = np.int64(groups.members[i])
-        own[found, 0], own[found, 1], own[found, 2] = v, parts[group_id], groups.counts[i]
-        found += uint64(v - low) < width
-    return group_id, found
+    for i in range(chosen.shape[0]):
+        c = chosen[i]
+        for j in range(groups.indptr[c], groups.indptr[c + 1]):
+            v = np.int64(groups.members[j])
+            own[found, 0], own[found, 1], own[found, 2] = v, parts[c], 1 if once else groups.counts[j]
+            found += uint64(v - low) < width
+            if found == BLOCK_MEMBERS:
+                _add_own(own, found, table)
+                found = 0
+    _add_own(own, found, table)
+
+
+@inline(counted=False)
+def _add_own(own, found, table):
+    for i in range(found):
+        prefetch_copies(table, own[min(i + AHEAD, found - 1), 0], own[min(i + 2 * AHEAD, found - 1), 0])
+        add_edge(table, own[i, 0], own[i, 1], own[i, 2])
 
 
 def cut_blocks(chosen: np.ndarray, groups: Groups) -> list[int]:
@@ -229,25 +226,3 @@ def add_present(begin, end, home, groups, table, num_present):
         ahead, far_ahead = groups.members[min(j + AHEAD, end - 1)], groups.members[min(j + 2 * AHEAD, end - 1)]
         prefetch_copies(table, ahead, far_ahead)
         add_parts_of(table, groups.members[j], home, num_present)
-
-
-@kernel
-def add_block(low, high, chosen, groups, part, table):
-    """Count the chosen groups in their parts, each once at every member that is from low to high."""
-    own = np.empty(PICKED, dtype=np.int32)
-    for i in range(len(chosen)):
-        c = chosen[i]
-        for begin in range(groups.indptr[c], groups.indptr[c + 1], PICKED):
-            _add_own(low, high, begin, min(begin + PICKED, groups.indptr[c + 1]), part[c], groups, table, own)
-
-
-# As `own_ends`: always write, and move on by the truth of the test, in place of `if low <= v < high`.
-@inline(counted=False)
-def _add_own(low, high, begin, end, p, groups, table, own):
-    width, found = uint64(high - low), 0
-    for j in range(begin, end):
-        own[found] = groups.members[j]
-        found += uint64(np.int64(groups.members[j]) - low) < width
-    for j in range(found):
-        prefetch_copies(table, own[min(j + AHEAD, found - 1)], own[min(j + 2 * AHEAD, found - 1)])
-        add_edge(table, own[j], p)

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.kernels.runtime.threads import even_chunks, run
+from distgnn.kernels.runtime.threads import run
 from distgnn.partition.core.edges import Edges
 from distgnn.partition.moves.group_loads import change_load, start_loads
 from distgnn.partition.moves.group_moves import Placement, cheapest_part, move_groups
-from distgnn.partition.moves.groups import Groups, add_block, count_block, count_groups, count_present, groups_of
+from distgnn.partition.moves.groups import Groups, add_groups, count_block, count_groups, count_present, groups_of
 from distgnn.partition.moves.replica_table import CopyTable, add_edge, empty_table, vertex_ranges
 
 IN_TURN = 10**6  # incidences up to which clusters are placed and moved one after the other; beyond, in blocks
@@ -74,26 +74,9 @@ def merge_groups(
 def edge_clusters(edges: Edges, labels: np.ndarray) -> tuple[np.ndarray, int]:
     """Cluster [M] int32 of each edge, that of its source (its lower-degree end), without gaps, and their number."""
     present = np.zeros(max(len(labels), 1), dtype=bool)
-    _mark_labels(edges.src, labels, present)
+    present[labels[edges.src]] = True
     numbers = (np.cumsum(present) - 1).astype(np.int32)
-    clusters = np.empty(len(edges.src), dtype=np.int32)
-    run(gather, even_chunks(len(clusters), 4), edges.src, numbers[labels], clusters)
-    return clusters, int(np.count_nonzero(present))
-
-
-@kernel(counted=False)
-def _mark_labels(src, labels, present):
-    """present[l] = whether an edge has the label l at its source; src is sorted."""
-    for e in range(src.shape[0]):
-        if e == 0 or src[e] != src[e - 1]:
-            present[labels[src[e]]] = True
-
-
-@kernel
-def gather(start, stop, keys, values, found):
-    """found[i] = values[keys[i]]."""
-    for i in range(start, stop):
-        found[i] = values[keys[i]]
+    return numbers[labels][edges.src], int(np.count_nonzero(present))
 
 
 def _place_in_blocks(order: np.ndarray, groups: Groups, placement: Placement) -> None:
@@ -103,7 +86,7 @@ def _place_in_blocks(order: np.ndarray, groups: Groups, placement: Placement) ->
     while first < len(order):
         block = order[first : first + min(first // BLOCKS + 1, MOST_GROUPS)]
         _choose(block, groups, placement, count_block(block, groups, part, table))
-        run(add_block, own, block, groups, part, table)
+        run(add_groups, own, block, groups, part, table, True)
         first += len(block)
 
 
@@ -122,7 +105,7 @@ def _place_in_turn(order, groups, placement, num_present):
         _put(c, groups, placement, num_present)
         # One count for each group, not for each edge: a member's copy vanishes when its last group leaves.
         for j in range(groups.indptr[c], groups.indptr[c + 1]):
-            add_edge(placement.table, groups.members[j], placement.part[c])
+            add_edge(placement.table, groups.members[j], placement.part[c], 1)
 
 
 @inline(counted=False)

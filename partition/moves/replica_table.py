@@ -57,7 +57,6 @@ class CopyTable(NamedTuple):
 
 
 def table_bytes(degrees: np.ndarray, num_parts: int) -> int:
-    """Memory of the table of vertices of these degrees [N]."""
     dense = 4 * degrees.astype(np.int64) >= num_parts
     slots = int(degrees.sum(where=~dense, dtype=np.int64))
     return 16 * len(degrees) + num_parts * int(np.count_nonzero(dense)) + 4 * slots
@@ -116,9 +115,6 @@ def vertex_ranges(table: CopyTable) -> list[int]:
 @kernel
 def _count_edges(low, high, src, dst, edge_part, table):
     """Count at the vertices from low to high."""
-    if high - low == table.vertex.shape[0]:
-        _count_all(src, dst, edge_part, table)
-        return
     own = np.empty((2 * BLOCK_EDGES, 2), dtype=np.int64)
     for first in range(0, src.shape[0], BLOCK_EDGES):
         last = min(first + BLOCK_EDGES, src.shape[0])
@@ -126,22 +122,10 @@ def _count_edges(low, high, src, dst, edge_part, table):
 
 
 @inline(counted=False)
-def _count_all(src, dst, edge_part, table):
-    """What one thread alone does: there is nothing to pick."""
-    last = src.shape[0] - 1
-    for e in range(last + 1):
-        # Edges are sorted by source where speed matters, so the copies of the source are in the cache already.
-        prefetch_copies(table, dst[min(e + AHEAD, last)], dst[min(e + 2 * AHEAD, last)])
-        add_edge(table, src[e], edge_part[e])
-        if dst[e] != src[e]:
-            add_edge(table, dst[e], edge_part[e])
-
-
-@inline(counted=False)
 def _count_own(own, size, edge_part, table):
     for i in range(size):
         prefetch_copies(table, own[min(i + AHEAD, size - 1), 0], own[min(i + 2 * AHEAD, size - 1), 0])
-        add_edge(table, own[i, 0], edge_part[own[i, 1]])
+        add_edge(table, own[i, 0], edge_part[own[i, 1]], 1)
 
 
 @kernel
@@ -211,42 +195,23 @@ def num_edges_in(table, v, p):
 
 
 @inline(counted=False)
-def add_edge(table, v, p):
-    """Count one more edge of v in part p; returns whether that made a new copy."""
-    begin = table.first[v]
-    if is_dense(table, v):
-        # Plain: if count < SATURATED: count += 1. Added as 0 or 1, so that there is no branch.
-        count = table.counts[begin + p]
-        table.counts[begin + p] = count + (count < SATURATED)
-        table.vertex[v, COPIES] += count == 0
-        return count == 0
-    end = begin + table.vertex[v, COPIES]
-    for i in range(begin, end):
-        if table.slots[i] >> PART_SHIFT == p:
-            table.slots[i] += 1
-            return False
-    # A slot is free: v has one for each of its edges, and each copy so far has an edge that is not this one.
-    table.slots[end] = (np.int32(p) << PART_SHIFT) + 1
-    table.vertex[v, COPIES] += 1
-    return True
-
-
-@inline(counted=False)
-def add_edges(table, v, p, more):
-    """Count `more` more edges of v in part p."""
+def add_edge(table, v, p, more):
+    """Count `more` more edges of v in part p; returns whether that made a new copy."""
     begin = table.first[v]
     if is_dense(table, v):
         count = np.int32(table.counts[begin + p])
         table.counts[begin + p] = min(count + more, np.int32(SATURATED))
         table.vertex[v, COPIES] += count == 0
-        return
+        return count == 0
     end = begin + table.vertex[v, COPIES]
     for i in range(begin, end):
         if table.slots[i] >> PART_SHIFT == p:
             table.slots[i] += more
-            return
+            return False
+    # A slot is free: v has one for each of its edges, and each copy so far has an edge that is not this one.
     table.slots[end] = (np.int32(p) << PART_SHIFT) + more
     table.vertex[v, COPIES] += 1
+    return True
 
 
 @inline(counted=False)

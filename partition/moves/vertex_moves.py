@@ -8,17 +8,16 @@ Shapes: M edges, N vertices, P parts.
 from __future__ import annotations
 
 import numpy as np
-from numba import uint64
 
-from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.core.edges import SMALL, EdgeArrays
 from distgnn.partition.moves.group_loads import start_loads
 from distgnn.partition.moves.group_moves import EXTRA_PRICE, Placement, move_groups
-from distgnn.partition.moves.groups import groups_of
-from distgnn.partition.moves.replica_table import add_edge, count_copies, empty_table
+from distgnn.partition.moves.groups import count_groups, groups_of
+from distgnn.partition.moves.replica_table import count_copies, empty_table
 
 SWEEPS = 8
-MOST_MARKED = 64  # keys for each edge up to which they are marked, a bit each, rather than sorted
+MOST_MARKED = 16  # keys for each edge up to which they are marked rather than sorted
 
 
 def move_vertices(
@@ -54,7 +53,7 @@ def move_vertices(
     # All edges of a group are in one part, so it makes no difference which of them is written last.
     part_of_group[ids] = parts
     table = empty_table(degrees, num_parts)
-    _count_members(groups, part_of_group, table)
+    count_groups(groups, part_of_group, table, once=True)
     copies = np.zeros(num_parts, dtype=np.int64)
     count_copies(table, copies)
     # Fixed edges are groups of size 0: their vertices count as copies, they themselves as no load.
@@ -70,39 +69,13 @@ def move_vertices(
 def _without_gaps(keys: np.ndarray) -> tuple[np.ndarray, int]:
     """int32 [M], equal where keys are, in their order and without gaps; and how many there are."""
     last = int(keys.max(initial=0))
-    if last < MOST_MARKED * len(keys):
-        marked, words = np.empty(len(keys), dtype=np.int32), np.zeros(last // 64 + 1, dtype=np.uint64)
-        return marked, _number_keys(keys, words, np.empty(len(words), dtype=np.int32), marked)
-    values, numbers = np.unique(keys, return_inverse=True)
-    return numbers.astype(np.int32), len(values)
-
-
-@kernel(counted=False)
-def _number_keys(keys, words, before, numbers):
-    """numbers[i] = how many different keys are lower than keys[i]; returns how many there are.
-
-    words: uint64 [W], all 0, a bit for each key; before: int32 [W], the keys of all words before each.
-    """
-    for key in keys:
-        words[key >> 6] |= uint64(1) << uint64(key & 63)
-    found = 0
-    for w in range(words.shape[0]):
-        before[w] = found
-        found += count_bits(words[w])
-    for i in range(keys.shape[0]):
-        lower = words[keys[i] >> 6] & ((uint64(1) << uint64(keys[i] & 63)) - uint64(1))
-        numbers[i] = before[keys[i] >> 6] + count_bits(lower)
-    return found
-
-
-# Compilers know this text: it becomes one instruction.
-@inline(counted=False)
-def count_bits(word):
-    """How many bits of a uint64 are set."""
-    word -= (word >> uint64(1)) & uint64(0x5555555555555555)
-    word = (word & uint64(0x3333333333333333)) + ((word >> uint64(2)) & uint64(0x3333333333333333))
-    word = (word + (word >> uint64(4))) & uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((word * uint64(0x0101010101010101)) >> uint64(56))
+    if last >= MOST_MARKED * len(keys):
+        values, numbers = np.unique(keys, return_inverse=True)
+        return numbers.astype(np.int32), len(values)
+    present = np.zeros(last + 1, dtype=bool)
+    present[keys] = True
+    numbers = np.cumsum(present, dtype=np.int32)  # from 1 on
+    return numbers[keys] - np.int32(1), int(numbers[-1])
 
 
 @kernel
@@ -120,11 +93,3 @@ def _number_groups(src, edge_part, last_seen, group_ids):
             found += 1
         group_ids[e] = last_seen[p, 1]
     return found
-
-
-@kernel(counted=False)
-def _count_members(groups, parts, table):
-    """Count each member once for each of its groups."""
-    for c in range(parts.shape[0]):
-        for j in range(groups.indptr[c], groups.indptr[c + 1]):
-            add_edge(table, groups.members[j], parts[c])

@@ -15,14 +15,12 @@ from distgnn.kernels.runtime.threads import get_num_threads, run
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.part_masks import AHEAD, WORD, empty_mask, set_bit
+from distgnn.partition.core.sorted_edges import Empty, SortedEdges, Step
 from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.on_disk.edge_spool import SpooledEdges
-from distgnn.partition.sorting.bucket_sort import Empty, SortedEdges, Step
 
 PIECE = 1 << 23
 MOST_THREADS = 2  # that deal, each with masks of its own: no more memory than putting masks in order takes
-DIGIT_BITS = 11
-
 BLOCK_BYTES = 1 << 26
 
 
@@ -118,35 +116,6 @@ def _deal(edges, parts, vertices, places, dealt, sources, targets):
         set_bit(targets, v, p)
 
 
-def order_of(keys: np.ndarray, limit: int) -> np.ndarray:
-    """Positions int32 of keys in 0 to limit - 1, sorted, stable: a radix sort by digits of 11 bits.
-
-    Plain: `np.argsort(keys, kind="stable")`. Not `stable_order`, whose counts would take 8 bytes for each of `limit`
-    keys: the edges of a part are few among all.
-    """
-    order, other = np.arange(len(keys), dtype=np.int32), np.empty(len(keys), dtype=np.int32)
-    # The lowest digit first: each pass is stable, so it keeps the order by the digits before it. No digit beyond the
-    # largest key is sorted by.
-    for shift in range(0, max(int(limit) - 1, 1).bit_length(), DIGIT_BITS):
-        _sort_by_digit(keys, shift, order, other)
-        order, other = other, order
-    return order
-
-
-@kernel
-def _sort_by_digit(keys, shift, order, result):
-    places = np.zeros((1 << DIGIT_BITS) + 1, dtype=np.int64)
-    mask = (1 << DIGIT_BITS) - 1
-    for i in range(order.shape[0]):
-        places[((np.int64(keys[i]) >> shift) & mask) + 1] += 1
-    for d in range(1 << DIGIT_BITS):
-        places[d + 1] += places[d]
-    for i in range(order.shape[0]):
-        digit = (np.int64(keys[order[i]]) >> shift) & mask
-        result[places[digit]] = order[i]
-        places[digit] += 1
-
-
 class DiskBook(PartitionBook):
     """Who has what, from edges dealt out by part and the masks of vertices.
 
@@ -181,7 +150,7 @@ class DiskBook(PartitionBook):
         src, dst, edge_ids = self._columns(part_id)
         # Dealt in the order of the sort: a part lists its arcs by edge, as in memory, so that its files have the same
         # bytes.
-        order = order_of(edge_ids, self.edge_list.num_edges)
+        order = np.argsort(edge_ids)
         src, dst, edge_ids = src[order], dst[order], edge_ids[order].astype(np.int64)
         if not self.edge_list.two_way:
             return src, dst, edge_ids

@@ -20,8 +20,8 @@ from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.core.part_masks import AHEAD, WORD, mix
+from distgnn.partition.core.sorted_edges import Step
 from distgnn.partition.on_disk.workspace import Workspace
-from distgnn.partition.sorting.bucket_sort import Step
 
 BLOCK_EDGES = 1 << 22
 BUCKET_EDGES = 1 << 22

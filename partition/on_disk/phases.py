@@ -22,6 +22,15 @@ from distgnn.datasets import GraphData
 from distgnn.errors import InputError
 from distgnn.partition.core.local_graph import build_local
 from distgnn.partition.core.owners import owners_among
+from distgnn.partition.core.sorted_edges import (
+    NAMES,
+    Numbering,
+    SortedEdges,
+    number_by_cluster,
+    number_by_degree,
+    renumber_edges,
+    sort_edges,
+)
 from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
 from distgnn.partition.folder.manifest import Clock, describe_graph
 from distgnn.partition.folder.manifest_file import part_folder
@@ -29,8 +38,6 @@ from distgnn.partition.folder.writer import MOST_WRITERS, write_part, write_part
 from distgnn.partition.on_disk.disk_book import DealtEdges, DiskBook, OwnedRows, deal_edges, deal_feats
 from distgnn.partition.on_disk.edge_spool import MOST_THREADS, SpooledEdges, spool_edges
 from distgnn.partition.on_disk.workspace import MemoryLimit, Workspace, resident
-from distgnn.partition.sorting.bucket_sort import NAMES, SortedEdges, renumber_edges, sort_edges
-from distgnn.partition.sorting.numbering import Numbering, number_by_cluster, number_by_degree
 from distgnn.partition.stream.cluster import cluster_by_edges
 from distgnn.partition.stream.method import CLUSTERS_PER_PART, PASSES, Assignment
 

@@ -162,7 +162,6 @@ class Workspace:
         return self.load(name)
 
     def load(self, name: str) -> np.ndarray:
-        """An array that is there."""
         shape, dtype = self._arrays[name]
         # An empty file cannot be mapped.
         if 0 in shape:
@@ -179,7 +178,6 @@ class Workspace:
         self._arrays[new_name] = [[length], dtype]
 
     def has(self, name: str) -> bool:
-        """Whether an array is there."""
         return (self.folder / f"{name}.bin").is_file()
 
     def drop(self, name: str) -> None:

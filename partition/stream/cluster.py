@@ -19,7 +19,7 @@ from distgnn.kernels.runtime.threads import get_num_threads, run
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.cmr.label_propagation import heaviest_label
 from distgnn.partition.core.edges import WORD
-from distgnn.partition.sorting.bucket_sort import SortedEdges, Step
+from distgnn.partition.core.sorted_edges import SortedEdges, Step
 
 CLUSTER_PASSES = 3
 # A block is a fraction of the edges before it: among vertices of high degree, many are each other's neighbours.

@@ -19,6 +19,17 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import FEW_EDGES, even_chunks, get_num_threads, own_ranges, run
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.core.edges import WORD, EdgeArrays, Edges, endpoint_degrees
+from distgnn.partition.core.sorted_edges import (
+    Empty,
+    SortedEdges,
+    Step,
+    in_memory,
+    no_step,
+    number_by_cluster,
+    number_by_degree,
+    renumber_edges,
+    sort_edges,
+)
 from distgnn.partition.core.vertex_cut import part_dtype
 from distgnn.partition.moves.cut_state import State, arc_limit, rebalance, start_state
 from distgnn.partition.moves.edge_moves import sweep
@@ -26,29 +37,17 @@ from distgnn.partition.moves.group_moves import EXTRA_PRICE
 from distgnn.partition.moves.groups import Groups, add_member, close_gaps
 from distgnn.partition.moves.merge import MergeOptions, merge_groups
 from distgnn.partition.moves.replica_table import CopyTable, count_copies, restore_saturated, saturated_counts
-from distgnn.partition.sorting.bucket_sort import (
-    Empty,
-    SortedEdges,
-    Step,
-    gather_edges,
-    in_memory,
-    no_step,
-    sort_buffer,
-    sort_edges,
-)
-from distgnn.partition.sorting.numbering import number_by_cluster, number_by_degree
 from distgnn.partition.stream.cluster import cluster_by_edges
 
 CLUSTERS_PER_PART = 32
 SCHEDULE = (2.0, 0.3, 0.0)
 PASSES = ("place", *(f"refine_{i}" for i in range(len(SCHEDULE))))
 BALANCE, BETA = 1.03, 2.0
-AHEAD = 32  # edges between asking for the mask of an end and marking it
 SPARE_VERTICES = 16  # over which writes that mark nothing are spread
 
 Masks = tuple[np.ndarray, np.ndarray]
 
-AHEAD = 32  # edges between asking for a vertex's last slot and reading it
+AHEAD = 32  # edges between asking for a vertex's last slot, or mask, and looking at it
 OPTIONS = MergeOptions(sweeps=8, first_guess=1.0, extra_price=EXTRA_PRICE)
 MOST_THREADS = 2  # each has a last slot of 8 bytes for every vertex
 
@@ -131,14 +130,13 @@ def cmr_stream(edge_list: Edges, shares: np.ndarray) -> tuple[np.ndarray, np.nda
     degrees = endpoint_degrees(edge_list)
     edge_part: np.ndarray = np.zeros(size, dtype=part_dtype(num_parts))
     first = number_by_degree(degrees)
-    room = sort_buffer(size)
-    edges = sort_edges(edge_list, degrees, first, in_memory, no_step, room)
+    edges = sort_edges(edge_list, degrees, first, in_memory, no_step)
     cap = 2 * size / (CLUSTERS_PER_PART * num_parts)
     numbering = number_by_cluster(*cluster_by_edges(edges, -np.sort(-degrees), cap, no_step))
     number = numbering.number[first]
     if num_parts == 1 or size == 0:
         return edge_part, number, None
-    edges = gather_edges(edges, numbering.number, room)
+    edges = renumber_edges(edges, numbering.number, in_memory, no_step)
     parts = np.full(size, -1, dtype=edge_part.dtype)
     renumbered = np.empty_like(degrees)
     renumbered[number] = degrees
@@ -147,14 +145,8 @@ def cmr_stream(edge_list: Edges, shares: np.ndarray) -> tuple[np.ndarray, np.nda
     work.place(numbering.begins, in_memory, no_step)
     for sweep_number in range(len(SCHEDULE)):
         work.refine(sweep_number, no_step)
-    run(_in_first_order, even_chunks(size, 4), edges.tag, parts, edge_part)
+    edge_part[edges.tag >> 1] = parts
     return edge_part, number, work.masks(edges.tag, number)
-
-
-@kernel(counted=False)
-def _in_first_order(begin, end, tag, parts, edge_part):
-    for i in range(begin, end):
-        edge_part[np.int64(tag[i]) >> 1] = parts[i]
 
 
 class Assignment:

@@ -10,8 +10,8 @@ from cut_graphs import dist_graph, random_graph
 from distgnn.comm import make_bins
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.nn import build_model
-from distgnn.replay.recorder import Recorder
 from distgnn.replay.stand_in import StandIn
+from distgnn.replay.worker import Recorder
 from distgnn.train import Trainer
 
 EPOCHS = 9

@@ -51,7 +51,6 @@ def launch(
 
 
 def _train_command() -> Any:
-    """The command `train`, which knows what its words mean."""
     app = typer.Typer()
     app.command()(train.train)
     return typer.main.get_command(app)

@@ -97,7 +97,6 @@ def show(manifest: dict[str, Any], out: str, quiet: bool, as_json: bool) -> None
 
 
 def rows_of_table(manifest: dict[str, Any], out: str) -> list[tuple[str, str]]:
-    """The closing table."""
     graph = manifest["graph"]
     size = f"{manifest['num_nodes']:,} vertices, {manifest['num_arcs']:,} arcs"
     most = f"at most {manifest['max_rank_rows']:,} sent and received by one rank"

@@ -14,7 +14,6 @@ dtype and rank count:
 
 and whether it keeps the bounds: losses 2e-5 (float32), 1e-10 (float64); cosine 1e-5; norm 1e-4; predict 1e-5.
 Hidden layers are 64 wide, so that 8 ranks on 2 cores take minutes; cora-256 and arxiv-256 are the wide cases.
-rounding.py says how far one process alone moves when its first weights change in their last bit.
 """
 
 import subprocess

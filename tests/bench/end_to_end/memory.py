@@ -5,8 +5,7 @@
     python tests/bench/end_to_end/memory.py --parts 4    # one rank count only
 
 Prints for each rank count every rank's peak resident memory (what the program reports in summary.json), the seconds
-of the epochs, the largest peak's share of the one-rank run's (bound: 40 %), and how much of it each rank has before
-the first epoch: the process with its libraries, and the part loaded (loaded.py beside this file).
+of the epochs, and the largest peak's share of the one-rank run's (bound: 40 %).
 """
 
 import argparse
@@ -14,10 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from program import on_ranks, partition, print_machine, train
+from program import partition, print_machine, train
 
 BOUND = 0.4
-LOADED = str(Path(__file__).with_name("loaded.py"))
 
 
 def measure(source: str, num_parts: int, epochs: int, scratch: Path) -> int:
@@ -27,7 +25,6 @@ def measure(source: str, num_parts: int, epochs: int, scratch: Path) -> int:
     print(
         f"\n{num_parts} parts: replication factor {manifest['replication_factor']:.3f}, {sizes(manifest)}", flush=True
     )
-    on_ranks(num_parts, LOADED, parts)
     summary = train(parts, scratch / f"run-{num_parts}", "--epochs", epochs, "--eval-every", epochs)
     peaks = summary["peak_rss_bytes"]
     seconds = " ".join(f"{one:.1f}" for one in summary["epoch_seconds"])

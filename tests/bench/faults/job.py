@@ -109,21 +109,6 @@ def end_all() -> None:
         time.sleep(0.05)
 
 
-def rest_while(quiet: Path | None) -> float:
-    """Where the file is there: stop everything until it is gone. Returns the seconds."""
-    if quiet is None or not quiet.exists():
-        return 0.0
-    began, stopped = time.monotonic(), set()
-    while quiet.exists():
-        for pid in set(all_processes()) - stopped:
-            if send(pid, signal.SIGSTOP):
-                stopped.add(pid)
-        time.sleep(0.5)
-    for pid in stopped:
-        send(pid, signal.SIGCONT)
-    return time.monotonic() - began
-
-
 def resident_bytes(pid: int) -> int:
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")

@@ -2,9 +2,9 @@
 
     python tests/bench/faults/network.py WORK [--faults "link down 5 s,one-way loss"] [--timeout 15]
 
-`distgnn launch --restarts 20 --min-ranks 2` trains on three machines, one rank each (machines.py: root, iproute2,
-MPICH). For each fault the job is started anew; the fault is put in after some epochs. Prints a table, and exits 1 where
-something did not heal, was not named, left a process, or changed a loss (1e-9 in float64).
+`distgnn launch --restarts 20 --min-ranks 2` trains on three machines, one rank each (../network/hosts.py: root,
+iproute2, MPICH). For each fault the job is started anew; the fault is put in after some epochs. Prints a table, and
+exits 1 where something did not heal, was not named, left a process, or changed a loss (1e-9 in float64).
 
     detected    from the fault to the launcher's word that the ranks ended
     named       from the fault to the line that names the rank or the machine
@@ -23,8 +23,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "network"))
+
+from hosts import Hosts
 from job import NOTICED, Job, all_processes, end_all, end_on_signals, results, send
-from machines import Machines, machines, wait_for
 
 EVERY = 20
 NAMED = re.compile(r"rank \d+ on host \S+ does not answer|rank \d+ does not answer|rank \d+ is in \S+")
@@ -32,38 +34,38 @@ FAR = 2  # epochs of a slow link that count as healed
 NOTHING = "nobody needs to notice"
 
 
-def _down_for_5_seconds(net: Machines) -> None:
+def _down_for_5_seconds(net: Hosts) -> None:
     net.link(3, up=False)
     time.sleep(5)
     net.link(3, up=True)
 
 
-def _down(net: Machines) -> None:
+def _down(net: Hosts) -> None:
     net.away(3)
     net.link(3, up=False)
 
 
-def _mute(net: Machines) -> None:
+def _mute(net: Hosts) -> None:
     net.away(3)
     net.mute(3)
 
 
-def _frozen(net: Machines) -> None:
+def _frozen(net: Hosts) -> None:
     net.away(3)
     net.signal(3, signal.SIGSTOP)
 
 
-def _dead(net: Machines) -> None:
+def _dead(net: Hosts) -> None:
     net.away(3)
     net.signal(3, signal.SIGKILL)
 
 
-def _rank_killed(net: Machines) -> None:
+def _rank_killed(net: Hosts) -> None:
     send(rank_of(net, 3), signal.SIGKILL)
 
 
 # name: (how to put it in, ranks that go on)
-FAULTS: dict[str, tuple[Callable[[Machines], None], int]] = {
+FAULTS: dict[str, tuple[Callable[[Hosts], None], int]] = {
     "link down 5 s": (_down_for_5_seconds, 3),
     "slow link (1 Mbit/s)": (lambda net: net.slow(3, "1mbit"), 3),
     "rank killed": (_rank_killed, 3),
@@ -75,26 +77,27 @@ FAULTS: dict[str, tuple[Callable[[Machines], None], int]] = {
 UNNOTICED = ("link down 5 s", "slow link (1 Mbit/s)")
 
 
-def rank_of(net: Machines, number: int) -> int:
+def rank_of(net: Hosts, number: int) -> int:
     return next(pid for pid in net.pids(number) if b"PMI_RANK=" in Path(f"/proc/{pid}/environ").read_bytes())
 
 
-def start(work: Path, net: Machines, args: argparse.Namespace, name: str) -> Job:
+def start(work: Path, net: Hosts, args: argparse.Namespace, name: str) -> Job:
     folder = work / f"run-{name.split('(')[0].strip().replace(' ', '-')}"
     subprocess.run(["rm", "-rf", str(folder)], check=True)
-    net.write_hosts(work / "hosts.txt", [1, 2, 3])
+    (work / "hosts.txt").write_text("".join(f"{net.address(number)}\n" for number in net.numbers))
     train = ("train", work / "parts", "--run-dir", folder, "--epochs", 100000, "--hidden-feats", 16, "--quiet")
     train += ("--dtype", "float64", "--checkpoint-every", EVERY, "--timeout", args.timeout, "--eval-every", 1000)
     launch = ("launch", "--hosts", work / "hosts.txt", "--threads", 1, "--restarts", 20, "--min-ranks", 2)
     return Job([*launch, "--", *train], folder, before=net.before(), variables=net.variables())
 
 
-def one_fault(work: Path, net: Machines, args: argparse.Namespace, name: str) -> dict:
+def one_fault(work: Path, net: Hosts, args: argparse.Namespace, name: str) -> dict:
     put_in, ranks = FAULTS[name]
     job = start(work, net, args, name)
     row = {"fault": name, "detected": None, "named": None, "word": "", "healed": None, "lost": 0, "findings": []}
     try:
-        wait_for(lambda: job.epochs() > EVERY + 5 or job.over())
+        while job.epochs() <= EVERY + 5 and not job.over():
+            time.sleep(0.05)
         words, file, before = len(job.said), job.file(), job.epochs()
         began, most = time.monotonic(), before
         put_in(net)
@@ -175,10 +178,14 @@ def main() -> int:
 
     partition_graph("communities:nodes=1500,feats=16", 3, args.work / "parts", method="libra", overwrite=True)
     rows = []
-    with machines(args.work, 3) as net:
+    net = Hosts(args.work, 3)
+    try:
+        net.make()
         for name in args.faults.split(","):
             rows.append(one_fault(args.work, net, args, name))
             print(json.dumps(rows[-1]), flush=True)
+    finally:
+        net.remove()
     apart(args.work, rows)
     (args.work / "network.json").write_text(json.dumps(rows, indent=1))
     print(f"--timeout {args.timeout:g}")

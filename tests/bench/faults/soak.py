@@ -1,6 +1,6 @@
 """Random faults in training runs that are told to heal: what was noticed when, and what it cost.
 
-    python tests/bench/faults/soak.py WORK [--minutes 60] [--seed 0] [--algorithms cd-0,cd-2,0c] [--quiet-file FILE]
+    python tests/bench/faults/soak.py WORK [--minutes 60] [--seed 0] [--algorithms cd-0,cd-2,0c]
 
 `distgnn train --restarts --min-ranks 1` runs again and again on two ranks, one algorithm after the other, every third
 run by the MPI library's own mpiexec (which has proxies to kill). At random times a fault is put into it (KINDS). After
@@ -10,9 +10,12 @@ rows and its noise another size, by the mean loss of the last 200 epochs: not ha
 memory and no unknown file may be left; memory may not grow.
 
 Exit code 1 where anything of this is not so. As root it works in a /dev/shm of its own. Rows are appended to
-WORK/soak.jsonl; soak_table.py says what the table has.
+WORK/soak.jsonl. The table, after each run:
 
-Where FILE exists, everything is stopped until it is gone; times of a fault that this falls into do not count.
+    detected    from the fault to the launcher's word of it. A rank that was paused for up to 1.3 times --timeout is
+                noticed where it did not come back in time; a killed launcher by the end of its last process
+    healed      from the fault to the first epoch that had not been done before it
+    lost        epochs that were done twice
 """
 
 import argparse
@@ -33,18 +36,29 @@ from job import (
     end_on_signals,
     processes,
     resident_bytes,
-    rest_while,
     results,
     send,
     what_is_left,
     with_own_shared_memory,
 )
-from soak_table import KINDS, grown, report
 
 EVERY = 10  # epochs between checkpoints
 HEAL_SECONDS = 600.0
 ROUNDING = 1e-6  # of a loss in float64: sums in another order, over some thousand steps of Adam
 LAST, LATE_ROWS = 200, 0.5  # epochs under cd-r whose mean loss is compared (single ones scatter by a third)
+
+# What is done, and how often beside the others.
+KINDS = {
+    "rank killed": 6,
+    "rank killed twice": 3,  # the second time before a checkpoint was gained: one rank goes on
+    "starter killed": 3,
+    "proxy killed": 3,
+    "rank paused": 3,
+    "rank stopped": 1,
+    "launcher killed": 1,
+    "launcher killed at its start": 1,
+}
+GROWTH = 1.2  # of memory, last quarter of the faults over the first
 
 
 class Rows(list):
@@ -64,34 +78,18 @@ class Soak:
     """The runs of one call."""
 
     def __init__(self, args: argparse.Namespace):
-        self.args, self.work, self.quiet = args, args.work, args.quiet_file
+        self.args, self.work = args, args.work
         self.rng = random.Random(args.seed)
         self.until = time.monotonic() + 60 * args.minutes
         self.algorithm, self.mpiexec = "", False
 
     def job(self, folder: Path, resume: bool = False, restarts: int = 1000) -> Job:
         words = ["train", self.work / "parts", "--run-dir", folder, "--algorithm", self.algorithm]
-        words += [
-            "--epochs",
-            self.args.epochs,
-            "--eval-every",
-            50,
-            "--dtype",
-            "float64",
-            "--hidden-feats",
-            16,
-            "--quiet",
-            "--threads",
-            1,
-        ]
+        words += ["--epochs", self.args.epochs, "--eval-every", 50, "--dtype", "float64", "--hidden-feats", 16]
+        words += ["--quiet", "--threads", 1]
         words += ["--checkpoint-every", EVERY, "--timeout", self.args.timeout, "--restarts", restarts]
         words += ["--min-ranks", 1] if self.algorithm != "0c" else []  # there the cut decides what is computed
         return Job([*words, *(["--resume"] if resume else [])], folder, self.mpiexec)
-
-    def rest(self) -> float:
-        seconds = rest_while(self.quiet)
-        self.until += seconds
-        return seconds
 
     def whole(self, algorithm: str) -> Path:
         """The run that nothing disturbs."""
@@ -99,9 +97,7 @@ class Soak:
         if not (folder / "summary.json").exists():
             shutil.rmtree(folder, ignore_errors=True)
             job = self.job(folder)
-            while not job.over():
-                self.rest()
-                time.sleep(0.1)
+            job.launcher.wait()
             assert job.launcher.returncode == 0, job.said
         return folder
 
@@ -116,7 +112,6 @@ class Soak:
         while not job.over():
             pause = time.monotonic() + self.rng.expovariate(1 / self.args.every)
             while time.monotonic() < pause and not job.over():
-                pause += self.rest()
                 time.sleep(0.05)
             if job.over() or time.monotonic() > self.until:
                 break
@@ -127,9 +122,7 @@ class Soak:
                 job = self.job(folder, resume=folder.exists())
             elif row := self._fault(kind, job):
                 rows.append(row | memory(job))
-        while not job.over():
-            self.rest()
-            time.sleep(0.1)
+        job.launcher.wait()
         changed |= bool(job.told(0, lambda line: REGROUPED in line))
         for row in self._findings(job, folder, whole, changed):
             rows.append(row)
@@ -176,9 +169,7 @@ class Soak:
         if not self._hit(kind, job, words):
             return None
         row = {"fault": kind, "epoch": before, "detected": None, "healed": None, "lost": 0}
-        rested, deadline = 0.0, began + HEAL_SECONDS
-        while not job.over() and time.monotonic() < deadline + rested:
-            rested += self.rest()
+        while not job.over() and time.monotonic() < began + HEAL_SECONDS:
             epochs, again = job.epochs(), job.file() != file  # a resumed run replaces its metrics.jsonl
             if not again:
                 most = max(most, epochs)
@@ -193,8 +184,6 @@ class Soak:
         if row["healed"] is None and not job.over():
             row["finding"] = f"{kind}: not healed after {HEAL_SECONDS:.0f} s: {[line for _, line in job.said[-5:]]}"
             end_all()
-        if rested:
-            row |= {"detected": None, "healed": None}
         return row
 
     def _hit(self, kind: str, job: Job, words: int) -> bool:
@@ -209,7 +198,6 @@ class Soak:
         done = send(pid, signal.SIGSTOP if kind == "rank stopped" else signal.SIGKILL)
         if done and kind == "rank killed twice":
             while not job.over():
-                self.rest()
                 newer = set(processes()["rank"]) - set(targets)
                 if newer and job.told(words, NOTICED.search):
                     send(self.rng.choice(sorted(newer)), signal.SIGKILL)
@@ -244,6 +232,41 @@ def difference(run: Path, whole: Path, changed: bool, algorithm: str) -> str:
     )
 
 
+def grown(rows: list[dict]) -> list[dict]:
+    """Findings of memory that grew."""
+    found = []
+    for name in ("rank MB", "launcher MB"):
+        values = [row[name] for row in rows if row.get(name)]
+        quarter = len(values) // 4
+        if quarter >= 3:
+            first, last = statistics.median(values[:quarter]), statistics.median(values[-quarter:])
+            print(f"{name}: {first:.0f} in the first quarter of the faults, {last:.0f} in the last (medians)")
+            if last > GROWTH * first:
+                found.append({"finding": f"memory grew: {name} {first:.0f} to {last:.0f}"})
+    return found
+
+
+def report(rows: list[dict]) -> None:
+    """Print the table, median and most, and all findings."""
+    faults, runs = [row for row in rows if "fault" in row], [row for row in rows if "changed ranks" in row]
+    changed = sum(row["changed ranks"] for row in runs)
+    print(f"\n{len(runs)} runs to their end ({changed} changed ranks), {len(faults)} faults; median, most\n")
+    print("| fault | count | detected after | healed after | epochs lost |\n|---|---|---|---|---|")
+    for kind in KINDS:
+        here = [row for row in faults if row["fault"] == kind]
+        times = [_spread([row[name] for row in here if row[name] is not None]) for name in ("detected", "healed")]
+        lost = [row["lost"] for row in here]
+        lost_text = f"{statistics.median(lost):.0f}, {max(lost)}" if lost else "–"
+        print(f"| {kind} | {len(here)} | {times[0]} | {times[1]} | {lost_text} |")
+    for row in rows:
+        if "finding" in row:
+            print("FINDING", json.dumps(row), flush=True)
+
+
+def _spread(seconds: list[float]) -> str:
+    return f"{statistics.median(seconds):.2f} s, {max(seconds):.2f} s" if seconds else "–"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("work", type=Path)
@@ -253,7 +276,6 @@ def main() -> int:
     parser.add_argument("--epochs", type=int, default=600)
     parser.add_argument("--every", type=float, default=4.0, help="seconds between faults, on average")
     parser.add_argument("--timeout", type=float, default=10, help="of the watchdog; more on a machine with other work")
-    parser.add_argument("--quiet-file", type=Path)
     args = parser.parse_args()
     with_own_shared_memory()
     end_on_signals()
@@ -271,11 +293,11 @@ def main() -> int:
             number += 1
             found = soak.run(number, algorithms[(number - 1) % len(algorithms)])
             rows += found
-            report(rows, number)
+            report(rows)
     finally:
         end_all()
     rows += grown(rows)
-    report(rows, number)
+    report(rows)
     return 1 if any("finding" in row for row in rows) else 0
 
 

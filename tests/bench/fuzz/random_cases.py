@@ -1,7 +1,7 @@
 """Random graph x cut x model x norm x task x schedule x dtype: the same training on one rank and on P ranks.
 
 A case is drawn from a number, printed as the call that makes it again, and made smaller while it still fails. Used by
-a few dozen tests (tests/nn/test_random_cases.py) and by thousands in tests/bench/fuzz/ranks.py.
+tests/nn/test_random_cases.py.
 """
 
 import random

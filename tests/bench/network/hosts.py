@@ -1,15 +1,15 @@
-"""Hosts on one machine: network namespaces, each with a link of a given rate to a switch, and MPI between them.
+"""Hosts on one machine: network namespaces with a link each to a switch, MPI between them, and faults put into them.
 
-    host 0            host 1            …        one network namespace each, with a device eth0, 10.77.0.1, .2, …
-      eth0              eth0                     tbf: what the host sends leaves at `rate`
+    10.77.0.1         10.77.0.2        …     one network namespace each, with a device eth0 and a host name (host-1 …)
+      eth0              eth0                 tbf: what the host sends leaves at `rate`, where there is one
        │                 │
-    port 0            port 1            …        in the switch's own namespace, on a bridge
-                                                 tbf: what the host receives arrives at `rate`
+    port 1            port 2           …     in the switch's own namespace, on a bridge
+                                             tbf: what the host receives arrives at `rate`
 
-Where there are cores enough every host has one of its own. MPICH would talk through shared memory between processes of
-one kernel: its TCP provider is asked for, and every host has a name of its own. Needs root, iproute2 and the MPICH of
-`distgnn[mpich]`. The machine's own network is not touched;
-everything is removed at the end, also after an error or a signal.
+MPICH would talk through shared memory between processes of one kernel: its TCP provider is asked for, and
+MPIR_CVAR_NOLOCAL sends everything over the links. A host that is `away` starts nothing: whoever would log in to it
+waits. Needs root, iproute2 and the MPICH of `distgnn[mpich]`. The machine's own network is not touched; everything is
+removed at the end, also after an error or a signal.
 """
 
 import os
@@ -21,14 +21,15 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-PREFIX = f"distgnn-{os.getpid()}"
+PREFIX = f"distgnn{os.getpid()}"
 MTU = 9000
-LAUNCHER = """#!/bin/sh
+ENTER = """#!/bin/sh
 # called as ssh would be: options, host, command
 while [ "${1#-}" != "$1" ]; do shift; done
 host=$1; shift
-number=$((${host##*.} - 1))
-exec PIN ip netns exec PREFIX-$number sh -c "$*"
+number=${host##*.}
+[ -e FOLDER/away-$host ] && exec sleep 600
+exec PIN ip netns exec PREFIX-$number unshare --uts sh -c "hostname host-$number; $*"
 """
 
 
@@ -36,9 +37,114 @@ class NetworkError(RuntimeError):
     """The machine does not let us make hosts; the text says what is missing."""
 
 
+class Hosts:
+    """The hosts, by number from 1; folder: where the script lies that logs in; pinned: a core for each."""
+
+    def __init__(self, folder: Path, count: int, pinned: bool = False):
+        self.folder, self.numbers = folder.resolve(), range(1, count + 1)
+        self.switch, self.enter = f"{PREFIX}-switch", self.folder / "enter"
+        pin = "taskset -c $((number - 1))" if pinned and shutil.which("taskset") else ""
+        script = ENTER.replace("PREFIX", PREFIX).replace("FOLDER", str(self.folder)).replace("PIN", pin)
+        self.enter.write_text(script)
+        self.enter.chmod(0o755)
+
+    def address(self, number: int) -> str:
+        return f"10.77.0.{number}"
+
+    def namespace(self, number: int) -> str:
+        return f"{PREFIX}-{number}"
+
+    def make(self, rate: str | None = None) -> None:
+        """Make them, with links of `rate` (as tc writes it: "1gbit")."""
+        command("ip", "netns", "add", self.switch)
+        command("ip", "-n", self.switch, "link", "add", "bridge", "mtu", MTU, "type", "bridge")
+        command("ip", "-n", self.switch, "link", "set", "bridge", "up")
+        for number in self.numbers:
+            host, port = self.namespace(number), f"port{number}"
+            command("ip", "netns", "add", host)
+            ends = (port, "mtu", MTU, "type", "veth", "peer", "name", "eth0", "netns", host)
+            command("ip", "-n", self.switch, "link", "add", *ends)
+            command("ip", "-n", self.switch, "link", "set", port, "master", "bridge", "up")
+            command("ip", "-n", host, "addr", "add", f"{self.address(number)}/24", "dev", "eth0")
+            command("ip", "-n", host, "link", "set", "eth0", "mtu", MTU, "up")
+            command("ip", "-n", host, "link", "set", "lo", "up")
+            if rate is not None:
+                limit(host, "eth0", *bucket(rate))
+                limit(self.switch, port, *bucket(rate))
+
+    def remove(self) -> None:
+        """Deleting a namespace deletes its devices and their other ends."""
+        for number in self.numbers:
+            self.away(number, False)
+            self.signal(number, signal.SIGKILL)
+            subprocess.run(["ip", "netns", "del", self.namespace(number)], capture_output=True, check=False)
+        subprocess.run(["ip", "netns", "del", self.switch], capture_output=True, check=False)
+
+    def before(self) -> tuple[str, ...]:
+        """Words that start a program on the first host."""
+        return ("ip", "netns", "exec", self.namespace(1))
+
+    def variables(self) -> dict[str, str]:
+        """What MPICH must find in the environment."""
+        return {
+            "HYDRA_LAUNCHER": "ssh",
+            "HYDRA_LAUNCHER_EXEC": str(self.enter),
+            "HYDRA_IFACE": "eth0",
+            "MPICH_CH4_NETMOD": "ofi",
+            "MPIR_CVAR_NOLOCAL": "1",
+            "FI_PROVIDER": "tcp",
+            "FI_TCP_IFACE": "eth0",
+        }
+
+    def pids(self, number: int) -> list[int]:
+        words = ["ip", "netns", "pids", self.namespace(number)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        return [int(word) for word in done.stdout.split()]
+
+    # --- faults ----------------------------------------------------------------------------------------------
+
+    def away(self, number: int, away: bool = True) -> None:
+        """Nobody can log in."""
+        file = self.folder / f"away-{self.address(number)}"
+        file.touch() if away else file.unlink(missing_ok=True)
+
+    def link(self, number: int, up: bool) -> None:
+        """The cable is pulled, or put back."""
+        command("ip", "-n", self.switch, "link", "set", f"port{number}", "up" if up else "down")
+
+    def mute(self, number: int) -> None:
+        """What the host sends is lost; it still receives. (A bucket that is smaller than any packet.)"""
+        limit(self.namespace(number), "eth0", "rate", "8bit", "burst", 1, "limit", 1)
+
+    def slow(self, number: int, rate: str | None) -> None:
+        """What the host sends leaves at this rate; None: as fast as it can."""
+        if rate is not None:
+            limit(self.namespace(number), "eth0", "rate", rate, "burst", 10000, "limit", 1000000)
+            return
+        words = ["tc", "-n", self.namespace(number), "qdisc", "del", "dev", "eth0", "root"]
+        subprocess.run(words, check=False, capture_output=True)
+
+    def signal(self, number: int, what: int) -> None:
+        """A signal to all processes of a host."""
+        for pid in self.pids(number):
+            os.kill(pid, what)
+
+
+def limit(namespace: str, device: str, *words) -> None:
+    """Let a device send no faster than a bucket of tokens allows."""
+    command("tc", "-n", namespace, "qdisc", "replace", "dev", device, "root", "tbf", *words)
+
+
+def bucket(rate: str) -> tuple:
+    """A bucket of 2 ms (at least two large segments), a queue of 50 ms."""
+    bits = float(rate.removesuffix("gbit")) * 1e9 if rate.endswith("gbit") else float(rate.removesuffix("mbit")) * 1e6
+    burst, queue = max(int(bits / 8 * 0.002), 140_000), max(int(bits / 8 * 0.05), 1_000_000)
+    return ("rate", rate, "burst", burst, "limit", queue)
+
+
 @contextmanager
 def hosts(count: int, rate: str, per_host: int = 1):
-    """Make `count` hosts with links of `rate` (as tc writes it: "1gbit"); yields the function that runs MPI on them.
+    """Make `count` hosts with links of `rate`; yields the function that runs `python WORDS` on their ranks.
 
     Args: per_host: ranks on each; they talk through memory, as on a machine of their own.
 
@@ -52,15 +158,12 @@ def hosts(count: int, rate: str, per_host: int = 1):
         raise NetworkError("making network namespaces needs root")
     stopped = {number: signal.signal(number, _stop) for number in (signal.SIGTERM, signal.SIGHUP)}
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    made = Hosts(folder, count, pinned=count * per_host <= (os.cpu_count() or 1))
     try:
-        _make(count, rate)
-        script = folder / "launch"
-        pin = "taskset -c $number" if count * per_host <= (os.cpu_count() or 1) and shutil.which("taskset") else ""
-        script.write_text(LAUNCHER.replace("PREFIX", PREFIX).replace("PIN", pin))
-        script.chmod(0o755)
-        yield lambda *words: _run(script, count, per_host, words)
+        made.make(rate)
+        yield lambda *words: _run(made, per_host, words)
     finally:
-        _remove(count)
+        made.remove()
         shutil.rmtree(folder, ignore_errors=True)
         for number, handler in stopped.items():
             signal.signal(number, handler)
@@ -70,56 +173,18 @@ def _stop(number, _frame):
     sys.exit(128 + number)
 
 
-def _make(count: int, rate: str) -> None:
-    switch = f"{PREFIX}-switch"
-    _ip("netns", "add", switch)
-    _ip("-n", switch, "link", "add", "bridge", "mtu", MTU, "type", "bridge")
-    _ip("-n", switch, "link", "set", "bridge", "up")
-    for number in range(count):
-        host, port = f"{PREFIX}-{number}", f"port{number}"
-        _ip("netns", "add", host)
-        _ip("-n", switch, "link", "add", port, "mtu", MTU, "type", "veth", "peer", "name", "eth0", "netns", host)
-        _ip("-n", switch, "link", "set", port, "master", "bridge", "up")
-        _ip("-n", host, "addr", "add", f"10.77.0.{number + 1}/24", "dev", "eth0")
-        _ip("-n", host, "link", "set", "eth0", "mtu", MTU, "up")
-        _ip("-n", host, "link", "set", "lo", "up")
-        _limit(host, "eth0", rate)
-        _limit(switch, port, rate)
-
-
-def _limit(namespace: str, device: str, rate: str) -> None:
-    """Let a device send at `rate`: a bucket of 2 ms (at least two large segments), a queue of 50 ms."""
-    bits = float(rate.removesuffix("gbit")) * 1e9 if rate.endswith("gbit") else float(rate.removesuffix("mbit")) * 1e6
-    burst, queue = max(int(bits / 8 * 0.002), 140_000), max(int(bits / 8 * 0.05), 1_000_000)
-    words = ("qdisc", "add", "dev", device, "root", "tbf", "rate", rate, "burst", burst, "limit", queue)
-    _command("tc", "-n", namespace, *words)
-
-
-def _remove(count: int) -> None:
-    """Deleting a namespace deletes its devices and their other ends."""
-    for name in (*range(count), "switch"):
-        subprocess.run(["ip", "netns", "del", f"{PREFIX}-{name}"], capture_output=True, check=False)
-
-
-def _run(script: Path, count: int, per_host: int, words: tuple) -> None:
+def _run(made: Hosts, per_host: int, words: tuple) -> None:
     """Run `python WORDS` with ranks of one thread each."""
     from distgnn.system.launch import THREAD_VARIABLES, find_mpiexec, torch_environment
 
-    environment = os.environ | torch_environment() | dict.fromkeys(THREAD_VARIABLES, "1")
-    environment |= {
-        "DISTGNN_NUM_THREADS": "1",
-        "MPICH_CH4_NETMOD": "ofi",
-        "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
-        "FI_PROVIDER": "tcp",
-        "FI_TCP_IFACE": "eth0",
-    }
-    if per_host == 1:
-        environment["MPIR_CVAR_NOLOCAL"] = "1"
-    addresses = ",".join(f"10.77.0.{number + 1}" for number in range(count))
-    command = ["ip", "netns", "exec", f"{PREFIX}-0", find_mpiexec(), "-launcher", "ssh", "-launcher-exec", str(script)]
-    command += ["-localhost", "10.77.0.1", "-hosts", addresses]
-    command += ["-n", str(count * per_host), "-ppn", str(per_host), sys.executable]
-    process = subprocess.Popen([*command, *map(str, words)], env=environment)
+    environment = os.environ | torch_environment() | dict.fromkeys(THREAD_VARIABLES, "1") | made.variables()
+    environment |= {"DISTGNN_NUM_THREADS": "1", "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
+    if per_host > 1:
+        del environment["MPIR_CVAR_NOLOCAL"]
+    start = [*made.before(), find_mpiexec(), "-localhost", made.address(1)]
+    start += ["-hosts", ",".join(map(made.address, made.numbers))]
+    start += ["-n", str(len(made.numbers) * per_host), "-ppn", str(per_host), sys.executable]
+    process = subprocess.Popen([*start, *map(str, words)], env=environment)
     try:
         if process.wait():
             raise NetworkError(f"{' '.join(map(str, words))}: exit code {process.returncode}")
@@ -129,11 +194,7 @@ def _run(script: Path, count: int, per_host: int, words: tuple) -> None:
             process.wait(10)
 
 
-def _ip(*words) -> None:
-    _command("ip", *words)
-
-
-def _command(*words) -> None:
+def command(*words) -> None:
     done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
     if done.returncode:
         raise NetworkError(f"{' '.join(map(str, words))}: {done.stderr.strip()}")

@@ -11,12 +11,12 @@ from distgnn.partition.cmr.levels import finest_level, share_inside
 from distgnn.partition.cmr.method import CLUSTERED, in_cycles
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.shares import part_shares
+from distgnn.partition.core.sorted_edges import ordered_edges
 from distgnn.partition.moves.cut_state import arc_limit, rebalance, start_state
 from distgnn.partition.moves.edge_moves import refine, sweep
 from distgnn.partition.moves.groups import groups_of
 from distgnn.partition.moves.merge import edge_clusters
 from distgnn.partition.moves.replica_table import COPIES, SATURATED, num_edges_in
-from distgnn.partition.sorting.numbering import ordered_edges
 
 from ..graphs import NAMES, awkward, core_and_islands, edge_list
 
@@ -109,7 +109,7 @@ def test_the_same_bytes_for_any_number_of_threads(graph, large, in_turn, as_larg
     monkeypatch.setattr("distgnn.partition.moves.edge_moves.FEW_EDGES", 1)
     for module in (
         "kernels.runtime.threads",
-        "partition.sorting.bucket_sort",
+        "partition.core.sorted_edges",
         "partition.core.edges",
         "partition.core.part_masks",
     ):

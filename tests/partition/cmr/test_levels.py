@@ -5,7 +5,7 @@ import pytest
 
 from distgnn.datasets import load_graph
 from distgnn.partition import PartitionBook, cut_edges
-from distgnn.partition.cmr.levels import PER_PART, Levels, coarser, contract, find_levels, finest_level, v_cycle
+from distgnn.partition.cmr.levels import PER_PART, coarser, contract, find_levels, finest_level, v_cycle
 from distgnn.partition.cmr.method import num_copies
 from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
 from distgnn.partition.moves.vertex_moves import move_vertices
@@ -18,7 +18,7 @@ def test_levels_are_nested_and_below_their_caps(name):
     edges = edge_list(*awkward(name))
     degrees = endpoint_degrees(edges)
     labels = finest_level(edges, degrees, 2)
-    levels = find_levels(edges, labels, degrees, 2).labels
+    levels = find_levels(edges, labels, degrees, 2)
     assert len(levels) == 1 + len(PER_PART)
     for finer, fewer, per_part in zip(levels[:-1], levels[1:], PER_PART, strict=True):
         assert set(fewer.tolist()) == set(range(fewer.max(initial=-1) + 1))
@@ -47,7 +47,7 @@ def test_a_cluster_moves_as_a_whole():
     moved = move_vertices(edges, parts, degrees, shares, cliques[edges.src])
     np.testing.assert_array_equal(moved, np.array([1, 1, 0], dtype=np.int16)[cliques[edges.src]])
     assert num_copies(edges, parts, degrees, 2) == 19 and num_copies(edges, moved, degrees, 2) == 18
-    levels = Levels([np.arange(18, dtype=np.int32), cliques])
+    levels = [np.arange(18, dtype=np.int32), cliques]
     np.testing.assert_array_equal(v_cycle(edges, parts, levels, degrees, shares), moved)
 
 

@@ -5,16 +5,15 @@ import pytest
 
 from distgnn.datasets import load_graph
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
-from distgnn.partition.cmr.levels import Levels
 from distgnn.partition.cmr.method import refine_borders
 from distgnn.partition.cmr.roles import refine_roles
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.shares import part_shares
+from distgnn.partition.core.sorted_edges import ordered_edges
 from distgnn.partition.moves.cut_state import start_state
 from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.merge import edge_clusters, merge_clusters
 from distgnn.partition.moves.replica_table import count_copies
-from distgnn.partition.sorting.numbering import ordered_edges
 
 SHARES = part_shares(4, [4, 2, 1, 1])
 
@@ -68,7 +67,7 @@ def given_to_flows(monkeypatch):
 def test_limits_of_flows(sorted_edges, given_to_flows):
     """Copies of a part are limited by its share of all there are."""
     rows, degrees, _ = sorted_edges
-    refine_borders(rows, np.zeros(len(rows.src), dtype=np.int16), Levels([]), degrees, SHARES)
+    refine_borders(rows, np.zeros(len(rows.src), dtype=np.int16), [], degrees, SHARES)
     [(_, _, limits)] = given_to_flows
     np.testing.assert_allclose(limits.max_copies[:, 0] / limits.max_copies[:, 0].sum(), SHARES)
 

@@ -35,7 +35,7 @@ def made():
 
 
 def add(chosen, groups, part, table):
-    run(grouping.add_block, vertex_ranges(table), np.array(chosen, dtype=np.int32), groups, part, table)
+    run(grouping.add_groups, vertex_ranges(table), np.array(chosen, dtype=np.int32), groups, part, table, True)
 
 
 def test_a_block_is_counted_as_group_after_group(made, threads, monkeypatch):

@@ -36,7 +36,7 @@ def groups_with(*members, sizes=None):
 def place(groups, part, num_vertices, num_parts):
     table = empty_table(np.bincount(groups.members, minlength=num_vertices).astype(np.int32), num_parts)
     for v, p in zip(groups.members, np.repeat(part, np.diff(groups.indptr)), strict=True):
-        add_edge(table, v, p)
+        add_edge(table, v, p, 1)
     edges = np.bincount(part, groups.sizes, minlength=num_parts).astype(float)
     copies = np.zeros(num_parts)
     for p in range(num_parts):

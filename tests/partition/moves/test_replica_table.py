@@ -9,7 +9,6 @@ from distgnn.partition.moves.replica_table import (
     COPIES,
     SATURATED,
     add_edge,
-    add_edges,
     count_copies,
     empty_table,
     is_dense,
@@ -57,9 +56,9 @@ def test_counts_are_those_of_a_matrix_and_stay_at_255():
             before = counts[v, p]
             more = min(int(generator.integers(1, 4)), DEGREES[v] - left[v].sum()) if step % 2 else 1
             if step % 2:
-                add_edges(table, v, p, more)
+                add_edge(table, v, p, more)
             else:
-                assert add_edge(table, v, p) == (before == 0)
+                assert add_edge(table, v, p, 1) == (before == 0)
             left[v, p] += more
             counts[v, p] = min(before + more, SATURATED) if dense else before + more
         elif left[v, p]:
@@ -76,11 +75,11 @@ def test_counts_are_those_of_a_matrix_and_stay_at_255():
 
 def test_saturated_counts_are_restored_in_a_table_counted_anew():
     tables = [empty_table(DEGREES, PARTS) for _ in range(2)]
-    add_edges(tables[0], 4, 7, SATURATED + 5)
-    add_edges(tables[0], 3, 2, 10)
+    add_edge(tables[0], 4, 7, SATURATED + 5)
+    add_edge(tables[0], 3, 2, 10)
     for _ in range(SATURATED + 5):
         remove_edge(tables[0], 4, 7)
-    add_edges(tables[1], 3, 2, 10)
+    add_edge(tables[1], 3, 2, 10)
     restore_saturated(tables[1], saturated_counts(tables[0]))
     for mine, other in zip(tables[1], tables[0], strict=True):
         np.testing.assert_array_equal(mine, other)

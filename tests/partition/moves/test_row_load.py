@@ -62,7 +62,7 @@ def shared_in(groups, part):
 def tables(groups, part):
     table = empty_table(np.bincount(groups.members, minlength=VERTICES).astype(np.int32), PARTS)
     for v, p in zip(groups.members, np.repeat(part, np.diff(groups.indptr)), strict=True):
-        add_edge(table, v, p)
+        add_edge(table, v, p, 1)
     return table
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from distgnn.datasets import load_graph
+from distgnn.partition.core import sorted_edges as sorting
 from distgnn.partition.core.edges import endpoint_degrees
-from distgnn.partition.sorting import bucket_sort as sorting
-from distgnn.partition.sorting.numbering import number_by_degree
+from distgnn.partition.core.sorted_edges import number_by_degree
 from distgnn.partition.stream import cluster
 
 from ..graphs import edge_list

@@ -6,11 +6,11 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.kernels.runtime import threads
 from distgnn.partition import cut_edges
+from distgnn.partition.core import sorted_edges as sorting
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.shares import part_shares
-from distgnn.partition.sorting import bucket_sort as sorting
-from distgnn.partition.sorting.numbering import number_by_degree
+from distgnn.partition.core.sorted_edges import number_by_degree
 from distgnn.partition.stream.method import SCHEDULE, Assignment, cluster_groups
 
 from ..graphs import NAMES, awkward, edge_list
@@ -28,7 +28,7 @@ def small_pieces(request, monkeypatch):
     """So many threads, and pieces, blocks and buckets of some rows."""
     for module in (
         "kernels.runtime.threads",
-        "partition.sorting.bucket_sort",
+        "partition.core.sorted_edges",
         "partition.stream.method",
         "partition.core.edges",
     ):
@@ -44,7 +44,7 @@ def small_pieces(request, monkeypatch):
 
 
 @pytest.mark.parametrize("name", [*NAMES, "hubs"])
-def test_rows_are_sorted_by_their_lower_end_wherever_they_lie(name, hubs, small_pieces):
+def test_rows_are_sorted_by_their_lower_end(name, hubs, small_pieces):
     edges = hubs.edge_list() if name == "hubs" else edge_list(*awkward(name))
     degrees = endpoint_degrees(edges)
     ends = np.bincount(np.concatenate([edges.src, edges.dst]).astype(np.int64), minlength=edges.num_nodes)
@@ -55,17 +55,13 @@ def test_rows_are_sorted_by_their_lower_end_wherever_they_lie(name, hubs, small_
     low, high = np.where(swap, edges.dst, edges.src), np.where(swap, edges.src, edges.dst)
     order = np.argsort(number[low], kind="stable")
     expected = number[low][order], number[high][order], 2 * order + swap[order]
-    room = sorting.sort_buffer(edges.num_edges)
-    for given in (room, None):
-        rows = sorting.sort_edges(edges, degrees, number, IN_MEMORY, NO_STEP, given)
-        for column, values in zip(rows, expected, strict=True):
-            np.testing.assert_array_equal(column, values)
+    rows = sorting.sort_edges(edges, degrees, number, IN_MEMORY, NO_STEP)
+    for column, values in zip(rows, expected, strict=True):
+        np.testing.assert_array_equal(column, values)
     other = np.random.default_rng(0).permutation(edges.num_nodes).astype(np.int32)
     renumbered = sorting.renumber_edges(rows, other, IN_MEMORY, NO_STEP)
     again = np.argsort(other[rows.low], kind="stable")
     np.testing.assert_array_equal(renumbered.tag, rows.tag[again])
-    for column, values in zip(sorting.gather_edges(rows, other, room), renumbered, strict=True):
-        np.testing.assert_array_equal(column, values)
 
 
 def sorted_work(edges, num_parts, begins):
