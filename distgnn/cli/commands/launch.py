@@ -26,12 +26,12 @@ def launch(
     from distgnn.partition import read_manifest
     from distgnn.system.hosts import read_hosts
     from distgnn.system.jobs.restarts import Restarts, run_dir_in
-    from distgnn.system.launch import run_on_hosts, under_mpi
+    from distgnn.system.launch import run_under_mpi, under_mpi
 
     if under_mpi():
         raise InputError("distgnn launch starts ranks itself: it cannot run on one")
     launching.check()
-    start = partial(run_on_hosts, hosts=read_hosts(hosts), threads=threads, graceful=command[0] == "train")
+    start = partial(run_under_mpi, ranks=read_hosts(hosts), threads=threads, graceful=command[0] == "train")
     if any(word.partition("=")[0] == "--restarts" for word in command):
         raise InputError("--restarts is an option of launch: it stands before --")
     if not launching.restarts:

@@ -103,7 +103,6 @@ def without(option: str, words: list[str]) -> list[str]:
 
 
 def with_run_dir(words: list[str], run_dir: str) -> list[str]:
-    """The arguments of `train` with a run folder."""
     return [words[0], "--run-dir", run_dir, *words[1:]]
 
 
