@@ -124,7 +124,6 @@ class _Bucket(Bucket):
             parameter.grad = None
 
     def start(self, comm: Any) -> Any:
-        """As of `Bucket`; gradients lie in the bucket from then on."""
         request = super().start(comm)
         for parameter, view in zip(self.parameters, self.views, strict=True):
             parameter.grad = view

@@ -81,7 +81,6 @@ def to_pyg(run: str | nn.Module) -> nn.Module:
 
 
 def plain_model(config: ModelConfig, sizes: GraphSizes) -> Any:
-    """The stack that `config` describes, of PyG's layers."""
     return make_model(config, sizes, PyGModel, PyGLabelReuse)
 
 
