@@ -47,7 +47,6 @@ class Bin:
         return found
 
     def transposed(self) -> "Bin":
-        """The same bin of the transposed plan: sources and targets change places."""
         return Bin(self.targets_owner, self.targets_halo, self.sources_owner, self.sources_halo)
 
 
@@ -86,7 +85,6 @@ def _cut(
 
 
 def _runs(rows: np.ndarray) -> list[np.ndarray]:
-    """The ascending runs of the rows of one rank."""
     runs = np.split(rows, np.flatnonzero(np.diff(rows) < 0) + 1)
     if len(runs) > NUM_RUNS:
         raise ValueError("the exchange plan is damaged: a section is not sorted by the owner's row")

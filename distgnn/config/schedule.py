@@ -73,7 +73,6 @@ class Schedule:
 
     @property
     def wires(self) -> tuple[str, str]:
-        """Width forward and backward."""
         return self.wire, self.wire_backward or self.wire
 
     @property
@@ -118,7 +117,6 @@ class ExchangeConfig:
     )
 
     def check(self) -> None:
-        """Raise InputError for a value that no run can have."""
         check_values(self)
 
 

@@ -38,7 +38,6 @@ class Neighbour:
     target_places: dict[int, np.ndarray]
 
     def transposed(self) -> "Neighbour":
-        """Sources and targets change places."""
         return Neighbour(
             self.target_indptr,
             self.source_indptr,
@@ -69,7 +68,6 @@ class NodePlan:
     neighbours: list[Neighbour]
 
     def transposed(self) -> "NodePlan":
-        """The plan of the backward pass: sources and targets change places."""
         return replace(
             self,
             flat=self.flat.transposed(),
