@@ -27,7 +27,7 @@ from distgnn.system.jobs.parent_death import die_with_parent
 from distgnn.system.jobs.restarts import Team
 from distgnn.system.jobs.run_watch import Hosts, RunWatch, answering, first_ranks, no_answer, ranks_on
 from distgnn.system.jobs.supervise import LOST
-from distgnn.system.launch import run_on_hosts, run_under_mpi
+from distgnn.system.launch import run_under_mpi
 from distgnn.system.output import say
 
 TRIES = 2  # with the same ranks, from the same checkpoint
@@ -47,7 +47,7 @@ class ThisMachine:
 
     def start(self, num_ranks: int) -> Start:
         watch = partial(RunWatch, self.run_dir)
-        return partial(run_under_mpi, num_ranks=num_ranks, threads=self.threads, graceful=True, watch=watch)
+        return partial(run_under_mpi, ranks=num_ranks, threads=self.threads, graceful=True, watch=watch)
 
 
 @dataclass
@@ -77,7 +77,7 @@ class Machines:
     def start(self, num_ranks: int) -> Start:
         self.used = first_ranks(self.hosts, num_ranks)
         watch = partial(RunWatch, self.run_dir, self.used, say)
-        return partial(run_on_hosts, hosts=self.used, threads=self.threads, graceful=True, watch=watch)
+        return partial(run_under_mpi, ranks=self.used, threads=self.threads, graceful=True, watch=watch)
 
 
 @dataclass

@@ -53,12 +53,10 @@ def check_same(comm: MPI.Comm, values: Mapping[str, object], advice: str) -> Non
     Raises:
         RunError: on every rank, with the first name that differs and the ranks' values.
     """
-    for name, everywhere in _columns(comm.allgather(values)).items():
+    rows = comm.allgather(values)
+    for name in values:
+        everywhere = [row[name] for row in rows]
         if any(value != everywhere[0] for value in everywhere):
             rank = next(rank for rank, value in enumerate(everywhere) if value != everywhere[0])
             two = f"rank 0 has {everywhere[0]}, rank {rank} has {everywhere[rank]}"
             raise on_all_ranks(RunError(f"ranks differ in {name}: {two}: {advice}"))
-
-
-def _columns(rows: list[dict]) -> dict[str, list]:
-    return {name: [row[name] for row in rows] for name in rows[0]}

@@ -47,17 +47,15 @@ class Bin:
         return found
 
     def transposed(self) -> "Bin":
-        """The same bin of the transposed plan: sources and targets change places."""
         return Bin(self.targets_owner, self.targets_halo, self.sources_owner, self.sources_halo)
 
 
-def make_bins(plan: ExchangePlan, num_bins: int, comm: MPI.Comm, like: ExchangePlan | None = None) -> list[Bin]:
-    """Cut the exchange rows of a plan into bins; `like`: at the owner's rows at which this plan of its is cut.
+def make_bins(plan: ExchangePlan, num_bins: int, comm: MPI.Comm) -> list[Bin]:
+    """Cut the exchange rows of a plan into bins.
 
     Collective: yes, two small all-to-alls.
     """
-    rows = plan if like is None else like
-    bounds = _bounds(np.concatenate([rows.broadcast_rows, rows.reduce_rows]), num_bins)
+    bounds = _bounds(np.concatenate([plan.broadcast_rows, plan.reduce_rows]), num_bins)
     sources = _cut(plan.broadcast_rows, plan.broadcast_indptr, plan.source_indptr, bounds, comm)
     targets = _cut(plan.reduce_rows, plan.reduce_indptr, plan.target_indptr, bounds, comm)
     return [
@@ -87,7 +85,6 @@ def _cut(
 
 
 def _runs(rows: np.ndarray) -> list[np.ndarray]:
-    """The ascending runs of the rows of one rank."""
     runs = np.split(rows, np.flatnonzero(np.diff(rows) < 0) + 1)
     if len(runs) > NUM_RUNS:
         raise ValueError("the exchange plan is damaged: a section is not sorted by the owner's row")

@@ -89,7 +89,6 @@ class WideRows:
         return None
 
     def sources(self, _: Exchange) -> np.ndarray:
-        """All of them, [R, D]."""
         return self.rows
 
     def add_to(self, out: np.ndarray, exchange: Exchange) -> None:
@@ -108,7 +107,6 @@ class WideRows:
         return [(self.rows.shape, self.rows.dtype)] if name == "held" else []
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
-        """Hold the rows of a `state`."""
         self.hold(state["held"])
 
 
@@ -205,7 +203,6 @@ class CodedRows:
             yield start, block[: len(some)]
 
     def _packed(self, number: int, first: int, piece: slice) -> np.ndarray:
-        """Rows of a bin as they arrived."""
         return self.wire.rows(self._bins[number], self.like)[first : first + piece.stop - piece.start]
 
     def _rows(self, number: int, piece: slice) -> np.ndarray:
@@ -264,7 +261,6 @@ class Message(NamedTuple):
 
 
 def num_bytes_of(messages: list[Message]) -> int:
-    """Of all messages of a bin."""
     return messages[-1].place.stop if messages else 0
 
 
@@ -305,7 +301,6 @@ class Channel:
         return {name: array.copy() for name, array in state.items()}
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
-        """Become the channel whose `state` this is."""
         self.held.load_state(state)
         for name, array in state.items():
             if name.startswith("pending."):

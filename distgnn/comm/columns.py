@@ -52,7 +52,6 @@ class ColumnGroup:
 
     @property
     def own_rows(self) -> slice:
-        """This rank's range of the part's owned rows."""
         return self._rows_of(self.me)
 
     def start_columns(self, rows: np.ndarray, role: str = "columns") -> None:
@@ -100,12 +99,10 @@ class ColumnGroup:
                 kernels.copy_columns(piece, out, place.stop - place.start, into=place.start)
 
     def drain(self) -> None:
-        """Wait until nothing of this group is in flight."""
         for requests in self._sending.values():
             self.transport.wait(requests)
 
     def buffer_bytes(self) -> int:
-        """Memory held for messages and columns."""
         return sum(buffer.nbytes for buffer in self._buffers.values())
 
     def _peers(self) -> Iterator[int]:
@@ -129,7 +126,6 @@ class ColumnGroup:
         return slice(int(self.bounds[peer]), int(self.bounds[peer + 1]))
 
     def _place(self, peer: int, like: np.ndarray) -> slice:
-        """The columns of a rank of the group."""
         width, each = like.shape[1], -(-like.shape[1] // self.num_columns)
         return slice(min(peer * each, width), min((peer + 1) * each, width))
 

@@ -37,7 +37,6 @@ class Counters:
                 self.trace(name.removesuffix("_seconds"), started, ended)
 
     def copy(self) -> "Counters":
-        """The totals of now."""
         return replace(self)
 
     def since(self, before: "Counters") -> dict[str, float]:

@@ -70,7 +70,6 @@ class DelayedExchange:
         self._channels: dict[tuple[str, int], Channel] = {}
 
     def at(self, site: int, epoch: int, seed: int = 0) -> "EpochExchange":
-        """The verbs for one exchange of the model in one epoch; `seed` is that of random rounding."""
         return EpochExchange(self, site, epoch, seed)
 
     def is_synchronous(self, epoch: int) -> bool:
@@ -224,7 +223,6 @@ class EpochExchange:
 
     @property
     def synchronous(self) -> bool:
-        """Is this a warm-up epoch?"""
         return self.late.is_synchronous(self.epoch)
 
     @property

@@ -184,7 +184,6 @@ class Exchange:
                     kernels.add_rows(out, self.reduced_rows(rank), partials[indptr[rank] : indptr[rank + 1]])
 
     def reduced_rows(self, rank: int) -> np.ndarray:
-        """The owned rows of which a rank sends partial sums."""
         indptr = self.plan.reduce_indptr
         return self.plan.reduce_rows[indptr[rank] : indptr[rank + 1]]
 

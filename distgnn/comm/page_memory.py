@@ -57,7 +57,6 @@ class MessageMemory:
         return self._arrays[role][:num_bytes].view(like.dtype).reshape(num_rows, like.shape[1])
 
     def give_back(self, *roles: str) -> None:
-        """The memory of some roles goes back to the system."""
         for role in roles:
             self._arrays.pop(role, None)
 

@@ -14,6 +14,7 @@ from distgnn.comm.page_memory import MessageMemory
 from distgnn.comm.sums import are_complete, wait_for_all
 from distgnn.errors import RunError
 from distgnn.system.jobs import doing
+from distgnn.system.jobs.own_rank import over
 
 KINDS = 64  # an exchange of another kind, or of rows of another width, never takes a message for its own
 LARGEST_MESSAGE = 2**30  # bytes; MPI counts in 32-bit integers, and some networks do so whatever the library offers
@@ -138,7 +139,7 @@ class Transport:
 
     def __del__(self) -> None:
         """Wait until every message of this rank was read: receivers read the rows of a sender until then."""
-        if self._sending and not MPI.Is_finalized():
+        if self._sending and not MPI.Is_finalized() and not over():
             wait_for_all(self._sending)
 
 

@@ -36,7 +36,6 @@ class Wire:
         return self.name == "float32"
 
     def ids(self, verb: str) -> np.ndarray:
-        """Ids of the rows that a verb sends."""
         return self.owned_ids if verb == "broadcast" else self.halo_ids
 
     def row_bytes(self, like: np.ndarray) -> int:
@@ -62,7 +61,6 @@ class Wire:
         kernels.encode_rows(rows, chosen, self.name, out, row_ids=ids, seed=seed, step=epoch, site=channel)
 
     def decode(self, packed: np.ndarray, out: np.ndarray) -> None:
-        """out = the rows that `packed` stands for."""
         if self.whole:
             np.copyto(out, packed)
         else:

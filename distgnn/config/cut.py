@@ -84,7 +84,6 @@ class CutConfig:
 
     @property
     def uses_effort(self) -> bool:
-        """Whether `effort` makes a difference."""
         return uses_effort(self.method, self.refine)
 
     def check(self) -> CutConfig:

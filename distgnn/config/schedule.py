@@ -73,7 +73,6 @@ class Schedule:
 
     @property
     def wires(self) -> tuple[str, str]:
-        """Width forward and backward."""
         return self.wire, self.wire_backward or self.wire
 
     @property
@@ -104,8 +103,8 @@ class ExchangeConfig:
 
     exchange: str = _option(
         "auto",
-        "flat: each pair of ranks sends messages. node: a row crosses the network once per node, and ranks of a node "
-        "share memory. auto: node on two or more nodes of two or more ranks each.",
+        "flat: each pair of ranks sends messages. node: a row of an exact exchange crosses the network once per node, "
+        "and ranks of a node share memory. auto: node on two or more nodes of two or more ranks each.",
         choices=EXCHANGES,
     )
     ranks_per_node: int | None = _option(
@@ -118,7 +117,6 @@ class ExchangeConfig:
     )
 
     def check(self) -> None:
-        """Raise InputError for a value that no run can have."""
         check_values(self)
 
 

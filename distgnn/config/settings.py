@@ -87,7 +87,6 @@ class Settings:
 
     @property
     def algorithm(self) -> Algorithm:
-        """The parsed algorithm."""
         return Algorithm.parse(self.run.algorithm)
 
     def sections(self) -> dict[str, dict[str, Any]]:

@@ -37,7 +37,6 @@ METRICS_OF: dict[str, tuple[str, ...]] = {
     "edge-regression": VALUE_METRICS,
     "link": LINK_METRICS,
 }
-ONE_LABEL_EACH = "label_smoothing is for one label each, and this graph is multi-label: leave it out"
 LOWER_IS_BETTER = VALUE_METRICS
 
 
@@ -54,12 +53,13 @@ def check_training_graph(config: Any, graph: dict[str, Any]) -> None:
         raise InputError("there are no training vertices: give a train split")
     if config.metric == "rocauc" and task == "node" and not graph["multilabel"] and classes != 2:
         raise InputError(f"metric rocauc needs two classes or several tasks: this graph has {classes} classes")
-    if config.metric == "rocauc" and task == "edge" and graph["num_edge_classes"] != 2:
-        raise InputError(f"metric rocauc needs two classes: the edges of this graph have {graph['num_edge_classes']}")
+    edge_classes = graph.get("num_edge_classes", 0)
+    if config.metric == "rocauc" and task == "edge" and edge_classes != 2:
+        raise InputError(f"metric rocauc needs two classes: the edges of this graph have {edge_classes}")
     if config.correct_and_smooth and graph["multilabel"]:
         raise InputError("correct_and_smooth needs vertices with one label each: leave it out")
     if config.label_smoothing and task == "node" and graph["multilabel"]:
-        raise InputError(ONE_LABEL_EACH)
+        raise InputError("label_smoothing is for one label each, and this graph is multi-label: leave it out")
     if config.num_batches and not graph.get("clusters"):
         raise InputError("this partition has no vertex clusters for batches: make it with distgnn partition --clusters")
 

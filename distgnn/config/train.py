@@ -134,7 +134,6 @@ class TrainConfig(BatchConfig):
 
     @property
     def loggers(self) -> tuple[str, ...]:
-        """The names in `log`."""
         return tuple(name.strip() for name in (self.log or "").split(",") if name.strip())
 
     def check(self) -> None:

@@ -176,9 +176,10 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         kind = self.rows_type
         wire = partial(wire_of, self.part, self.rank, self.columns, self.dtype, kind.reduced_halos)
         self.plan = kind.plan(local)
-        paper = "--remote-rule paper asks which rank's rows arrived" if self.schedule.remote_rule == "paper" else None
+        late = self.algorithm.delay is not None or not (self.schedule.exact or self.algorithm.no_exchange)
+        refused = "late and narrow rows do not travel by nodes" if late else None
         halos = self.plan.num_source_halos + self.plan.num_target_halos
-        chosen = choose_nodes(self.comm, exchange, ranks_per_node, paper, halos)
+        chosen = choose_nodes(self.comm, exchange, ranks_per_node, refused, halos)
         nodes, self.transport.is_far, self.exchange_note = chosen
         exchanges = partial(TrainingExchanges, overlaps=kind.overlaps, nodes=nodes)
         self.exchanges = exchanges(self.algorithm, self.schedule, self.plan, self.transport, wire, self.random_keys)

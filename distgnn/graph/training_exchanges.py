@@ -8,7 +8,7 @@ import torch
 
 from distgnn.comm import DelayedExchange, Exchange, Transport, Wire, make_bins
 from distgnn.comm.bins import Bin
-from distgnn.comm.nodes import NodeDelayed, NodeExchange, NodePlan, Nodes, make_node_plan
+from distgnn.comm.nodes import NodeExchange, NodePlan, Nodes, make_node_plan
 from distgnn.config import Algorithm
 from distgnn.config.schedule import Schedule
 from distgnn.errors import InputError
@@ -28,7 +28,7 @@ class TrainingExchanges:
         wire: makes the wire of a width and a direction (0 forward, 1 backward); see `wire_of`.
         keys: numbers the sites of a step.
         overlaps: does the aggregation do other work while it waits?
-        nodes: exchange by these nodes; None: by plain messages between all ranks.
+        nodes: exchange by these nodes, exactly; None: by plain messages between all ranks.
 
     Attributes:
         exact: forward and backward, of evaluation and, under cd-0 with whole rows, of training.
@@ -65,20 +65,12 @@ class TrainingExchanges:
         self.delayed: tuple[DelayedExchange | None, DelayedExchange | None] = (None, None)
         if not (algorithm.no_exchange or (algorithm.delay is None and schedule.exact)):
             bins = make_bins(plan, algorithm.delay or 1, transport.comm)
-            wide = bins
-            if self._node_plans:
-                wide = make_bins(self._node_plans[0].with_near, algorithm.delay or 1, transport.comm, like=plan)
-            turned = [[one.transposed() for one in some] for some in (bins, wide)]
-            self.delayed = self._delayed(0, bins, wide), self._delayed(1, *turned)
+            self.delayed = self._delayed(0, bins), self._delayed(1, [one.transposed() for one in bins])
 
-    def _delayed(self, direction: int, bins: list[Bin], wide: list[Bin]) -> DelayedExchange:
-        """`wide`: the bins of the messages by nodes."""
+    def _delayed(self, direction: int, bins: list[Bin]) -> DelayedExchange:
         delay, schedule = self.algorithm.delay or 0, self.schedule
         warmup = schedule.warmup_epochs if delay else 0
         wire = self.wire(schedule.wires[direction], direction)
-        if self._node_plans:
-            plan, settings = self._node_plans[direction], {"late_row_average": schedule.late_row_average}
-            return NodeDelayed(plan, self.transport, bins, wide, delay, warmup, wire, **settings)
         held = schedule.remote_rule == "held"
         weight, exact = schedule.late_row_average, self.exact[direction]
         return DelayedExchange(exact, bins, delay, warmup, wire, late_row_average=weight, held=held)

@@ -5,8 +5,6 @@ parts/                                   the folder
 .parts.partial-HOST-PID/                 being written; locked: no leftover of a crash
 .parts.old-HOST-PID/                     the one that was replaced, until it is removed
 ```
-
-Over 300 lines: writing, locking and replacing a folder hold one invariant together.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ distgnn train parts/            one process, not under MPI: rank count from the 
   └─ mpiexec -n P python -m distgnn.cli train parts/      one thread team per rank, signals passed on
 ```
 Nothing here imports MPI until `import_mpi` is called: the launcher itself is no rank. supervise.py waits for the ranks.
-
-Over 300 lines: what is asked of each MPI library's starter stands side by side.
 """
 
 import os
@@ -25,6 +23,7 @@ from distgnn.system.jobs.own_rank import start_mpi, under_mpi
 from distgnn.system.jobs.supervise import ended_with_parent, supervise
 from distgnn.system.shared_memory import check_room, check_room_here
 
+Ranks = int | list[tuple[str, int]]
 THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 PRINT_VARIABLE = "DISTGNN_PRINT"  # "once": after `dg.load`, ranks but the first print nothing on standard output
 TIMEOUT_VARIABLE = "DISTGNN_TIMEOUT"  # seconds until ranks that exchange nothing are ended (comm/ending/loop_watch.py)
@@ -125,8 +124,10 @@ def loopback_variables(flavor: str) -> dict[str, str]:
     return {name: value for name, value in LOOPBACK[flavor].items() if name not in os.environ}
 
 
-def rank_environment(num_ranks: int, threads: int, flavor: str) -> dict[str, str]:
+def rank_environment(num_ranks: int, threads: int, flavor: str, most: int | None = None) -> dict[str, str]:
     """Return the environment variables that every rank needs on top of the launcher's own.
+
+    Args: most: ranks that a machine has at most; None: all are on one.
 
     Notes: MPI libraries wait by spinning. With more threads than cores a waiting rank takes its share of a core from
         the one that everybody waits for, so it is told to sleep: 4 MPICH ranks on 2 cores, one with 4 times the others'
@@ -135,7 +136,7 @@ def rank_environment(num_ranks: int, threads: int, flavor: str) -> dict[str, str
     variables = dict.fromkeys(THREAD_VARIABLES, str(threads))
     variables["DISTGNN_RANKS"] = str(num_ranks)
     variables |= torch_environment()
-    if num_ranks * threads > available_cores():
+    if (most or num_ranks) * threads > available_cores():
         # What the user has set himself stands.
         variables |= {name: os.environ.get(name, value) for name, value in WAIT_ASLEEP[flavor].items()}
     return variables
@@ -155,14 +156,15 @@ def torch_environment() -> dict[str, str]:
     return variables
 
 
-def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None, **how: Any) -> int:
-    """Run `distgnn ARGV` on `num_ranks` ranks of this machine and return the exit code.
+def run_under_mpi(argv: list[str], ranks: Ranks, threads: int | None = None, **how: Any) -> int:
+    """Run `distgnn ARGV` on ranks and return the exit code.
 
     Args:
         argv: arguments of the command line, without the program's name.
-        threads: per rank; None shares this process's cores out equally.
-        how: graceful, watch: as of `supervise.Job`. With `graceful` a training run writes a checkpoint at the first
-            signal and ends; a second signal stops the ranks at once.
+        ranks: how many on this machine; or (name, ranks) of each of several, with the same Python and paths.
+        threads: per rank; None: a machine's ranks share out the cores of this one.
+        how: fields of `supervise.Job`. With `graceful` a training run writes a checkpoint at the first signal and ends;
+            a second signal stops the ranks at once.
 
     Raises: RunError where there is no `mpiexec`, or where srun started several tasks that know nothing of each other;
         InputError for counts below one.
@@ -173,24 +175,24 @@ def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None, *
     """
     # `python -m` would import a folder `datasets` of the working directory
     ours = {} if sys.path[0] in ("", os.getcwd()) else {"PYTHONSAFEPATH": "1"}
-    return _run_here(_program(argv), num_ranks, threads, ours, how)
+    return _start([sys.executable, "-m", "distgnn.cli", *argv], ranks, threads, ours, how)
 
 
 def run_program(
     program: list[str],
-    num_ranks: int,
+    ranks: Ranks,
     threads: int | None = None,
     timeout: float | None = None,
     *,
     reason: Path | None = None,
     **how: Any,
 ) -> int:
-    """Run a program of the user's on `num_ranks` ranks of this machine and return the exit code.
+    """Run a program of the user's on ranks and return the exit code.
 
     Args:
-        program: command and arguments, as ["python", "script.py"]; threads: as of `run_under_mpi`.
+        program: command and arguments, as ["python", "script.py"]; ranks, threads, how: as of `run_under_mpi`.
         timeout: seconds after which ranks that exchange nothing are ended; None: as DISTGNN_TIMEOUT says.
-        reason: a file that gets the line on a rank that was killed; how: fields of `supervise.Job`.
+        reason: a file that gets the line on a rank that was killed.
 
     Raises: as `run_under_mpi`. Notes: what a script computes of a graph is the same on all ranks, so the first one
         prints it, unless DISTGNN_PRINT is "all".
@@ -200,30 +202,40 @@ def run_program(
         ours[TIMEOUT_VARIABLE] = str(check_timeout("timeout", timeout))
     if reason is not None:
         ours[local_mpiexec.REASON] = str(reason)
-    return _run_here(ended_with_parent(program), num_ranks, threads, ours, how)
+    return _start(program, ranks, threads, ours, how)
 
 
-def _run_here(
-    program: list[str], num_ranks: int, threads: int | None, ours: dict[str, str], how: dict[str, Any]
-) -> int:
-    """Run a program on ranks of this machine, which find the variables `ours` besides those of all ranks."""
+def _start(program: list[str], ranks: Ranks, threads: int | None, ours: dict[str, str], how: dict[str, Any]) -> int:
+    """Run a program on ranks, which find the variables `ours` besides those of all ranks."""
+    hosts = [] if isinstance(ranks, int) else ranks
+    num_ranks = ranks if isinstance(ranks, int) else sum(count for _, count in ranks)
     if num_ranks < 1 or (threads is not None and threads < 1):
         raise InputError(f"ranks and threads must be at least 1, got {num_ranks} ranks and {threads} threads")
-    check_tasks()
+    if not hosts:
+        check_tasks()
     mpiexec = find_mpiexec()
-    flavor, here = mpi_flavor(mpiexec), on_this_machine()
+    flavor, here = mpi_flavor(mpiexec), not hosts and on_this_machine()
     if here:
         check_programs(num_ranks)
     if flavor == "mpich" and here:
         check_room(num_ranks)
-    command = mpiexec_command(mpiexec, flavor, num_ranks)
-    if starts_ranks_itself(mpiexec, flavor):
+    most = max((count for _, count in hosts), default=num_ranks)  # ranks of a machine
+    ours = rank_environment(num_ranks, threads or threads_per_rank(most), flavor, most) | ours
+    command, options = mpiexec_command(mpiexec, flavor, num_ranks), []
+    if hosts:
+        ours |= {name: os.environ[name] for name in ("PYTHONPATH", "DISTGNN_DATA") if name in os.environ}
+        options = host_options(hosts, flavor, ours | {"DISTGNN_LAUNCHED": "1"})
+    elif starts_ranks_itself(mpiexec, flavor):
         command = [sys.executable, "-I", "-S", local_mpiexec.__file__, "-n", str(num_ranks)]
     left_out = ("DISTGNN_TERMINAL", *(BATCH_VARIABLES if here else ()))  # mpiexec would ask a batch system for hosts
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
-    environment |= rank_environment(num_ranks, threads or threads_per_rank(num_ranks), flavor)
-    environment |= loopback_variables(flavor) | _terminal_variables() | ours
-    return supervise([*command, *program], environment, proxies=flavor != "openmpi", **how)
+    environment |= ({} if hosts else loopback_variables(flavor)) | _terminal_variables() | ours
+    how |= {"proxies": flavor != "openmpi", "machines": len({name for name, _ in hosts}) or 1}
+    try:
+        return supervise([*command, *options, *ended_with_parent(program)], environment, **how)
+    finally:
+        if options and flavor != "openmpi":
+            Path(options[1]).unlink(missing_ok=True)
 
 
 def check_timeout(name: str, value: float | str) -> float:
@@ -235,47 +247,6 @@ def check_timeout(name: str, value: float | str) -> float:
     if not 0 < seconds < float("inf"):
         raise InputError(f"{name} is {value}: expected seconds above 0")
     return seconds
-
-
-def run_on_hosts(
-    argv: list[str],
-    hosts: list[tuple[str, int]],
-    threads: int | None,
-    *,
-    program: list[str] | None = None,
-    **how: Any,
-) -> int:
-    """Run `distgnn ARGV` on the ranks of several machines and return the exit code.
-
-    Args:
-        argv, threads: as of `run_under_mpi`; threads default to this machine's cores, shared by the ranks of the host
-            that has most.
-        program: a command to run in place of `distgnn ARGV`; how: fields of `supervise.Job`.
-        hosts: (name, ranks) of each machine; the same Python and paths must be there.
-    """
-    if threads is not None and threads < 1:
-        raise InputError(f"threads is {threads}: expected at least 1")
-    mpiexec = find_mpiexec()
-    flavor = mpi_flavor(mpiexec)
-    num_ranks = sum(ranks for _, ranks in hosts)
-    threads = threads or threads_per_rank(max(ranks for _, ranks in hosts))
-    ours = rank_environment(num_ranks, threads, flavor)
-    if threads * max(ranks for _, ranks in hosts) <= available_cores():
-        ours = {name: value for name, value in ours.items() if name not in WAIT_ASLEEP[flavor]}
-    ours |= {name: os.environ[name] for name in ("PYTHONPATH", "DISTGNN_DATA") if name in os.environ}
-    options = host_options(hosts, flavor, ours | {"DISTGNN_LAUNCHED": "1"})
-    program = _program(argv) if program is None else ended_with_parent(program)
-    command = [*mpiexec_command(mpiexec, flavor, num_ranks), *options, *program]
-    how |= {"proxies": flavor != "openmpi", "machines": len({name for name, _ in hosts})}
-    try:
-        return supervise(command, os.environ | ours | _terminal_variables(), **how)
-    finally:
-        if flavor != "openmpi":
-            Path(options[1]).unlink(missing_ok=True)
-
-
-def _program(argv: list[str]) -> list[str]:
-    return ended_with_parent([sys.executable, "-m", "distgnn.cli", *argv])
 
 
 def _terminal_variables() -> dict[str, str]:

@@ -29,10 +29,8 @@ def human_seconds(seconds: float) -> str:
 
 
 def human_share(value: float | None) -> str:
-    """A share in percent, or a dash where there is none."""
     return "–" if value is None else f"{100 * value:.2f} %"
 
 
 def human_metric(name: str, value: float | None) -> str:
-    """A metric: in percent, errors of values as they are."""
     return f"{value:.4g}" if name in LOWER_IS_BETTER and value is not None else human_share(value)

@@ -4,7 +4,6 @@ compared with; and the pass that finds the layer where a NaN or an infinity came
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from distgnn.train.gradients import GradientBuffer
 from distgnn.train.users_model import drawing, run_model
 
 Loss = Callable[[Any, torch.Tensor], tuple[torch.Tensor, float]]
+ExactStep = tuple[torch.Tensor, list[torch.Tensor]]  # logits of owned rows [O, C], and summed gradients
 
 
 @contextmanager
@@ -34,50 +34,38 @@ def _unmoved(model: nn.Module) -> Iterator[None]:
         torch.set_rng_state(random)
 
 
-@dataclass
-class ExactStep:
-    """Logits of owned rows [O, C] and summed gradients of a step whose every exchange is synchronous and whole."""
+def exact_step(model: nn.Module, graph: Any, gradients: GradientBuffer, epoch: int, loss: Loss) -> ExactStep:
+    """The step of `epoch`, masks and all, with every exchange synchronous and whole.
 
-    logits: torch.Tensor
-    gradients: list[torch.Tensor]
+    Collective: yes; costs a forward and a backward pass.
 
-    @classmethod
-    def of(cls, model: nn.Module, graph: Any, gradients: GradientBuffer, epoch: int, loss: Loss) -> "ExactStep":
-        """Make the step of `epoch`, masks and all. Collective: yes; costs a forward and a backward pass.
-
-        Args: loss: of (graph, logits) to the scalar for the backward pass, and a number that is not needed here.
-        """
-        with _unmoved(model), graph.exchanges.all_exact():
-            graph.step = epoch
-            graph.transport.start_step()
-            model.train()
-            gradients.zero()
-            with drawing(model, graph):
-                logits = run_model(model, graph)
-                loss(graph, logits)[0].backward()
-            gradients.sum()
-        return cls(logits.detach(), [_gradient(parameter).clone() for parameter in gradients.parameters])
-
-    def errors_of(self, logits: torch.Tensor, gradients: GradientBuffer, graph: Any) -> dict[str, float]:
-        """Relative errors, Euclidean norm over all ranks, of the step that gave `logits` and summed `gradients` (as
-        before clipping): `logits_error` (owned rows) and `gradient_error`; 0 where it was exact. Collective: yes."""
-        here, exact = (rows.detach()[: graph.num_owned].double() for rows in (logits, self.logits))
-        mine = np.array([float(((here - exact) ** 2).sum()), float((exact**2).sum())])
-        wrong, size = sum_over_ranks(graph.comm, mine)
-        pairs = [
-            (_gradient(p).double() / gradients.scale, exact.double())
-            for p, exact in zip(gradients.parameters, self.gradients, strict=True)
-        ]
-        difference = sum(float(((grad - exact) ** 2).sum()) for grad, exact in pairs)
-        length = sum(float((exact**2).sum()) for _, exact in pairs)
-        found = {"logits_error": (wrong, size), "gradient_error": (difference, length)}
-        return {name: float(np.sqrt(one / other if other else one)) for name, (one, other) in found.items()}
+    Args: loss: of (graph, logits) to the scalar for the backward pass, and a number that is not needed here.
+    """
+    with _unmoved(model), graph.exchanges.all_exact():
+        graph.step = epoch
+        graph.transport.start_step()
+        model.train()
+        gradients.zero()
+        with drawing(model, graph):
+            logits = run_model(model, graph)
+            loss(graph, logits)[0].backward()
+        gradients.sum()
+    grads: list[Any] = [parameter.grad for parameter in gradients.parameters]
+    return logits.detach(), [grad.clone() for grad in grads]
 
 
-def _gradient(parameter: nn.Parameter) -> torch.Tensor:
-    if parameter.grad is None:
-        raise RuntimeError("a gradient is missing after the sum over ranks")
-    return parameter.grad
+def step_errors(step: ExactStep, logits: torch.Tensor, gradients: GradientBuffer, graph: Any) -> dict[str, float]:
+    """Relative errors, Euclidean norm over all ranks, of the step that gave `logits` and summed `gradients` (as before
+    clipping): `logits_error` (owned rows) and `gradient_error`; 0 where it was exact. Collective: yes."""
+    here, exact = (rows.detach()[: graph.num_owned].double() for rows in (logits, step[0]))
+    mine = np.array([float(((here - exact) ** 2).sum()), float((exact**2).sum())])
+    wrong, size = sum_over_ranks(graph.comm, mine)
+    grads: list[Any] = [parameter.grad for parameter in gradients.parameters]
+    pairs = [(grad.double() / gradients.scale, one.double()) for grad, one in zip(grads, step[1], strict=True)]
+    difference = sum(float(((grad - one) ** 2).sum()) for grad, one in pairs)
+    length = sum(float((one**2).sum()) for _, one in pairs)
+    found = {"logits_error": (wrong, size), "gradient_error": (difference, length)}
+    return {name: float(np.sqrt(one / other if other else one)) for name, (one, other) in found.items()}
 
 
 def explain(model: nn.Module, graph: Any, name: str, loss: float) -> RunError:

@@ -30,19 +30,19 @@ class GradientBuffer:
         model: with the same parameters, in the same order, on every rank.
         comm: communicator of the graph; duplicated, so that sums may start between other collective calls.
         counters: where the time spent in `sum` is counted.
-        overlap: start a bucket's sum behind the backward pass. The same messages are summed in the same order with
-            and without, so the bits are the same.
+
+    Attributes: overlap: sums start behind the backward pass; the same bits without.
 
     Notes: buckets start in one order on every rank, the last parameters first: a bucket waits for those before it.
     """
 
-    def __init__(self, model: nn.Module, comm: Any, counters: Counters | None = None, overlap: bool = True):
+    def __init__(self, model: nn.Module, comm: Any, counters: Counters | None = None):
         self.comm: Any = comm.Dup() if comm.size > 1 else comm
         self.counters: Counters = counters or Counters()
         self.parameters: list[nn.Parameter] = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self._buckets = [bucket for same in by_dtype(self.parameters) for bucket in _buckets(same)]
         self._bucket_of = {id(p): bucket for bucket in self._buckets for p in bucket.parameters}
-        self.overlap = overlap and comm.size > 1
+        self.overlap = comm.size > 1
         self._requests: list[Any] = []
         self._armed, self._started = False, 0
         self.scale: float = 1.0  # what the last `clip` multiplied gradients with
@@ -124,7 +124,6 @@ class _Bucket(Bucket):
             parameter.grad = None
 
     def start(self, comm: Any) -> Any:
-        """As of `Bucket`; gradients lie in the bucket from then on."""
         request = super().start(comm)
         for parameter, view in zip(self.parameters, self.views, strict=True):
             parameter.grad = view

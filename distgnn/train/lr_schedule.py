@@ -69,7 +69,6 @@ class LearningRate:
         return {"value": self.value, "best_loss": best, "epochs_since": self._epochs_since}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from `state`. Raises: KeyError, TypeError or ValueError where it is not one."""
         self.value = _number(state["value"])
         self._best_loss = math.inf if state["best_loss"] is None else _number(state["best_loss"])
         self._epochs_since = int(_number(state["epochs_since"]))
@@ -110,13 +109,11 @@ class EarlyStopping:
         return True
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps; numbers are finite."""
         best, mean = (value if math.isfinite(value) else None for value in (self.best_value, self.best_mean))
         kept = {"best_epoch": self.best_epoch, "best_value": best, "evaluations_since": self.evaluations_since}
         return kept | {"best_mean": mean, "last": [*self._last]}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from `state`. Raises: KeyError, TypeError or ValueError where it is not one."""
         self.best_epoch = int(_number(state["best_epoch"]))
         self.best_value = -math.inf if state["best_value"] is None else _number(state["best_value"])
         self.evaluations_since = int(_number(state["evaluations_since"]))
@@ -124,7 +121,6 @@ class EarlyStopping:
         self._last = [_number(value) for value in state["last"]][-SMOOTHED:]
 
     def should_stop(self) -> bool:
-        """Have there been `patience` evaluations without a better mean?"""
         return 0 < self.patience <= self.evaluations_since
 
 
@@ -136,7 +132,6 @@ class Schedules:
     stopping: EarlyStopping
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
         return {"learning_rate": self.learning_rate.state(), "stopping": self.stopping.state()}
 
     def load_state(self, state: dict[str, Any]) -> None:

@@ -59,7 +59,6 @@ def evaluate(graph: Any, logits: torch.Tensor, metric: str) -> dict[str, float |
 
 
 def measure(graph: Any, logits: torch.Tensor, metric: str, split: str) -> float | None:
-    """One metric of one split. Collective: yes."""
     mask = getattr(graph, f"{split}_mask")
     return metric_of_rows(graph, logits[mask], graph.labels[mask], metric)
 

@@ -44,7 +44,6 @@ class TorchOptimizer:
 
     @property
     def lr(self) -> float:
-        """Learning rate of the first group."""
         return float(self.optimizer.param_groups[0]["lr"])
 
     def watch(self, model: nn.Module, graph: Any, say: Callable[[str], None]) -> None:
@@ -117,7 +116,6 @@ def make_optimizer(
 
 
 def _scheduler_text(scheduler: Any) -> str:
-    """Class and numbers of a scheduler that has made no step."""
     numbers = {name: value for name, value in vars(scheduler).items() if type(value) in (int, float, str)}
     shown = (f"{name}={value}" for name, value in numbers.items() if not name.startswith("_") and name != "last_epoch")
     return f"{type(scheduler).__name__}({', '.join(shown)})"

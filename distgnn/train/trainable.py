@@ -8,35 +8,32 @@ from torch import nn
 
 from distgnn.config import TrainConfig
 from distgnn.config.option import options_of
+from distgnn.config.task import check_graph_for, check_training_graph
 from distgnn.config.together import check_together
 from distgnn.errors import InputError
 from distgnn.interop.pyg.api import works_per_rank
-from distgnn.train.tasks.vertices import Task
 from distgnn.train.users_model import sees_rows
 
 GRAPH_NAMES = ("graph", "g", "dist_graph")
 
 
-def check_trainable(model: nn.Module, graph: Any, config: TrainConfig, task: Task, own_loss: Any) -> None:
+def check_trainable(model: nn.Module, graph: Any, config: TrainConfig, own_loss: Any) -> None:
     """Raise InputError for a graph without what the task needs, and for a model or settings that cannot be trained."""
     if own_loss is not None and config.label_smoothing:
         raise InputError(
             "label_smoothing is for the Trainer's own loss: leave it out, and smooth in your loss function"
         )
-    if graph.feats is None:
-        raise InputError("the graph has no features: training needs at least one feature per vertex")
     # The metric may be the user's own: `check_own` has looked at it.
     beside = {"columns": graph.columns, "update": graph.update, "num_batches": config.num_batches, "metric": None}
     check_together(**options_of(config) | beside)
+    check_graph_for(config.task, graph.info)
+    check_training_graph(config, graph.info)
     norm = graph.feat_norm
     if config.inductive and norm is not None and norm.mean is not None and not norm.inductive:
         raise InputError(
             f"inductive training, and the statistics of feat_norm {norm.name} are of all vertices: load the graph with "
             "inductive=True"
         )
-    if config.correct_and_smooth and graph.multilabel:
-        raise InputError("correct_and_smooth needs vertices with one label each: leave it out")
-    task.check(graph, config)
     check_forward(model)
     tables = [name for name, one in model.named_parameters() if getattr(one, "knows_rows", False)]
     if tables:

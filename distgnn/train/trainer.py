@@ -36,7 +36,7 @@ from distgnn.train.checkpoint.objects import flatten
 from distgnn.train.checkpoint.state import load_checkpoint, save_checkpoint
 from distgnn.train.checkpoint.weights import pack
 from distgnn.train.correct_smooth import smoothed_metrics, value_of
-from distgnn.train.extra_pass import ExactStep, explain
+from distgnn.train.extra_pass import exact_step, explain, step_errors
 from distgnn.train.gradients import GradientBuffer, lay_out
 from distgnn.train.loss import OwnLoss, share_of_loss
 from distgnn.train.lr_schedule import SMOOTHED, EarlyStopping, LearningRate, Schedules
@@ -131,7 +131,7 @@ class Trainer:
             check_own(self.config, self.own_metrics)
             self.callbacks: Callbacks = Callbacks(callbacks)
             self.task: Task = task_for(self.config, model, graph)
-            check_trainable(model, graph, self.config, self.task, loss)
+            check_trainable(model, graph, self.config, loss)
         check_same(graph.comm, self.config.as_dict(), "start every rank with the same settings")
         warn_of_modules_per_rank(model, graph)
         own = self.config.metric in self.own_metrics
@@ -337,7 +337,7 @@ class Trainer:
         every, exact = self.config.verify_every, None
         if every and (epoch + 1) % every == 0:  # the step of this epoch with exact exchanges, to be compared
             watch.phase = f"epoch {epoch}, the exact step to compare with"
-            exact = ExactStep.of(self.model, graph, self.gradients, epoch, self._loss)
+            exact = exact_step(self.model, graph, self.gradients, epoch, self._loss)
         before, started = graph.transport.counters.copy(), time.perf_counter()
         graph.transport.start_step()
         self.begun.started = started
@@ -365,7 +365,7 @@ class Trainer:
         record |= {"grad_norm": max(begun.norms)} if self.config.clip_grad else {}
         self.optimizer.follow(self.schedules.learning_rate.after(epoch, record["loss"]), record["loss"])
         if exact and logits is not None:
-            record |= exact.errors_of(logits, self.gradients, graph)
+            record |= step_errors(exact, logits, self.gradients, graph)
         return record
 
     def _step(self, graph: Any, name: str, keeps_logits: bool) -> tuple[torch.Tensor | None, float, float]:

@@ -137,7 +137,6 @@ def _line(model: nn.Module, graph: Any, running: list[Call], error: Exception) -
 
 
 def _name(model: nn.Module, names: dict[nn.Module, str], module: nn.Module) -> str:
-    """The module as the user wrote it."""
     kind = type(module).__name__
     return f"{names[module]} ({kind}) of {type(model).__name__}" if names.get(module) else kind
 

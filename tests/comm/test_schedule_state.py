@@ -13,7 +13,6 @@ OPTIONS = {
     "late_row_average": {"algorithm": "cd-2", "late_row_average": 0.9},
     "cd-0 int4": {"algorithm": "cd-0", "wire": "int4"},
     "paper": {"algorithm": "cd-2", "update": "copies", "remote_rule": "paper"},
-    "nodes": {"algorithm": "cd-3", "wire": "int8", "exchange": "node", "ranks_per_node": 2},
     "cd-0": {"algorithm": "cd-0"},
 }
 

@@ -246,7 +246,7 @@ def test_hosts_become_options_of_mpiexec(fake_mpiexec, monkeypatch, text, flavor
         return 0
 
     monkeypatch.setattr(launch, "supervise", run)
-    assert launch.run_on_hosts(["train", "parts"], [("a", 1), ("b", 2)], 4, graceful=True) == 0
+    assert launch.run_under_mpi(["train", "parts"], [("a", 1), ("b", 2)], 4, graceful=True) == 0
     command, environment, listed = seen[0]
     assert command[0] == program and command[command.index("-n") + 1] == "3" and command[-2:] == ["train", "parts"]
     assert environment["OMP_NUM_THREADS"] == "4" and environment["DISTGNN_RANKS"] == "3"

@@ -27,7 +27,8 @@ def test_overlapped_sums_are_the_plain_sums_to_the_bit(comm, small_buckets, norm
         torch.manual_seed(0)
         sizes = ModelConfig(hidden_feats=8, norm=norm)
         model = build_model(sizes, graph.num_feats, graph.num_classes).to(graph.dtype)
-        buffer = GradientBuffer(model, graph.comm, overlap=overlap)
+        buffer = GradientBuffer(model, graph.comm)
+        buffer.overlap = overlap
         steps = []
         for step in range(3):
             graph.step = step

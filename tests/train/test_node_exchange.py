@@ -12,7 +12,6 @@ CASES = {
     "sage": (ModelConfig("sage", 8, 3), {}),
     "gat": (ModelConfig("gat", 8, 2), {}),
     "copies": (ModelConfig("sage", 8, 2), {"update": "copies"}),
-    "cd-2": (ModelConfig("gcn", 8, 2), {"algorithm": "cd-2"}),
 }
 
 

@@ -25,13 +25,13 @@ def launch(
     from distgnn.errors import InputError
     from distgnn.partition import read_manifest
     from distgnn.system.hosts import read_hosts
-    from distgnn.system.jobs.restarts import Restarts, run_dir_in
-    from distgnn.system.launch import run_on_hosts, under_mpi
+    from distgnn.system.jobs.restarts import run_again, run_dir_in
+    from distgnn.system.launch import run_under_mpi, under_mpi
 
     if under_mpi():
         raise InputError("distgnn launch starts ranks itself: it cannot run on one")
     launching.check()
-    start = partial(run_on_hosts, hosts=read_hosts(hosts), threads=threads, graceful=command[0] == "train")
+    start = partial(run_under_mpi, ranks=read_hosts(hosts), threads=threads, graceful=command[0] == "train")
     if any(word.partition("=")[0] == "--restarts" for word in command):
         raise InputError("--restarts is an option of launch: it stands before --")
     if not launching.restarts:
@@ -46,8 +46,8 @@ def launch(
     num_ranks = read_manifest(parts)["num_parts"] * columns
     elastic = Elastic(words, argument_place(command_of_train, words, parts), num_ranks, launching, run_dir)
     machines = Machines(hosts, threads, run_dir)
-    restarts = Restarts(launching.restarts, run_dir, regroup=partial(elastic.team, machines))
-    raise typer.Exit(restarts.run(words, machines.start(num_ranks)))
+    regroup = partial(elastic.team, machines)
+    raise typer.Exit(run_again(words, machines.start(num_ranks), launching.restarts, run_dir, regroup=regroup))
 
 
 def _train_command() -> Any:

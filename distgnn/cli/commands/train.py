@@ -125,7 +125,7 @@ def _start_ranks(
     from distgnn.cli.elastic import Elastic, ThisMachine, argument_place
     from distgnn.cli.ranks import run_on_ranks
     from distgnn.fitting.on_rank import default_run_dir
-    from distgnn.system.jobs.restarts import Restarts, with_run_dir
+    from distgnn.system.jobs.restarts import run_again, with_run_dir
 
     if launching.restarts and not under_mpi():
         words = sys.argv[1:]
@@ -134,8 +134,8 @@ def _start_ranks(
             words = with_run_dir(words, settings.train.run_dir)
         run_dir, place = Path(settings.train.run_dir), argument_place(context.command, words, parts)
         elastic, here = Elastic(words, place, num_ranks, launching, run_dir), ThisMachine(num_ranks, threads, run_dir)
-        restarts = Restarts(launching.restarts, run_dir, regroup=partial(elastic.team, here))
-        raise typer.Exit(restarts.run(words, here.start(num_ranks)))
+        regroup = partial(elastic.team, here)
+        raise typer.Exit(run_again(words, here.start(num_ranks), launching.restarts, run_dir, regroup=regroup))
     run_on_ranks(num_ranks, threads, graceful=True)
 
 

@@ -46,7 +46,6 @@ class Calls:
             self._recent.append((self.number - self.started, kind))
 
     def forget(self) -> None:
-        """What was called so far has been compared, and told."""
         self._recent.clear()
 
     def recent(self) -> list[tuple[int, str]]:

@@ -3,7 +3,8 @@
     graph.comm                  counts this rank's collective calls, and exchanges (`WatchedComm`)
     a rank that ends            sends its count to all others, and waits until all have left
     a rank that waits in MPI    once it is in a call that a rank which has left never made, it sends that rank a word
-    the rank that has left      says so in one line, and ends the job with its own exit code, or 1 in place of 0
+    the rank that has left      says so in one line, and ends without MPI_Finalize: its starter ends the others, with
+                                its exit code, or 1 in place of 0
 
 Nobody is counted as waiting who computes. A rank that works alone for hours after the others' end is waited for.
 """
@@ -11,13 +12,11 @@ Nobody is counted as waiting who computes. A rank that works alone for hours aft
 import atexit
 import gc
 import os
-import signal
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,6 @@ senders: WeakSet[Any] = WeakSet()  # transports of this process: what they send 
 LOOK_SECONDS = 0.5
 STILL_SECONDS = 1.5  # a message that has left its sender arrives within that time
 SPEAK_SECONDS = 25.0  # for the rank that has left to end the job with its exit code
-FORK_SECONDS = 20.0  # Python needs half a second to end, with torch in it; ten on a machine with much other work
 LEFT, STUCK, LATEST = 1, 2, 3  # tags
 COUNTED = (
     *("Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv", "Alltoall"),
@@ -187,7 +185,6 @@ class Crew:
     # When it ends
 
     def announce(self) -> None:
-        """Tell all others that this rank leaves."""
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -197,20 +194,19 @@ class Crew:
             self._send(LEFT, everyone, (self.calls.number, self.place))
 
     def all_have_left(self) -> bool:
-        """Whether nobody is left; where one waits for this rank, the job ends here."""
+        """Whether nobody is left. Raises: _OthersWait, where one waits for this rank, when that is said."""
         if self.channel is None:
             return True
         self._hear()
         stuck = _probed(self.channel, STUCK)
         if stuck is not None:
             say(self.channel.rank, self.place, self.channel.recv(source=stuck, tag=STUCK))
-            abort_job(_exit_code() or OWN_CODE)
-            raise _ForkEnds
+            raise _OthersWait
         return len(self._left) == self.channel.size - 1 and MPI.Request.Testall(self._sending)
 
 
-class _ForkEnds(Exception):
-    """This process is the fork that gives an exit code."""
+class _OthersWait(Exception):
+    """Other ranks are in a call that this rank, which leaves, never makes."""
 
 
 _crews: list[Crew] = []  # of this process
@@ -240,14 +236,17 @@ def watched(comm: MPI.Comm) -> MPI.Comm:
 
 def _finalized(_comm: MPI.Comm, _keyval: int, pid: int) -> None:
     """The program calls MPI_Finalize itself."""
-    if os.getpid() == pid and not own_rank.over() and _leave():
+    if os.getpid() == pid and not own_rank.over() and _leave(alone=False):
         own_rank.say_farewell(MPI)
     if os.getpid() == pid:
         note.set(stage=ENDS)
 
 
-def _leave() -> bool:
-    """Leave, and wait until all have; False where MPI_Finalize must not be called."""
+def _leave(alone: bool = True) -> bool:
+    """Leave, and wait until all have; False where others wait: this rank then ends without MPI_Finalize.
+
+    Args: alone: it can.
+    """
     for crew in _crews:
         crew.announce()
     pause = 0.0002
@@ -255,7 +254,9 @@ def _leave() -> bool:
         while not all([crew.all_have_left() for crew in _crews]) or not all(one.has_sent() for one in list(senders)):
             time.sleep(pause)
             pause = min(2 * pause, 0.02)
-    except _ForkEnds:
+    except _OthersWait:
+        if not (alone and own_rank.may_end_alone()):
+            abort_job(OWN_CODE)
         return False
     return True
 
@@ -269,34 +270,6 @@ def end_quickly() -> None:
         of a cycle.
     """
     atexit.register(gc.freeze)
-
-
-def _exit_code() -> int:
-    """What this process would end with: Python does not tell it before it is over, so that a fork ends in its place.
-
-    Notes: 0 as well where the fork does not end, and where it would call MPI_Finalize (mpi4py was imported before
-        distgnn).
-    """
-    if not own_rank.may_end_alone() or not hasattr(os, "fork"):
-        return 0
-    gc.freeze()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):
-            stream.flush()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of threads that a fork does not have
-        child = os.fork()
-    if child == 0:
-        return 0
-    deadline = time.monotonic() + FORK_SECONDS
-    while time.monotonic() < deadline:
-        pid, status = os.waitpid(child, os.WNOHANG)
-        if pid:
-            return max(os.waitstatus_to_exitcode(status), 0)
-        time.sleep(0.005)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return 0
 
 
 def say(rank: int, place: str, where: str) -> None:

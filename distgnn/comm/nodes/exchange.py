@@ -1,6 +1,6 @@
 """NodeExchange: the exact exchange of one plan where ranks of a node share memory.
 
-Legend: O owned rows, S source halos, T target halos, U rows of unions, D width.
+Legend: O owned rows, S source halos, T target halos, U rows of the unions that this rank leads, D width.
 
     broadcast   owner -> a message per other node, to its leader's shared rows
                 owner packs straight into the shared source halos of the ranks of its node: no message
@@ -24,7 +24,6 @@ from distgnn import kernels
 from distgnn.comm.exchange import Exchange
 from distgnn.comm.nodes.plan import NodePlan
 from distgnn.comm.nodes.shared_rows import BEGUN, PASSED_ON, READ, WRITTEN, SharedRows
-from distgnn.comm.nodes.stage import NodeStage, written
 from distgnn.comm.transport import Transport
 
 
@@ -36,61 +35,79 @@ class NodeExchange(Exchange):
 
     def __init__(self, plan: NodePlan, transport: Transport):
         super().__init__(plan.flat, transport, plan.nodes.by_node())
-        self.stage: NodeStage = NodeStage(plan, transport)
+        self.node_plan = plan
         self.between: Exchange = Exchange(plan.between, transport)
         self._flat = Exchange(plan.flat, transport)
         self._passing: tuple[SharedRows, int] | None = None  # a broadcast that this rank must still pass on
         self._adding: tuple[SharedRows, int] | None = None  # a reduce for which it must still add and send
         self._into: np.ndarray | None = None
         self._now: tuple[SharedRows, int]
+        self._shared: dict[tuple, SharedRows] = {}
+        # Numbers of ranks in the node's communicator
+        nodes, flat = plan.nodes, plan.flat
+        self._everyone = range(len(nodes.near))
+        self._led_by = {owner: nodes.near.index(nodes.leader(owner, nodes.here)) for owner in plan.far_owners}
+        self._leaders = sorted(set(self._led_by.values()))  # who receive rows of other nodes for this rank
+        num_sources, num_targets = np.diff(flat.source_indptr), np.diff(flat.reduce_indptr)
+        self._near_owners = [place for place, rank in enumerate(nodes.near) if num_sources[rank]]
+        self._near_targets = [place for place, rank in enumerate(nodes.near) if num_targets[rank]]
+        # Whose partial sums this rank adds as a leader
+        self._added = [place for place, one in enumerate(plan.neighbours) if one.target_places]
 
     def start_broadcast(self, rows: np.ndarray, into: np.ndarray | None = None, in_pieces: bool = False) -> None:
         """Send owned `rows` [O, D] to other nodes, and write them into the source halos of this one. Collective."""
-        stage, plan = self.stage, self.plan
-        shared = stage.shared("sources", rows)
+        plan, neighbours = self.plan, self.node_plan.neighbours
+        shared = self._rows_of("sources", plan.num_source_halos + self.between.plan.num_source_halos, rows)
         shared.use += 1
         use, self._into = shared.use, into
         self._now = self._passing = shared, use
         shared.announce(BEGUN, use)
         # What lies in the slot is of use - 2: who began use - 1 no longer reads it
-        shared.wait(BEGUN, stage.everyone, use - 1)
-        inbox = stage.inbox(shared.mine(use), shared.place, "sources")
-        self.between.start_broadcast(rows, into=inbox, in_pieces=in_pieces)
+        shared.wait(BEGUN, self._everyone, use - 1)
+        self.between.start_broadcast(rows, into=shared.mine(use)[plan.num_source_halos :], in_pieces=in_pieces)
         with self.transport.counters.timing("pack_seconds"):
-            for place, rank in enumerate(stage.plan.nodes.near):
+            for place, rank in enumerate(self.node_plan.nodes.near):
                 chosen = plan.broadcast_rows[plan.broadcast_indptr[rank] : plan.broadcast_indptr[rank + 1]]
                 if len(chosen):
-                    first = int(stage.plan.neighbours[place].source_indptr[self.plan.part_id])
+                    first = int(neighbours[place].source_indptr[plan.part_id])
                     kernels.pack_rows(rows, chosen, out=shared.rows(place, use)[first : first + len(chosen)])
         shared.announce(WRITTEN, use)
 
     def finish_broadcast(self) -> np.ndarray:
         """Wait for the source halos and return them, [S, D]; valid until the graph's next broadcast."""
-        (shared, use), stage = self._now, self.stage
+        (shared, use), indptr = self._now, self.plan.source_indptr
         self.between.finish_broadcast()
         self._pass_on()
-        tag = self.between.tag
-        shared.wait(WRITTEN, stage.near_owners, use, tag)
-        shared.wait(PASSED_ON, stage.leaders, use, tag)
+        shared.wait(WRITTEN, self._near_owners, use, self.between.tag)
+        shared.wait(PASSED_ON, self._leaders, use, self.between.tag)
         sources = shared.mine(use)[: self.plan.num_source_halos]
-        stage.collect(shared, use, "sources", sources)
+        with self.transport.counters.timing("pack_seconds"):
+            for owner, place in self._led_by.items():
+                one, mine = self.node_plan.neighbours[place], slice(int(indptr[owner]), int(indptr[owner + 1]))
+                inbox = shared.rows(place, use)[int(one.source_indptr[-1]) :]  # [U, D] of the leader
+                received = inbox[one.source_union[owner] : one.source_union[owner + 1]]
+                kernels.pack_rows(received, self.node_plan.source_places[mine], out=sources[mine])
         if self._into is None:
             return sources
         np.copyto(self._into, sources)
         return self._into
 
     def target_rows(self, like: np.ndarray) -> np.ndarray:
-        return self.stage.next_targets(like)
+        shared = self._rows_of("targets", self.plan.num_target_halos, like)
+        shared.wait(READ, self._everyone, shared.use - 1)
+        return shared.mine(shared.use + 1)
 
     def start_reduce(self, targets: np.ndarray, into: np.ndarray | None = None) -> None:
         """Show partial sums `targets` [T, D] to the node; leaders send their sums later. Collective: yes.
 
         Args: into: not of use here: it would hold the sums of nodes.
         """
-        shared = self.stage.shared("targets", targets)
+        shared = self._rows_of("targets", self.plan.num_target_halos, targets)
         shared.use += 1
         self._now = self._adding = shared, shared.use
-        written(shared, shared.use, targets)
+        own = shared.mine(shared.use)
+        if targets.__array_interface__["data"] != own.__array_interface__["data"]:  # not written in place
+            np.copyto(own, targets)
         shared.announce(READ, shared.use - 1)
         shared.announce(WRITTEN, shared.use)
         self.between.expect_partials(targets)
@@ -98,14 +115,13 @@ class NodeExchange(Exchange):
 
     def finish_reduce(self, out: np.ndarray) -> None:
         """Add the partial sums of other ranks to owned rows `out` [O, D], in the order of nodes. Collective: yes."""
-        (shared, use), stage = self._now, self.stage
+        (shared, use), plan, nodes = self._now, self.node_plan, self.node_plan.nodes
         tag = self.between.tag
         if self._adding:
-            shared.wait(WRITTEN, stage.added, use, tag)
+            shared.wait(WRITTEN, self._added, use, tag)
             self._add_and_send()
-        shared.wait(WRITTEN, stage.near_targets, use, tag)
-        partials, plan, nodes = self.between.arrived(), stage.plan, stage.plan.nodes
-        indptr = plan.between.reduce_indptr
+        shared.wait(WRITTEN, self._near_targets, use, tag)
+        partials, indptr = self.between.arrived(), plan.between.reduce_indptr
         with self.transport.counters.timing("pack_seconds"):
             for rank in self.order:
                 if indptr[rank + 1] > indptr[rank]:
@@ -136,23 +152,41 @@ class NodeExchange(Exchange):
             shared.announce(PASSED_ON, use)
 
     def _add_and_send(self) -> None:
-        """Add the node's partial sums for the owners that this rank leads for, once all are there, and send them."""
-        if self._adding is None or not self._adding[0].reached(WRITTEN, self.stage.added, self._adding[1]):
+        """Add the node's partial sums for the owners that this rank leads for, once all are there, and send them.
+
+        Partial sums are added in the order of ranks.
+        """
+        if self._adding is None or not self._adding[0].reached(WRITTEN, self._added, self._adding[1]):
             return
         shared, use = self._adding
         self._adding = None
-        sums, indptr = self.between.target_rows(shared.mine(use)), self.stage.plan.between.target_indptr
+        sums, indptr = self.between.target_rows(shared.mine(use)), self.between.plan.target_indptr
         with self.transport.counters.timing("pack_seconds"):
-            for owner in self.stage.plan.led_owners:
-                self.stage.add(shared, use, owner, sums[indptr[owner] : indptr[owner + 1]])
+            sums[:] = 0
+            for place in self._added:
+                one = self.node_plan.neighbours[place]
+                for owner, places in one.target_places.items():
+                    first = int(one.target_indptr[owner])
+                    rows = shared.rows(place, use)[first : first + len(places)]
+                    kernels.add_rows(sums[indptr[owner] : indptr[owner + 1]], places, rows)
         self.between.send_partials(sums)
+
+    def _rows_of(self, role: str, num_rows: int, like: np.ndarray) -> SharedRows:
+        """The shared rows of a role, "sources" [S + U, D] or "targets" [T, D].
+
+        Collective over the node, the first time for a width and dtype.
+        """
+        key = (role, like.shape[1], like.dtype)
+        if key not in self._shared:
+            self._shared[key] = SharedRows(self.node_plan.nodes.comm, self.transport, num_rows, like)
+        return self._shared[key]
 
     def drain(self) -> None:
         self.between.drain()
         self._flat.drain()
 
     def blocks(self) -> list[tuple[str, object]]:
-        return [*self.between.blocks(), *self._flat.blocks(), ("halo rows", self.stage)]
+        return [*self.between.blocks(), *self._flat.blocks(), ("halo rows", self._shared)]
 
     def buffer_bytes(self) -> int:
-        return self.stage.num_bytes()
+        return sum(one.num_bytes for one in self._shared.values())

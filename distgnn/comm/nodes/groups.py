@@ -3,7 +3,7 @@
 Legend: P ranks. Nodes are numbered in the order of their lowest ranks.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,6 @@ class Nodes:
 
     @property
     def here(self) -> int:
-        """The node of this rank."""
         return int(self.of_rank[self.rank])
 
     @property
@@ -49,17 +48,10 @@ class Nodes:
         """The ranks of this node, ascending, this one among them; `comm` numbers them in this order."""
         return self.members(self.here)
 
-    @property
-    def place(self) -> int:
-        """The number of this rank in `comm`."""
-        return self.comm.rank
-
     def is_far(self, rank: int) -> bool:
-        """Is a rank on another node?"""
         return bool(self.of_rank[rank] != self.of_rank[self.rank])
 
     def members(self, node: int) -> list[int]:
-        """The ranks of a node, ascending."""
         return [int(rank) for rank in np.flatnonzero(self.of_rank == node)]
 
     def leader(self, owner: int, node: int) -> int:
@@ -73,10 +65,6 @@ class Nodes:
     def by_node(self) -> list[int]:
         """All ranks in the order in which partial sums are added: by node, inside a node by rank."""
         return [int(rank) for rank in np.argsort(self.of_rank, kind="stable")]
-
-    def shifted(self, shift: int) -> "Nodes":
-        """The same nodes with other leaders."""
-        return replace(self, shift=shift)
 
 
 def find_nodes(comm: MPI.Comm, ranks_per_node: int | None = None) -> Nodes:

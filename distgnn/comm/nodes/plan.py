@@ -8,7 +8,6 @@ Legend: P ranks, R ranks of this node, S / T source and target halos of this ran
     place            of a halo: its number in the union of its owner and its node
 
     between          the plan of the messages between nodes: owners and leaders; a union is one range of it
-    with_near        the same, and beside it the messages inside a node as in the flat plan: for late rows
 """
 
 from dataclasses import dataclass, replace
@@ -39,7 +38,6 @@ class Neighbour:
     target_places: dict[int, np.ndarray]
 
     def transposed(self) -> "Neighbour":
-        """Sources and targets change places."""
         return Neighbour(
             self.target_indptr,
             self.source_indptr,
@@ -58,7 +56,6 @@ class NodePlan:
         flat: who sends which rows to whom without nodes.
         nodes: which ranks stand where.
         between: owners and leaders.
-        with_near: owners and leaders, and the pairs inside the node.
         source_places, target_places: int32 [S] and [T], places of this rank's halos; 0 where the owner is near.
         neighbours: the ranks of this node, in the order of ranks.
     """
@@ -66,18 +63,15 @@ class NodePlan:
     flat: ExchangePlan
     nodes: Nodes
     between: ExchangePlan
-    with_near: ExchangePlan
     source_places: np.ndarray
     target_places: np.ndarray
     neighbours: list[Neighbour]
 
     def transposed(self) -> "NodePlan":
-        """The plan of the backward pass: sources and targets change places."""
         return replace(
             self,
             flat=self.flat.transposed(),
             between=self.between.transposed(),
-            with_near=self.with_near.transposed(),
             source_places=self.target_places,
             target_places=self.source_places,
             neighbours=[one.transposed() for one in self.neighbours],
@@ -88,11 +82,6 @@ class NodePlan:
         """Owners on other nodes of which this rank has source halos."""
         owners = np.flatnonzero(np.diff(self.flat.source_indptr))
         return [int(owner) for owner in owners if self.nodes.is_far(int(owner))]
-
-    @property
-    def led_owners(self) -> list[int]:
-        """Owners on other nodes to which this rank sends its node's sums."""
-        return [int(owner) for owner in np.flatnonzero(np.diff(self.between.target_indptr))]
 
     def rows_between_nodes(self) -> int:
         """Rows that this rank sends to other nodes in one broadcast and one reduce."""
@@ -115,7 +104,16 @@ def make_node_plan(flat: ExchangePlan, transport: Transport, nodes: Nodes) -> No
     """
     sources = _exchange_places(flat.broadcast_rows, flat.broadcast_indptr, flat.source_indptr, transport, nodes)
     targets = _exchange_places(flat.reduce_rows, flat.reduce_indptr, flat.target_indptr, transport, nodes)
-    between = _plan(flat, nodes, sources, targets, near=False)
+    broadcast, reduce = _rows_by_rank(flat, nodes, sources), _rows_by_rank(flat, nodes, targets)
+    between = replace(
+        flat,
+        broadcast_indptr=indptr_of([len(rows) for rows in broadcast]),
+        broadcast_rows=np.concatenate(broadcast),
+        source_indptr=indptr_of(_received(nodes, sources.sizes)),
+        reduce_indptr=indptr_of([len(rows) for rows in reduce]),
+        reduce_rows=np.concatenate(reduce),
+        target_indptr=indptr_of(_received(nodes, targets.sizes)),
+    )
     # Tell each rank of the node what it must know of this one. Collective over the node
     tables = (flat.source_indptr, flat.target_indptr, between.source_indptr, between.target_indptr)
     everyone = nodes.comm.allgather(tables)
@@ -132,7 +130,6 @@ def make_node_plan(flat: ExchangePlan, transport: Transport, nodes: Nodes) -> No
         flat,
         nodes,
         between,
-        _plan(flat, nodes, sources, targets, near=True),
         sources.places,
         targets.places,
         [Neighbour(*one, *places) for one, places in zip(everyone, nodes.comm.alltoall(leaving), strict=True)],
@@ -166,39 +163,15 @@ def _exchange_places(
     return _Half(unions, sizes, arriving)
 
 
-def _plan(flat: ExchangePlan, nodes: Nodes, sources: _Half, targets: _Half, near: bool) -> ExchangePlan:
-    """Messages between owners and leaders; `near`: also those inside the node."""
-    broadcast = _rows_by_rank(flat.broadcast_rows, flat.broadcast_indptr, nodes, sources.unions, near)
-    reduce = _rows_by_rank(flat.reduce_rows, flat.reduce_indptr, nodes, targets.unions, near)
-    return replace(
-        flat,
-        broadcast_indptr=indptr_of([len(rows) for rows in broadcast]),
-        broadcast_rows=np.concatenate(broadcast),
-        source_indptr=indptr_of(_received(flat.source_indptr, nodes, sources.sizes, near)),
-        reduce_indptr=indptr_of([len(rows) for rows in reduce]),
-        reduce_rows=np.concatenate(reduce),
-        target_indptr=indptr_of(_received(flat.target_indptr, nodes, targets.sizes, near)),
-    )
-
-
-def _rows_by_rank(
-    rows: np.ndarray, indptr: np.ndarray, nodes: Nodes, unions: dict[int, np.ndarray], near: bool
-) -> list[np.ndarray]:
-    """The owner's rows that travel to each rank: to leaders unions."""
-    found = [rows[:0] for _ in nodes.of_rank]
-    for node, union in unions.items():
+def _rows_by_rank(flat: ExchangePlan, nodes: Nodes, half: _Half) -> list[np.ndarray]:
+    """The owner's rows that travel to each rank: unions, to leaders."""
+    found = [flat.broadcast_rows[:0] for _ in nodes.of_rank]
+    for node, union in half.unions.items():
         found[nodes.leader(nodes.rank, node)] = union
-    for rank in nodes.near if near else ():
-        found[rank] = rows[indptr[rank] : indptr[rank + 1]]
     return found
 
 
-def _received(indptr: np.ndarray, nodes: Nodes, sizes: np.ndarray, near: bool) -> np.ndarray:
+def _received(nodes: Nodes, sizes: np.ndarray) -> list[int]:
     """Rows that this rank receives of each owner: of far ones the union, if it leads for them."""
-    counts = np.zeros(len(nodes.of_rank), np.int64)
-    for owner in range(len(counts)):
-        if nodes.is_far(owner):
-            counts[owner] = sizes[owner] if nodes.leader(owner, nodes.here) == nodes.rank else 0
-        elif near:
-            counts[owner] = indptr[owner + 1] - indptr[owner]
-    return counts
+    leads = (nodes.is_far(owner) and nodes.leader(owner, nodes.here) == nodes.rank for owner in range(len(sizes)))
+    return [int(size) * leads_for for size, leads_for in zip(sizes, leads, strict=True)]

@@ -68,7 +68,6 @@ class SharedRows:
         return self._slots[member][use % 2]
 
     def mine(self, use: int) -> np.ndarray:
-        """This rank's rows in a use."""
         return self.rows(self.place, use)
 
     def announce(self, counter: int, use: int) -> None:

@@ -23,7 +23,7 @@ from distgnn.system.calls.packing import pack, unpack
 from distgnn.system.cores import available_sockets
 from distgnn.system.hosts import parse_hosts, read_hosts
 from distgnn.system.jobs.own_rank import leave_step_of_one, under_mpi
-from distgnn.system.launch import run_on_hosts, run_program
+from distgnn.system.launch import run_program
 
 REASON = "reason.txt"  # in the folder of a call: what is known of a rank that was killed
 THREADS = "DISTGNN_NUM_THREADS"  # of a single process
@@ -92,12 +92,10 @@ def call_on_ranks(
         received: list[int] = []
         program = [sys.executable, on_rank.__file__, name]
         told: dict[str, Any] = {"graceful": graceful, "received": received, "temporary": folder}
-        if hosts is None:
-            code = run_program(program, ranks, threads, timeout, reason=folder / REASON, **told)
-        elif timeout is not None:
+        if hosts is not None and timeout is not None:
             raise InputError("timeout is for ranks of this machine: with hosts, set DISTGNN_TIMEOUT there")
-        else:
-            code = run_on_hosts([], _hosts(hosts), threads, program=program, **told)
+        places = ranks if hosts is None else _hosts(hosts)
+        code = run_program(program, places, threads, timeout, reason=folder / REASON, **told)
         failures = [unpack(path.read_bytes()) for path in sorted(folder.glob(on_rank.ERROR.format(rank="*")))]
         if not all(one.follows for one in failures) or (failures and not (folder / REASON).is_file()):
             _raise(failures, ranks, received)

@@ -40,7 +40,6 @@ class Failure:
 
 
 def main() -> None:
-    """Run the call of the folder that the command line names."""
     folder = Path(sys.argv[1])
     sys.path[:] = json.loads((folder / "path.json").read_text())
 

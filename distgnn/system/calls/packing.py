@@ -26,7 +26,6 @@ def pack(value: Any, name: str) -> bytes:
 
 
 def unpack(packed: bytes) -> Any:
-    """What `pack` was given."""
     import cloudpickle
 
     return cloudpickle.loads(packed)

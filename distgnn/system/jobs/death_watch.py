@@ -122,17 +122,19 @@ def _watch(rank: int, pid: int, note_file: int, sockets: list[int]) -> None:
     stage, phase, log = words_of(note_file)[:3]
     status = int(words[-1]) if words[0] == "Z" else None  # None: collected
     number, code = (status or 0) & 127, (status or 0) >> 8
-    if not number and (stage != JOINED or phase.startswith(SPOKEN)):
+    if not number and stage != JOINED:
         return  # nobody waits for it
     told = False
     if number in (0, signal.SIGKILL):
         waits = number and memory_kills() == before and _is_hydra(parent)
         told = _one_dies(neighbours, NEIGHBOUR_SECONDS if waits else 0.0)
     who = f"rank {rank} on host {HOST}"
-    if not told and not number:
+    if told or phase.startswith(SPOKEN):
+        pass
+    elif not number:
         how = "by a signal or os._exit," if status is None else f"with exit code {code} and"
         say(f"{who} ended {how} without MPI_Finalize: it left in {phase or 'its start'}")
-    elif not told and number not in FROM_OUTSIDE:
+    elif number not in FROM_OUTSIDE:
         say(death_line(who, number, phase or "its start", log, before))
     if stage != ENDS and (not told or "SLURM_STEP_ID" in os.environ):
         _end_watchers(neighbours)

@@ -1,14 +1,14 @@
 """A small process beside the launcher that ends the launcher's job when the launcher is killed.
 
-    python -I -S job_cleanup.py JOB        reads lines from the launcher; the pipe's end is the launcher's
+    python -I -S job_cleanup.py JOB FOLDER
 
-    /dev/shm/mpich_…     shared memory of a rank, or a folder of the launcher, to be removed when all is over
-    done                 the launcher has ended the job itself: nothing is left to do
+FOLDER is the launcher's, to be removed when all is over, or empty. The launcher has the other end of standard input. It
+writes "done" where it has ended the job itself.
 
 Every process of a job on this machine (mpiexec, its proxies, ranks, what they start) has DISTGNN_JOB=JOB in its
-environment, so it is found whoever its parent is by then. Shared memory that the launcher had not told of yet is known
-by its age: made since this process began, and mapped by nobody any more. On other machines the proxies of mpiexec
-notice that it is gone, and ranks die with them (parent_death.py).
+environment, so it is found whoever its parent is by then. Shared memory of an MPI library is known by its age: made
+since the job began, and mapped by nobody any more. On other machines the proxies of mpiexec notice that it is gone, and
+ranks die with them (parent_death.py).
 
 `mpiexec` puts each rank into a session of its own, so a process group reaches none of them: a launcher that ends its
 job itself walks the tree through /proc. Where there is no /proc (macOS) only the process itself is ended.
@@ -105,9 +105,8 @@ def descendants(pid: int) -> list[int]:
 
 
 def stop_tree(process: "subprocess.Popen[Any]", seconds: float) -> None:
-    """End `process` and all its descendants: politely, then after `seconds` for good; remove their shared memory."""
+    """End `process` and all its descendants: politely, then after `seconds` for good."""
     pids = descendants(process.pid) if process.poll() is None else []
-    segments = {segment for pid in pids for segment in mapped_segments(Path(f"/proc/{pid}/maps"))}
     _send([process.pid] if process.poll() is None else [], signal.SIGTERM)
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and (process.poll() is None or any(map(runs, pids))):
@@ -116,18 +115,16 @@ def stop_tree(process: "subprocess.Popen[Any]", seconds: float) -> None:
     if process.poll() is None:
         process.kill()
     process.wait()
-    for segment in segments:
-        Path(segment).unlink(missing_ok=True)
 
 
 def remove_strays(since: float) -> None:
-    """Remove segments of MPICH that this user has made since then, and that no process has mapped any more."""
-    found = set()
-    for path in Path(SEGMENTS).parent.glob(f"{Path(SEGMENTS).name}*"):
+    """Remove segments of MPI libraries that this user has made since then, and that no process has mapped any more."""
+    found, (folder, _, ours) = set(), SEGMENTS.rpartition("/")
+    for path in Path(folder).glob("*"):
         with suppress(OSError):
             made = path.stat()
-            if made.st_ctime >= since and made.st_uid == os.geteuid():
-                found.add(str(path))
+            if path.name.startswith((ours, *OTHER_LIBRARIES)) and made.st_ctime >= since:
+                found |= {str(path)} if made.st_uid == os.geteuid() else set()
     for look in range(LOOKS if found else 0):
         time.sleep(LOOK_SECONDS if look else 0.0)
         found.difference_update(*map(mapped_segments, Path("/proc").glob("[0-9]*/maps")))
@@ -149,20 +146,15 @@ def mapped_segments(maps: Path) -> set[str]:
 
 
 def main() -> None:
-    """Wait for the launcher's end."""
-    left, began = [], time.time()
-    for line in map(os.fsdecode, sys.stdin.buffer):
-        if line == "done\n":
-            return
-        left.append(Path(line.rstrip("\n")))
-    end_job(sys.argv[1])
-    for path in left:
-        if path.is_dir():
-            import shutil  # 10 ms
+    job, folder = sys.argv[1:]
+    began = time.time()
+    if sys.stdin.read() == "done":
+        return
+    end_job(job)
+    if folder:
+        import shutil  # 10 ms
 
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
     remove_strays(began)
 
 

@@ -79,7 +79,6 @@ class Rank:
         return [dict(word.split("=", 1) for word in text.split() if "=" in word) for text in texts]
 
     def answer(self, text: str) -> None:
-        """Send a line."""
         try:
             self.socket.sendall(f"{text}\n".encode())
         except OSError:
@@ -316,7 +315,6 @@ ANSWERS = {
 
 
 def main() -> int:
-    """Start the ranks and wait for them."""
     size, program = int(sys.argv[2]), sys.argv[3:]
     woken, waker = socket.socketpair()
     waker.setblocking(False)

@@ -25,7 +25,6 @@ def die_with_parent(number: int = signal.SIGTERM) -> Callable[[], object] | None
 
 
 def main() -> None:
-    """Become the program, which dies with its parent."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and programs inherit that
     if ask := die_with_parent(signal.SIGKILL):
         ask()

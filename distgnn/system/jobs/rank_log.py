@@ -37,7 +37,6 @@ class RankLog:
                 self.folder = None
 
     def write(self, text: str) -> None:
-        """Append a line with the time."""
         if self.folder is None:
             return
         path = self.folder / f"rank-{self.rank}.log"
@@ -52,7 +51,6 @@ class RankLog:
         self.write(f"ended in {phase}: {kind}: {error}{trace}")
 
     def set_status(self, content: str) -> None:
-        """Replace the status file."""
         if self.folder is None:
             return
         path = self.folder / f"rank-{self.rank}.status"

@@ -16,7 +16,6 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,49 +38,48 @@ class Team(NamedTuple):
 Regroup = Callable[[int], Team]
 
 
-@dataclass
-class Restarts:
-    """How often ranks are started again, and the run folder that they go on in."""
+def run_again(
+    words: list[str],
+    start: Callable[[list[str]], int],
+    limit: int,
+    run_dir: Path,
+    *,
+    regroup: Regroup | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> int:
+    """Start `train WORDS`, again after each fault but at most `limit` times, and return the last exit code.
 
-    limit: int
-    run_dir: Path
-    sleep: Callable[[float], None] = time.sleep
-    regroup: Regroup | None = None
+    Args: start: runs the ranks with these arguments until they end; run_dir: that they go on in.
 
-    def run(self, words: list[str], start: Callable[[list[str]], int]) -> int:
-        """Start `train WORDS`, again after each fault, and return the last exit code.
-
-        Args: start: runs the ranks with these arguments until they end.
-
-        Notes: pauses of 1, 2, 4 … seconds, at most 60, while no new checkpoint comes; then from 1 again.
-        """
-        before, team, pause, fruitless = _identity(self.run_dir), Team(words, start), 1.0, 0
-        begun = False
-        last: tuple[int, str] | None = None
-        for count in range(1, self.limit + 2):
-            began = time.monotonic()
-            code = team.start(resumed(team.words) if begun else team.words)
-            newest = newest_checkpoint(self.run_dir)
-            if code in (0, 2, *ASKED_TO_STOP):
-                return code
-            if count > self.limit:
-                break
-            if code == OWN_FAILURE and (code, newest) == last:
-                return code
-            again = last is not None and last[1] == newest
-            pause, fruitless = (min(2 * pause, LONGEST_PAUSE), fruitless + 1) if again else (1.0, 1)
-            last = (code, newest)
-            # Ranks that died before they made the run folder have not replaced an old one yet.
-            begun = begun or "--resume" in words or _identity(self.run_dir) != before
-            say(
-                f"the ranks ended with exit code {code} after {time.monotonic() - began:.0f} s; "
-                f"restart {count} of {self.limit} in {pause:.0f} s from {newest or 'the beginning'}"
-            )
-            self.sleep(pause)
-            if self.regroup is not None:
-                team = self.regroup(fruitless)
-        say(f"the ranks ended with exit code {code}: all {self.limit} restarts (--restarts) are used up")
-        return code
+    Notes: pauses of 1, 2, 4 … seconds, at most 60, while no new checkpoint comes; then from 1 again.
+    """
+    before, team, pause, fruitless = _identity(run_dir), Team(words, start), 1.0, 0
+    begun = False
+    last: tuple[int, str] | None = None
+    for count in range(1, limit + 2):
+        began = time.monotonic()
+        code = team.start(resumed(team.words) if begun else team.words)
+        newest = newest_checkpoint(run_dir)
+        if code in (0, 2, *ASKED_TO_STOP):
+            return code
+        if count > limit:
+            break
+        if code == OWN_FAILURE and (code, newest) == last:
+            return code
+        again = last is not None and last[1] == newest
+        pause, fruitless = (min(2 * pause, LONGEST_PAUSE), fruitless + 1) if again else (1.0, 1)
+        last = (code, newest)
+        # Ranks that died before they made the run folder have not replaced an old one yet.
+        begun = begun or "--resume" in words or _identity(run_dir) != before
+        say(
+            f"the ranks ended with exit code {code} after {time.monotonic() - began:.0f} s; "
+            f"restart {count} of {limit} in {pause:.0f} s from {newest or 'the beginning'}"
+        )
+        sleep(pause)
+        if regroup is not None:
+            team = regroup(fruitless)
+    say(f"the ranks ended with exit code {code}: all {limit} restarts (--restarts) are used up")
+    return code
 
 
 def resumed(words: list[str]) -> list[str]:
@@ -103,7 +101,6 @@ def without(option: str, words: list[str]) -> list[str]:
 
 
 def with_run_dir(words: list[str], run_dir: str) -> list[str]:
-    """The arguments of `train` with a run folder."""
     return [words[0], "--run-dir", run_dir, *words[1:]]
 
 

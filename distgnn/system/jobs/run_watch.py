@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,6 @@ PAUSE_SECONDS = 5.0  # between two looks: this process did not run itself
 LOOK_SECONDS = 2.0  # of the limit, a fifth at most: looks are a second apart
 FAR_STATUS_SECONDS = 120.0  # at least without news of ranks on other machines: network file systems tell late
 ASK_AT = 0.25  # of the limit
-ASKS = 16  # times in the limit that phases are looked at
 Hosts = list[tuple[str, int]]  # (name, ranks)
 
 
@@ -50,76 +50,57 @@ class RunWatch:
     exit_code = HUNG
 
     def __init__(self, run_dir: Path, hosts: Hosts | None = None, say: Callable[[str], None] = print):
-        self.run_dir, self.hosts, self.say = run_dir, hosts, say
+        self.run_dir, self.hosts, self.say = run_dir, hosts or [], say
         self.shortest = 0.0 if hosts is None else FAR_STATUS_SECONDS
-        self._old = self._told = _statuses(run_dir)  # of ranks that are gone
-        self._since = self._looked = time.monotonic()
+        self._told = _statuses(run_dir)  # at first of ranks that are gone
+        self._new_at: dict[Path, float] = {}  # by this machine's clock, when a rank of this start told something new
+        self._looked, self._ask_at = time.monotonic(), 0.0
         self._over = threading.Event()
         self._asking: threading.Thread | None = None
         self._said: set[str] = set()
-        self._phases: dict[Path, tuple[str, float]] = {}  # what ranks told, and since when, by this machine's clock
-        self._phases_at = self._ask_again_at = 0.0
 
     def look(self) -> str | None:
         """What to say of ranks that have told nothing for the limit; None where one has, or none tells yet."""
         now, told, limit = time.monotonic(), _statuses(self.run_dir), limit_of(self.run_dir)
-        if (
-            self.hosts is not None
-            and limit
-            and now >= self._phases_at
-            and not (self._asking and self._asking.is_alive())
-        ):
-            self._phases_at = now + min(max(limit / ASKS, 1.0), 15.0)
-            self._asking = threading.Thread(target=self.ask, name="run-watch", daemon=True)
-            self._asking.start()
-        alive = told != self._told or told.items() <= self._old.items() or now - self._looked > PAUSE_SECONDS
-        if alive or not limit:
-            self._told, self._since = told, now
-        self._looked = now
-        if not limit or now - self._since < max(patience(limit) - min(LOOK_SECONDS, limit / 5), self.shortest):
+        slept, self._looked = now - self._looked > PAUSE_SECONDS, now
+        for path in told.keys() | self._new_at.keys():
+            if path not in told:  # it has left
+                del self._new_at[path]
+            elif told[path] != self._told.get(path) or (slept and path in self._new_at):
+                self._new_at[path] = now
+        self._told = told
+        if not limit:
             return None
-        return f"no rank has told what it does for {now - self._since:.3g} s (--timeout {limit:g}): all are stopped"
+        self._ask(now, limit)
+        silent = now - max(self._new_at.values(), default=now)
+        if silent < max(patience(limit) - min(LOOK_SECONDS, limit / 5), self.shortest):
+            return None
+        return f"no rank has told what it does for {silent:.3g} s (--timeout {limit:g}): all are stopped"
 
-    def ask(self) -> None:
+    def _ask(self, now: float, limit: float) -> None:
         """Ask the machines, if nothing has moved for long; name those that do not answer, each once."""
-        limit, now = limit_of(self.run_dir), time.monotonic()
-        if not limit or self._lasting(limit) < ASK_AT * limit:
+        lasting = [phase_seconds(self._told[path]) for path, at in self._new_at.items() if now - at < limit / 2]
+        if max((seconds for seconds in lasting if seconds < float("inf")), default=0.0) < ASK_AT * limit:
             self._said.clear()
-            return
-        if now < self._ask_again_at:
-            return
-        self._ask_again_at = now + ASK_AT * limit
-        hosts = self.hosts or []
-        found = dict(answering(hosts, min(SECONDS, limit / 2), self._over.is_set))
-        for name, ranks in ranks_on(hosts).items():
+        elif self.hosts and now >= self._ask_at and not (self._asking and self._asking.is_alive()):
+            self._ask_at = now + ASK_AT * limit
+            self._asking = threading.Thread(target=self._hear, args=(min(SECONDS, limit / 2),), daemon=True)
+            self._asking.start()
+
+    def _hear(self, seconds: float) -> None:
+        found = dict(answering(self.hosts, seconds, self._over.is_set))
+        for name, ranks in ranks_on(self.hosts).items():
             if name not in found and name not in self._said and not self._over.is_set():
                 self._said.add(name)
                 self.say(no_answer(name, ranks))
 
     def close(self) -> None:
-        """The start is over."""
         self._over.set()
         if self._asking is not None:
             self._asking.join()
 
-    def _lasting(self, limit: float) -> float:
-        """How long a phase has lasted, of the ranks that tell."""
-        longest, now = 0.0, time.monotonic()
-        for path in status_files(self.run_dir):
-            try:
-                text = path.read_text(encoding="utf-8")
-            except (OSError, ValueError):
-                continue
-            if self._phases.get(path, (None, 0.0))[0] != text:
-                # Dead ranks' last statuses stay there.
-                self._phases[path] = text, now if path in self._phases else -limit
-            if now - self._phases[path][1] < limit / 2 and phase_seconds(text) < float("inf"):
-                longest = max(longest, phase_seconds(text))
-        return longest
-
 
 def no_answer(host: str, ranks: list[int]) -> str:
-    """The line on a host that does not answer."""
     numbers = str(ranks[0]) if len(ranks) == 1 else f"{ranks[0]}-{ranks[-1]}"
     return f"{'ranks' if len(ranks) > 1 else 'rank'} {numbers} on host {host} does not answer"
 
@@ -132,20 +113,13 @@ def limit_of(run_dir: Path) -> float:
         return 0.0
 
 
-def status_files(run_dir: Path) -> list[Path]:
-    """Files in which ranks tell what they do; the folder may hold runs of several seeds."""
-    return [path for pattern in ("logs", "seed-*/logs") for path in run_dir.glob(f"{pattern}/rank-*.status")]
-
-
-def _statuses(run_dir: Path) -> dict[Path, tuple[int, int]]:
-    """What changes with each word of a rank."""
+def _statuses(run_dir: Path) -> dict[Path, str]:
+    """What ranks tell that they do; the folder may hold runs of several seeds."""
     found = {}
-    for path in status_files(run_dir):
-        try:
-            made = path.stat()
-        except OSError:
-            continue
-        found[path] = (made.st_ino, made.st_mtime_ns)
+    for pattern in ("logs", "seed-*/logs"):
+        for path in run_dir.glob(f"{pattern}/rank-*.status"):
+            with suppress(OSError, ValueError):
+                found[path] = path.read_text(encoding="utf-8")
     return found
 
 

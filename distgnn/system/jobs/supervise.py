@@ -24,13 +24,12 @@ from typing import Any
 
 from distgnn.errors import RunError
 from distgnn.system.jobs import job_cleanup, parent_death
-from distgnn.system.jobs.job_cleanup import children, descendants, mapped_segments, stop_tree
+from distgnn.system.jobs.job_cleanup import children, stop_tree
 from distgnn.system.jobs.local_mpiexec import HOST, memory_kills, say, why_killed
 from distgnn.system.jobs.parent_death import die_with_parent
 from distgnn.system.output import Relay
 
 LOOK_SECONDS = 1.0
-NOTE_LOOKS = 10  # between two notes of the ranks' shared memory, after the first three
 RESEND_SECONDS = 10.0
 STOP_SECONDS = 5.0
 LOST_LOOKS = 3
@@ -81,8 +80,6 @@ class Job:
     process: subprocess.Popen | None = None
     relay: Relay | None = None
     cleanup: subprocess.Popen | None = None
-    segments: set[str] = field(default_factory=set)
-    looks: int = 0
     lonely: int = 0  # looks in a row without a child
     fewer: int = 0  # looks in a row with fewer children than machines
     most: int = 0  # children at a time
@@ -135,11 +132,10 @@ class Job:
 
     def _start(self) -> None:
         if sys.platform == "linux":
-            command = [sys.executable, "-I", "-S", job_cleanup.__file__, self.name]
+            command = [sys.executable, "-I", "-S", job_cleanup.__file__, self.name, str(self.temporary or "")]
             self.cleanup = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd="/", start_new_session=True
             )
-            self._tell("" if self.temporary is None else f"{self.temporary}\n")
         ours = self.command[0] == sys.executable  # it gives its ranks the terminal itself, and has no banner
         reader, writer = (None, None) if os.isatty(1) and (ours or not self.proxies) else os.pipe()
         try:
@@ -164,19 +160,10 @@ class Job:
             try:
                 return self.process.wait(LOOK_SECONDS)
             except subprocess.TimeoutExpired:
-                self.looks += 1
                 if self.received and time.monotonic() >= self.resend_at:
                     # What comes before all ranks are there, mpiexec passes on to none.
                     self.process.send_signal(signal.SIGUSR1)
                     self.resend_at = time.monotonic() + RESEND_SECONDS
-                if self.looks <= 3 or self.looks % NOTE_LOOKS == 0:  # of dead ranks nothing tells whose memory it was
-                    mapped = {
-                        segment
-                        for pid in descendants(self.process.pid)
-                        for segment in mapped_segments(Path(f"/proc/{pid}/maps"))
-                    }
-                    self._tell("".join(f"{segment}\n" for segment in mapped - self.segments))
-                    self.segments |= mapped
                 text, code = (self._lost() if self.proxies else None), LOST
                 if text is None and self.watching is not None:
                     text, code = self.watching.look(), self.watching.exit_code
@@ -202,30 +189,18 @@ class Job:
             return f"ranks have ended on {gone} of {self.machines} machines, and nothing is heard of the others"
         return None
 
-    def _tell(self, text: str) -> None:
-        if self.cleanup is not None and self.cleanup.stdin is not None and text:
-            try:
-                self.cleanup.stdin.write(os.fsencode(text))
-                self.cleanup.stdin.flush()
-            except OSError:
-                self.cleanup = None
-
     def _end(self) -> None:
-        """End what is left, whoever its parent is, and remove its shared memory."""
+        """End what is left, whoever its parent is, and remove its shared memory, which MPI does where it ends well."""
         if self.process is not None:
             stop_tree(self.process, STOP_SECONDS)
         if sys.platform == "linux":
             job_cleanup.end_job(self.name)
-        for segment in self.segments:
-            Path(segment).unlink(missing_ok=True)
         if self.process is not None and self.process.returncode != 0 and sys.platform == "linux":
-            job_cleanup.remove_strays(self.began)  # made since the last look
+            job_cleanup.remove_strays(self.began)
         if self.relay is not None:
             self.relay.finish(STOP_SECONDS)
-        self._tell("done\n")
-        if self.cleanup is not None and self.cleanup.stdin is not None:
-            self.cleanup.stdin.close()
-            self.cleanup.wait()
+        if self.cleanup is not None:
+            self.cleanup.communicate(b"done")
 
 
 class _Stopped(BaseException):

@@ -60,7 +60,6 @@ class Watchdog:
 
     @property
     def phase(self) -> str:
-        """What the rank is doing."""
         return self._phase
 
     @phase.setter
@@ -70,7 +69,6 @@ class Watchdog:
 
     @contextmanager
     def running(self) -> Iterator[Any]:
-        """Watch while entered."""
         self._main, self.phase = threading.get_ident(), self._phase
         # Of one rank it is the launcher (run_watch.py).
         someone_listens = self.num_ranks > 1 or self.log.folder is not None
@@ -111,7 +109,6 @@ class Watchdog:
         """See whether the rank has gone on, where nobody sets the phase."""
 
     def _leave(self) -> None:
-        """The watch is over."""
         self.log.close()
 
     def _pause(self, seconds: float) -> bool:
@@ -208,7 +205,6 @@ class Statuses:
         self._new_at: dict[int, float] = {}
 
     def forget(self) -> None:
-        """Begin anew."""
         self._texts.clear()
         self._new_at.clear()
 

@@ -45,7 +45,6 @@ NAME = re.compile(r"epoch-(\d{8,12})")
 
 
 def checkpoint_path(run: Path, epochs_done: int) -> Path:
-    """Where the state after so many epochs lies."""
     return Path(run) / "checkpoint" / f"epoch-{epochs_done:08d}"
 
 
@@ -57,7 +56,6 @@ def find_checkpoints(run: Path) -> list[Path]:
 
 
 def epochs_of(path: Path) -> int:
-    """Epochs done, from a checkpoint's name."""
     return int(path.name.removeprefix("epoch-"))
 
 

@@ -129,7 +129,6 @@ def _read_together(path: Path, trainer: Any) -> tuple[dict[str, Any], dict[str, 
 
 
 def unpack(path: Path, name: str, content: bytes) -> dict[str, torch.Tensor]:
-    """The tensors of one file. Raises: RunError where they do not read."""
     try:
         return load(content)
     except (SafetensorError, ValueError, KeyError, RuntimeError, TypeError) as error:

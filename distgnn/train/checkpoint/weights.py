@@ -57,12 +57,10 @@ def load_best(path: str, model: torch.nn.Module) -> None:
 
 
 def feat_norm_file(folder: str | Path) -> Path:
-    """Where a run keeps it."""
     return Path(folder) / "feat_norm.safetensors"
 
 
 def pack_feat_norm(norm: FeatNorm) -> bytes:
-    """The bytes of the file."""
     columns = {} if norm.mean is None or norm.factor is None else {"mean": norm.mean, "factor": norm.factor}
     return save(columns, {"steps": norm.name, "inductive": str(norm.inductive)})
 

@@ -157,7 +157,6 @@ class PlainModel(nn.Module):
         return read(torch.cat(layers, 1) if self.config.jump == "cat" else torch.stack(layers).amax(0))
 
     def hidden(self, layer: int, rows: torch.Tensor) -> torch.Tensor:
-        """Norm, ReLU and dropout of a hidden layer."""
         return self.drop(torch.relu(rows if self.norms is None else self.norms[layer](rows)))
 
 
@@ -195,5 +194,4 @@ class PlainLabelReuse(nn.Module):
 
 
 def two_layers(in_feats: int, out_feats: int) -> nn.Sequential:
-    """The perceptron inside gin and gine."""
     return nn.Sequential(nn.Linear(in_feats, out_feats), nn.ReLU(), nn.Linear(out_feats, out_feats))

@@ -81,7 +81,6 @@ def to_pyg(run: str | nn.Module) -> nn.Module:
 
 
 def plain_model(config: ModelConfig, sizes: GraphSizes) -> Any:
-    """The stack that `config` describes, of PyG's layers."""
     return make_model(config, sizes, PyGModel, PyGLabelReuse)
 
 
@@ -109,15 +108,6 @@ class Arcs:
                 out = out * degrees.clamp(min=1).rsqrt()[row]
             self.norms[ends] = out
         return self.norms[ends]
-
-
-class WithBias(nn.Module):
-    """GCN2Conv and a bias, which PyG's has not."""
-
-    def __init__(self, conv: nn.Module, width: int):
-        super().__init__()
-        self.conv: nn.Module = conv
-        self.bias: nn.Parameter = nn.Parameter(torch.zeros(width))
 
 
 class PyGLabelReuse(PlainLabelReuse):
@@ -151,7 +141,9 @@ class PyGModel(PlainModel):
         if name == "rgcn":
             return gnn.RGCNConv(in_feats, out_feats, self.sizes.num_relations, self.config.num_bases or None)
         if name == "gcn2":
-            return WithBias(gnn.GCN2Conv(in_feats, 0.1, 0.5, layer + 1, normalize=False), in_feats)
+            conv = gnn.GCN2Conv(in_feats, 0.1, 0.5, layer + 1, normalize=False)
+            conv.bias = nn.Parameter(torch.zeros(in_feats))  # PyG's has none
+            return conv
         if name == "appnp":
             return gnn.APPNP(10, 0.1, normalize=False)
         width, options = out_feats if last else out_feats // heads, {"add_self_loops": False, "concat": not last}
@@ -170,7 +162,7 @@ class PyGModel(PlainModel):
         if name in ("gcn", "appnp"):
             return conv(rows, edge_index, arcs.norm(rows, ("out", "in")))
         if name == "gcn2":
-            return conv.conv(rows, initial, edge_index, arcs.norm(rows, ("in", "in"))) + conv.bias
+            return conv(rows, initial, edge_index, arcs.norm(rows, ("in", "in"))) + conv.bias
         if name == "gine":
             return conv(rows, edge_index, arcs.edge_attr.to(rows))
         if name == "rgcn":
@@ -199,7 +191,7 @@ class PyGModel(PlainModel):
             self.conv.K, self.conv.alpha = numbers["k"], numbers["alpha"]
         elif self.config.name == "gcn2":
             for layer, one in enumerate(self.convs, 1):
-                one.conv.alpha, one.conv.beta = numbers["alpha"], math.log(numbers["lambda_"] / layer + 1)
+                one.alpha, one.beta = numbers["alpha"], math.log(numbers["lambda_"] / layer + 1)
 
 
 MLP = {f"nn.{layer}.{kind}": f"apply_func.{layer}.{kind}" for layer in (0, 2) for kind in ("weight", "bias")}
@@ -225,7 +217,7 @@ PARAMETERS: dict[str, dict[str, str]] = {
         **{f"lin_l.{kind}": f"fc_src.{kind}" for kind in ("weight", "bias")},
         **{f"lin_r.{kind}": f"fc_dst.{kind}" for kind in ("weight", "bias")},
     },
-    "gcn2": {"conv.weight1": "weight1", "bias": "bias"},
+    "gcn2": {"weight1": "weight1", "bias": "bias"},
     "rgcn": {"weight": "linear_r.W", "comp": "linear_r.coeff", "root": "loop_weight", "bias": "h_bias"},
 }
 

@@ -70,11 +70,9 @@ class Damping:
         return rose
 
     def numbers(self) -> list[float]:
-        """What a checkpoint keeps."""
         return [self.value, self._first, *self._losses]
 
     def load(self, numbers: list[float]) -> None:
-        """Go on from what `numbers` gave."""
         self.value, self._first, *self._losses = numbers
 
 
@@ -182,12 +180,12 @@ class KFAC(OwnOptimizer):
         first = self.records == 0
         self.factors = {} if first else self.factors
         kept = min(MEMORY, self.records / (self.records + 1))
-        for key, moment in moments.items():
-            scale = self._terms if key[1] == OUTPUT else 1 / max(moment.num_rows, 1.0)
+        for key, (total, num_rows) in moments.items():
+            scale = self._terms if key[1] == OUTPUT else 1 / max(num_rows, 1.0)
             if first:
-                self.factors[key] = moment.total * scale
+                self.factors[key] = total * scale
             elif key in self.factors:
-                self.factors[key].mul_(kept).add_(moment.total, alpha=(1 - kept) * scale)
+                self.factors[key].mul_(kept).add_(total, alpha=(1 - kept) * scale)
         if first:
             uses = self._recorder.uses
             self._settle(uses)
@@ -222,9 +220,8 @@ class KFAC(OwnOptimizer):
 
     def _gradient(self, parameter: nn.Parameter) -> torch.Tensor:
         """The gradient, with that of the L2 penalty."""
-        if parameter.grad is None:
-            raise RuntimeError("a gradient is missing after the sum over ranks")
-        return parameter.grad.add(parameter, alpha=self.weight_decay) if self.weight_decay else parameter.grad.clone()
+        gradient: Any = parameter.grad
+        return gradient.add(parameter, alpha=self.weight_decay) if self.weight_decay else gradient.clone()
 
     def state(self) -> dict[str, torch.Tensor]:
         """Velocities, factors, inverses and what is counted, and Adam's."""

@@ -5,11 +5,10 @@
 What x and g are where an aggregation is near is said by who multiplies (`add`); see `ops/aggregation/convolve.py`. Of
 plain linear layers hooks see them. Columns of sparse rows, and rows wider than `WIDEST`, have their diagonal only.
 
-Sums travel as triangles, one message each, started as the gradient buckets are: as soon as the gradient of the weight
-is complete, in one order on all ranks. Each vertex counts once, at its owner.
+Sums travel as triangles, one message each, in one order on all ranks. Each vertex counts once, at its owner.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,15 +27,8 @@ WIDEST = 2048  # columns of a factor that is a matrix
 INPUT, OUTPUT = 0, 1
 
 Key = tuple[int, int]  # (number of the first weight that has the factor, INPUT or OUTPUT)
+Moment = tuple[torch.Tensor, float]  # x'x (or its diagonal) over the rows of all ranks, and the number of rows
 Factors = Sequence[tuple[torch.Tensor, Any, torch.Tensor]]
-
-
-@dataclass(frozen=True)
-class Moment:
-    """x'x (or its diagonal) over the rows of all ranks, and the number of rows."""
-
-    total: torch.Tensor
-    num_rows: float
 
 
 @dataclass(frozen=True)
@@ -64,12 +56,7 @@ class Recorder:
         self._sums: dict[Key, np.ndarray] = {}
         self._shapes: dict[Key, tuple[int, bool]] = {}  # width, whole matrix
         self._messages: list[tuple[Key, int]] = []  # keys in the order of messages, and their sizes
-        self._requests: list[Any] = []
-        self._complete: set[int] = set()
         self._constant: dict[Key, tuple[Any, int | None, np.ndarray]] = {}
-        for number, parameter in enumerate(parameters):
-            if parameter.dim() == 2:
-                parameter.register_post_accumulate_grad_hook(self._gradient_is_there(number))
         for module in model.modules():
             kind = f"{type(module).__module__}.{type(module).__name__}"
             if isinstance(module, nn.Linear) or kind == "torch_geometric.nn.dense.linear.Linear":
@@ -78,7 +65,7 @@ class Recorder:
     def begin(self) -> None:
         """Record the forward and backward pass that follow."""
         self._places = {p.data_ptr(): number for number, p in enumerate(self._parameters) if p.dim() == 2}
-        self._sums, self._complete, self._recording = {}, set(), True
+        self._sums, self._recording = {}, True
         self.graph.factor_recorder = self
 
     def add(self, factors: Factors, constant: bool = False) -> None:
@@ -114,15 +101,16 @@ class Recorder:
                 mine |= theirs[0]
             self._messages = sorted(((key, size) for key, (_, size) in mine.items()), reverse=True)
         with self.graph.transport.counters.timing("all_reduce_seconds"):
-            while self.comm.size > 1 and len(self._requests) < len(self._messages):
-                self._start_next()
-            wait_for_all(self._requests)
-        self._requests = []
+            if self.comm.size > 1:
+                dtype = torch.zeros(0, dtype=self.graph.weight_dtype).numpy().dtype
+                for key, size in self._messages:  # a rank may have no such rows in this step
+                    self._sums.setdefault(key, np.zeros(size, dtype))
+                wait_for_all([start_sum_over_ranks(self.comm, self._sums[key]) for key, _ in self._messages])
         moments = {}
         for key, _ in self._messages:
             (width, whole), flat = self._shapes[key], torch.from_numpy(self._sums[key])
             total = unpacked(flat[:-1], width) if whole else flat[:-1].clone()
-            moments[key] = Moment(total, float(flat[-1]))
+            moments[key] = total, float(flat[-1])
         self._sums = {}
         return moments
 
@@ -153,24 +141,6 @@ class Recorder:
             elif constant:
                 self._constant[key] = (rows, version_of(rows), moment.copy())
         self._sums[key] = self._sums[key] + moment if key in self._sums else moment
-
-    def _gradient_is_there(self, number: int) -> Callable[[nn.Parameter], None]:
-        def hook(_parameter: nn.Parameter) -> None:
-            if not self._recording or self.comm.size == 1:
-                return
-            self._complete.add(number)
-            while len(self._requests) < len(self._messages):
-                if self._messages[len(self._requests)][0][0] not in self._complete:
-                    break
-                self._start_next()
-
-        return hook
-
-    def _start_next(self) -> None:
-        key, size = self._messages[len(self._requests)]
-        if key not in self._sums:  # this rank has no such rows in this step
-            self._sums[key] = np.zeros(size, torch.zeros(0, dtype=self.graph.weight_dtype).numpy().dtype)
-        self._requests.append(start_sum_over_ranks(self.comm, self._sums[key]))
 
 
 def second_moment(graph: Any, rows: Any) -> torch.Tensor:

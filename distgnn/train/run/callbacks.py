@@ -56,7 +56,6 @@ class Callbacks:
         self._with_state = [one for one in self._all if hasattr(one, "state_dict") and hasattr(one, "load_state_dict")]
 
     def call(self, event: str, trainer: Any, record: dict[str, Any]) -> None:
-        """Call the method `event` of those that have it."""
         for callback in self._all:
             if hasattr(callback, event):
                 getattr(callback, event)(trainer, record)

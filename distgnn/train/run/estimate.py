@@ -226,7 +226,6 @@ def _late_rows(manifest: dict, part_id: int, run: dict, width: float, exact: flo
 
 
 def _bytes_of_pairs(manifest: dict, part_id: int, train: dict, row_bytes: int) -> int:
-    """What the scores of pairs need beside the model: the table above."""
     part = manifest["parts"][part_id]
 
     def count(name: str, bytes_each: int) -> int:

@@ -1,7 +1,6 @@
 """Where a run's numbers go: the run folder, loggers on rank 0, and callbacks on every rank."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from distgnn.comm import raise_together
@@ -11,7 +10,6 @@ from distgnn.train.checkpoint.weights import feat_norm_file, pack_feat_norm
 from distgnn.train.run.callbacks import Callbacks
 from distgnn.train.run.loggers import make_loggers
 from distgnn.train.run.run_folder import RunFolder, writing
-from distgnn.train.run.trace import merge
 
 
 class Outputs:
@@ -36,7 +34,6 @@ class Outputs:
                 self.folder = RunFolder(config.run_dir, {"train": train} | settings, config.overwrite, config.resume)
 
     def write(self, work: Callable[[RunFolder], object]) -> None:
-        """Write into the run folder, on rank 0."""
         with raise_together(self._comm):
             if self.folder is not None:
                 with writing(self.folder.path):
@@ -52,7 +49,6 @@ class Outputs:
         self._callbacks.call("on_train_start", self._trainer, record)
 
     def add_epoch(self, record: dict[str, Any]) -> None:
-        """After an epoch and its evaluation."""
         with raise_together(self._comm), writing(self._trainer.config.run_dir):
             if self.folder is not None:
                 self.folder.add_epoch(record)
@@ -63,12 +59,9 @@ class Outputs:
 
     def finish(self, summary: dict[str, Any]) -> None:
         """Write what comes last: the trace and the summary."""
-        trace, run_dir = self._trainer.trace, self._trainer.config.run_dir
-        with raise_together(self._comm), writing(run_dir):
-            if trace and run_dir is not None:
-                trace.write(Path(run_dir) / "trace")
-        if trace and self.folder:
-            merge(self.folder.path / "trace")
+        if self._trainer.trace and self._trainer.config.run_dir is not None:
+            events = self._trainer.trace.gather(self._comm)
+            self.write(lambda folder: folder.write_trace(events))
         self._log("on_train_end", summary)
         self._loggers.close()
         self.write(lambda folder: folder.finish(summary))

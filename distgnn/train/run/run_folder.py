@@ -96,9 +96,12 @@ class RunFolder:
         sync_folder(self.path)
 
     def add_epoch(self, record: dict[str, Any]) -> None:
-        """Append one epoch to metrics.jsonl."""
         self._metrics.write(json.dumps(record) + "\n")
         self._metrics.flush()
+
+    def write_trace(self, events: bytes) -> None:
+        (self.path / "trace").mkdir(exist_ok=True)
+        replace_file(self.path / "trace" / "trace.json", events)
 
     def finish(self, summary: dict[str, Any]) -> None:
         """Write summary.json, whole, and close."""
@@ -106,7 +109,6 @@ class RunFolder:
         self.close()
 
     def close(self) -> None:
-        """Nothing more will be written."""
         self._metrics.close()
         lock, self._lock = self._lock, None
         if lock is not None:
@@ -209,12 +211,10 @@ def writing(path: str | Path | None) -> Iterator[None]:
 
 
 def best_weights(folder: str | Path) -> Path:
-    """Where a run keeps its best weights."""
     return Path(folder) / "checkpoint" / "best.safetensors"
 
 
 def model_config(path: str, config: dict[str, Any]) -> ModelConfig:
-    """The [model] section of a run's config.toml."""
     if "model" not in config:
         raise RunError(f"{path} was trained from a script: load its weights there (distgnn.train.load_best)")
     check_types(f"{path}/config.toml", "model", config["model"], asdict(ModelConfig()))
@@ -235,7 +235,6 @@ def run_dtype(path: str, config: dict[str, Any]) -> str:
 
 
 def run_task(settings: dict[str, Any]) -> str:
-    """The task of a run, node where its config.toml says none."""
     return str(settings.get("train", {}).get("task", "node"))
 
 

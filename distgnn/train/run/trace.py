@@ -1,21 +1,19 @@
 """A timeline of training steps as Chrome and Perfetto read it: one JSON file of all ranks.
 
     RUN/trace/trace.json     {"traceEvents": [{"name", "ph": "X", "ts", "dur", "pid": rank, "tid": 0, …}, …]}
-    RUN/trace/rank-0.json …  the same of one rank, until they are merged; what cannot be merged stays
 
 Events of a step: aggregate, pack, wait, all_reduce as they were timed, and dense for the time between them. Times are
 microseconds of the wall clock, so that ranks lie over each other (as far as the clocks of their machines agree). Open
 the file at https://ui.perfetto.dev or chrome://tracing: every rank is a process there.
 """
 
-import contextlib
 import json
-import re
 import time
-from pathlib import Path
 from typing import Any
 
-from distgnn.system.atomic import replace_file
+import numpy as np
+
+from distgnn.comm import gather_arrays
 
 
 class Trace:
@@ -36,7 +34,6 @@ class Trace:
         self._blocks.append((name, started, ended))
 
     def add_step(self, epoch: int, started: float, ended: float) -> None:
-        """One training step."""
         self._steps.append((epoch, started, ended))
 
     def events(self) -> list[dict[str, Any]]:
@@ -64,36 +61,15 @@ class Trace:
     def _event(self, name: str, category: str, started: float, ended: float) -> dict[str, Any]:
         return trace_event(name, category, self.rank, started + self._to_wall_clock, ended - started)
 
-    def write(self, folder: Path) -> None:
-        """Write FOLDER/rank-N.json."""
-        folder.mkdir(parents=True, exist_ok=True)
+    def gather(self, comm: Any) -> bytes:
+        """The events of all ranks as trace.json has them, on rank 0. Collective: yes."""
         name = {"name": "process_name", "ph": "M", "pid": self.rank, "tid": 0, "args": {"name": f"rank {self.rank}"}}
-        (folder / f"rank-{self.rank}.json").write_text(json.dumps({"traceEvents": [name, *self.events()]}))
+        mine = json.dumps([name, *self.events()])[1:-1].encode()
+        every = gather_arrays(comm, np.frombuffer(mine, np.uint8)) or []
+        return b'{"traceEvents": [' + b", ".join(one.tobytes() for one in every) + b"]}"
 
 
 def trace_event(name: str, category: str, rank: int, start: float, seconds: float) -> dict[str, Any]:
     """An event of a rank in Chrome's form, from seconds."""
     times = {"ts": round(1e6 * start, 1), "dur": round(1e6 * seconds, 1)}
     return {"name": name, "cat": category, "ph": "X", **times, "pid": rank, "tid": 0}
-
-
-def merge(folder: Path) -> None:
-    """Make FOLDER/trace.json of the files of all ranks there, and remove those; for one rank to call, after all wrote.
-
-    Notes: a rank whose file is missing or damaged is left out, and its file left where it is; where nothing can be
-        written, all files stay as they are. A timeline is no reason to fail a run that is done.
-    """
-    found = {
-        int(name[1]): path for path in folder.glob("rank-*.json") if (name := re.fullmatch(r"rank-(\d+)", path.stem))
-    }
-    events: list[dict[str, Any]] = []
-    merged = []
-    for rank in sorted(found):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            events += json.loads(found[rank].read_text())["traceEvents"]
-            merged.append(found[rank])
-    with contextlib.suppress(OSError):
-        if merged:
-            replace_file(folder / "trace.json", json.dumps({"traceEvents": events}).encode())
-            for path in merged:
-                path.unlink()

@@ -39,7 +39,6 @@ class OwnOptimizer:
 
     @classmethod
     def of(cls, parameters: list[nn.Parameter], config: TrainConfig) -> "OwnOptimizer":
-        """The optimiser as the settings of a run say."""
         return cls(parameters, config.lr, config.weight_decay)
 
     def watch(self, model: nn.Module, graph: Any, say: Callable[[str], None]) -> None:
@@ -58,11 +57,9 @@ class OwnOptimizer:
 
     @property
     def gradients(self) -> list[torch.Tensor]:
-        """The gradients of all parameters."""
         return [parameter.grad for parameter in self.parameters if parameter.grad is not None]
 
     def follow(self, rate: float, _loss: float | None) -> None:
-        """After an epoch: the learning rate of the next one."""
         self.lr = rate
 
     def state(self) -> dict[str, torch.Tensor]:

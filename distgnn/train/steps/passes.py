@@ -55,7 +55,6 @@ class Passes:
         return self.stages[-1]
 
     def num_steps(self, epoch: int) -> int:
-        """Steps of an epoch."""
         return max(self.stage(epoch).num_batches, 1)
 
     def graphs(self, epoch: int, done: int = 0) -> Iterator[tuple[str, Any]]:
@@ -103,8 +102,6 @@ def _check_batches(model: nn.Module, graph: Any) -> None:
     """Raise InputError for what cluster batches do not go with."""
     update, reuses = getattr(graph, "update", "owners"), callable(getattr(model, "loss_rows", None))
     check_together(num_batches=1, update=update, exact=graph.exchanges_exactly, label_reuse=reuses)
-    if graph.local.cluster_places is None:
-        raise InputError("this partition has no vertex clusters for batches: make it with distgnn partition --clusters")
     for module in model.modules():
         kinds = {kind.__name__ for kind in type(module).__mro__}
         extreme = getattr(module, "aggregator_type", "") in EXTREMES
@@ -139,7 +136,6 @@ class BegunPass:
 
     @classmethod
     def of(cls, state: dict[str, Any], comm: Any) -> "BegunPass":
-        """From what `state` gave, on as many ranks or others."""
         if not state:
             return cls()
         shares = [[float(share) for share in rank] for rank in state["shares"]]

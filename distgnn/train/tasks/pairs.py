@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from distgnn.config import TrainConfig
-from distgnn.config.task import HITS, SPLITS, check_graph_for
+from distgnn.config.task import HITS, SPLITS
 from distgnn.errors import InputError
 from distgnn.graph.links.edge_pairs import EdgePairs
 from distgnn.graph.links.negatives import negative_edges
@@ -56,9 +56,6 @@ class _PairTask:
         self._model, self._config, self.loss = model, config, self._loss
         self._found: dict[str, tuple[EdgePairs, Any]] = {}
 
-    def check(self, graph: Any, config: TrainConfig) -> None:
-        check_graph_for(config.task, graph.info)
-
     def predict(self, graph: Any, rows: torch.Tensor) -> Predicted:
         pairs, scores = self._scores(graph, rows, "test")
         return pairs.ids, scores, pairs.num_pairs
@@ -90,12 +87,6 @@ class EdgeTask(_PairTask):
         super().__init__(model, config)
         self._kind = config.loss or "mse"
         self.metric: str = self._kind if config.task == "edge-regression" else "accuracy"
-
-    def check(self, graph: Any, config: TrainConfig) -> None:
-        super().check(graph, config)
-        classes = graph.info.get("num_edge_classes", 0)
-        if config.metric == "rocauc" and classes != 2:
-            raise InputError(f"metric rocauc needs two classes: the edges of this graph have {classes}")
 
     def evaluate(self, graph: Any, rows: torch.Tensor, metric: str) -> Metrics:
         found: Metrics = {}

@@ -10,9 +10,7 @@ import numpy as np
 import torch
 
 from distgnn.comm import sum_over_ranks
-from distgnn.config import TrainConfig
-from distgnn.config.task import ONE_LABEL_EACH, SPLITS, VALUE_METRICS, check_graph_for
-from distgnn.errors import InputError
+from distgnn.config.task import SPLITS, VALUE_METRICS
 from distgnn.train.loss import OwnLoss
 from distgnn.train.metrics import evaluate
 from distgnn.train.users_model import check_width
@@ -33,9 +31,6 @@ class Task(Protocol):
     metric: str
     loss: OwnLoss | None
 
-    def check(self, graph: Any, config: TrainConfig) -> None:
-        """Raise InputError for a graph without what the task predicts."""
-
     def evaluate(self, graph: Any, rows: torch.Tensor, metric: str) -> Metrics:
         """`train_metric`, `valid_metric`, `test_metric`, and further ones by their names. Collective: yes."""
 
@@ -50,18 +45,6 @@ class NodeTask:
 
     def __init__(self, multilabel: bool):
         self.metric = "rocauc" if multilabel else "accuracy"
-
-    def check(self, graph: Any, config: TrainConfig) -> None:
-        if graph.labels is None:
-            raise InputError("the graph has no labels: training needs labels")
-        if graph.num_labelled("train") == 0:
-            raise InputError("no training vertex has a label: give a train split with labelled vertices")
-        if config.label_smoothing and graph.multilabel:
-            raise InputError(ONE_LABEL_EACH)
-        if config.metric == "rocauc" and not graph.multilabel and graph.num_classes != 2:
-            raise InputError(
-                f"metric rocauc needs two classes or several tasks: this graph has {graph.num_classes} classes"
-            )
 
     def evaluate(self, graph: Any, rows: torch.Tensor, metric: str) -> Metrics:
         return evaluate(graph, rows, metric)
@@ -78,11 +61,6 @@ class RegressionTask:
     def __init__(self, kind: str):
         self.metric = kind
         self.loss = self._loss
-
-    def check(self, graph: Any, config: TrainConfig) -> None:
-        check_graph_for("regression", graph.info)
-        if graph.info["train"] == 0:
-            raise InputError("there are no training vertices: give a train split")
 
     def evaluate(self, graph: Any, rows: torch.Tensor, metric: str) -> Metrics:
         found: Metrics = {}
@@ -107,7 +85,6 @@ def _known(graph: Any, rows: torch.Tensor, split: str) -> tuple[torch.Tensor, to
 
 
 def of_vertices(graph: Any, rows: torch.Tensor) -> Predicted:
-    """The rows of all vertices as predictions."""
     return graph.owned_ids, rows[: graph.num_owned], graph.num_global_nodes
 
 

@@ -8,13 +8,14 @@ SCRIPT = """
 import os, sys, time
 import numpy as np
 {first}
-from distgnn.comm import abort_on_uncaught, sum_over_ranks
+from distgnn.comm import Transport, abort_on_uncaught, sum_over_ranks
 from distgnn.comm.ending import leaving
 from mpi4py import MPI
 leaving.LOOK_SECONDS, leaving.STILL_SECONDS = 0.1, 0.5
 abort_on_uncaught(MPI.COMM_WORLD)
 comm = leaving.watched(MPI.COMM_WORLD)
 def main():
+    main.sender = Transport(comm)
     sum_over_ranks(comm, np.ones(1))
     if comm.rank == 1:
         {act}
@@ -22,8 +23,10 @@ def main():
 main()
 """
 WAIT = "sum_over_ranks(comm, np.ones(1))"
+SENDS = "main.sender.send(np.zeros(1 << 20), 0, 1)"
 CASES = {
     "distgnn run, an exit code": ("run", "", "sys.exit(3)", WAIT, 3),
+    "distgnn run, rows that nobody reads": ("run", "", f"{SENDS}; sys.exit(3)", WAIT, 3),
     "mpiexec, a text": ("mpiexec", "", 'raise SystemExit("no data")', WAIT, 1),
     "mpiexec, MPI imported first": ("mpiexec", "from mpi4py import MPI", "return", WAIT, 1),
     "distgnn run, one works alone": ("run", "", "return", "time.sleep(2)", 0),
@@ -41,7 +44,7 @@ def test_a_rank_leaves(tmp_path, launcher, first, act, others, code):
     else:
         done = python(tmp_path / "script.py", under=2)
     assert done.returncode == code, done.stderr
-    line = "rank 1 left in script.py, after 2 collective calls, the others wait in Allreduce at script.py:"
+    line = "rank 1 left in script.py, after 3 collective calls, the others wait in Allreduce at script.py:"
     assert done.stderr.count(line) == (code != 0), done.stderr
     assert "Traceback" not in done.stderr
 

@@ -1,5 +1,7 @@
 """The node-aware exchange brings the flat one's rows and sums, once per node, whoever leads."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from cut_graphs import broadcast_and_reduce, dist_graph, random_cut, random_graph
@@ -37,7 +39,7 @@ def test_the_bits_do_not_depend_on_who_leads(comm):
     nodes, inputs_of = find_nodes(comm, 3), inputs(graph, 4)  # sums of two numbers have one order only
     found = []
     for shift in (0, 0, 1, 2):
-        plan = make_node_plan(graph.plan, graph.transport, nodes.shifted(shift))
+        plan = make_node_plan(graph.plan, graph.transport, replace(nodes, shift=shift))
         found.append(broadcast_and_reduce(NodeExchange(plan, graph.transport), *inputs_of))
     for again in found[1:]:
         np.testing.assert_array_equal(again[0], found[0][0])
@@ -54,7 +56,7 @@ def test_a_row_crosses_once_per_node(comm, split_arcs):
     graph = dist_graph(data, comm, cut, **NODES)
     back = None if cut.reverse_part is None else cut.reverse_part // 2
     whole = PartitionBook(edges, VertexCut(2, cut.edge_part // 2, cut.owner // 2, back))
-    rows = comm.allreduce(graph.exchange.stage.plan.rows_between_nodes())
+    rows = comm.allreduce(graph.exchange.node_plan.rows_between_nodes())
     assert rows == whole.exchange_rows
     before = graph.transport.counters.copy()
     broadcast_and_reduce(graph.exchange, *inputs(graph, 3))
@@ -63,7 +65,11 @@ def test_a_row_crosses_once_per_node(comm, split_arcs):
 
 
 @pytest.mark.mpi(4)
-def test_without_shared_memory_messages_are_plain_and_one_line_says_so(comm, monkeypatch):
+def test_messages_that_cannot_go_by_nodes_are_plain_and_one_line_says_so(comm, monkeypatch):
+    for late in ({"algorithm": "cd-2"}, {"wire": "int8", "dtype": "float32"}):
+        graph = dist_graph(random_graph(3), comm, **NODES, **late)
+        assert graph.exchange_note == "exchange: plain messages: late and narrow rows do not travel by nodes"
+        assert not isinstance(graph.exchange, NodeExchange)
     monkeypatch.setattr("distgnn.comm.nodes.groups._no_windows", lambda *_: "none here")
     graph = dist_graph(random_graph(3), comm, **NODES)
     assert graph.exchange_note == "exchange: plain messages: none here"

@@ -31,8 +31,7 @@ def test_segments_of_nobody_are_removed(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc")
-def test_segments_made_after_the_last_note_are_removed(tmp_path, monkeypatch):
-    """The launcher notes them at its first looks, then seldom; ranks that start slowly make theirs in between."""
+def test_segments_of_a_job_that_fails_are_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(job_cleanup, "SEGMENTS", str(tmp_path / "mpich_shm_"))
     monkeypatch.setattr(job_cleanup, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(supervise, "LOOK_SECONDS", 0.02)
@@ -58,8 +57,8 @@ def test_files_of_a_user_in_shared_memory_stay(monkeypatch):
         )
         try:
             command = [sys.executable, "-c", map_all, *map(str, (feats, beside, segment))]
-            script = ["sh", "-c", '"$@" & wait', "sh", *command]  # descendants of the process are looked at
-            assert supervise.supervise(script, dict(os.environ)) == 0
+            script = ["sh", "-c", '"$@" & wait; exit 3', "sh", *command]
+            assert supervise.supervise(script, dict(os.environ)) == 3
             assert feats.exists() and beside.exists()
             assert not segment.exists()
         finally:

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from distgnn.errors import InputError
-from distgnn.system.jobs.restarts import OWN_FAILURE, Restarts, resumed, run_dir_in, with_run_dir
+from distgnn.system.jobs.restarts import OWN_FAILURE, resumed, run_again, run_dir_in, with_run_dir
 
 WORDS = ["train", "parts", "--run-dir", "run", "--overwrite", "--epochs", "9"]
 
@@ -27,7 +27,7 @@ def runs(tmp_path):
                 (tmp_path / "config.toml").write_text("")
             return code
 
-        return Restarts(limit, tmp_path, pauses.append).run(words, start), seen, pauses
+        return run_again(words, start, limit, tmp_path, sleep=pauses.append), seen, pauses
 
     return run
 

@@ -12,7 +12,6 @@ from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError
 from distgnn.nn import build_model
 from distgnn.train import Trainer
-from distgnn.train.run.trace import merge
 
 
 def trainer_of(comm, **settings) -> Trainer:
@@ -44,27 +43,6 @@ def test_one_file_of_all_ranks(comm, tmp_path):
     assert covered == pytest.approx(sum(event["dur"] for event in epochs), rel=0.01)
     for one, other in pairwise(inside):
         assert one["ts"] + one["dur"] <= other["ts"] + 0.5  # rounded to tenths of microseconds
-
-
-def test_merging_leaves_out_a_rank_whose_file_is_missing_or_damaged(tmp_path):
-    for rank, content in {
-        0: '{"traceEvents": [{"pid": 0}]}',
-        2: '{"traceEv',
-        10: '{"traceEvents": [{"pid": 10}]}',
-    }.items():
-        (tmp_path / f"rank-{rank}.json").write_text(content)
-    merge(tmp_path)
-    assert json.loads((tmp_path / "trace.json").read_text()) == {"traceEvents": [{"pid": 0}, {"pid": 10}]}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["rank-2.json", "trace.json"]
-    merge(tmp_path)  # nothing is left to merge: the merged file stays
-    assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
-
-
-def test_merging_where_nothing_can_be_written_leaves_the_files(tmp_path):
-    (tmp_path / "rank-0.json").write_text('{"traceEvents": []}')
-    (tmp_path / "trace.json").mkdir()  # a file cannot replace it, for root neither
-    merge(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["rank-0.json", "trace.json"]
 
 
 @pytest.mark.mpi(2)

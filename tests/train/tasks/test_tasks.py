@@ -12,6 +12,7 @@ from distgnn.errors import InputError
 from distgnn.nn import GraphSAGE, model_for
 from distgnn.train import Trainer
 from distgnn.train.tasks.pairs import task_for
+from distgnn.train.trainable import check_trainable
 
 EXACT = {"rtol": 1e-10, "atol": 1e-12}  # float64 sums in another order
 
@@ -161,7 +162,7 @@ def test_graphs_without_what_a_task_predicts(comm, task, of, says):
     model = nn.Module()
     model.scores = print
     with pytest.raises(InputError, match=says):
-        task_for(config, model, graph).check(graph, config)
+        check_trainable(model, graph, config, None)
 
 
 @pytest.mark.mpi(1)
