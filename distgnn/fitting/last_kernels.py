@@ -37,7 +37,9 @@ def compile_kernels(words: list[str], place: int, places: int) -> None:
     Args: words: of `last_kernels`. place, places: this rank's number on its machine, and how many there are. Even ones
         go forward, odd ones backward, each from another place of the step.
     """
-    steps = _steps(*words[1:3], *map(int, words[3:]), several=places > 1)
+    _module, name, norm, *sizes = words
+    in_feats, hidden, classes = map(int, sizes)
+    steps = _steps(name, norm, in_feats, hidden, classes, several=places > 1)
     begin = len(steps) * place // places
     steps = steps[begin:] + steps[:begin]
     with unchecked():
