@@ -105,12 +105,3 @@ class DrawsByKeys:
     @step.setter
     def step(self, step: int) -> None:
         self.random_keys.step = step
-
-    def next_call(self, site: int) -> int:
-        return self.random_keys.next_call(site)
-
-    def draws(self) -> tuple[int, dict[int, int]]:
-        return self.random_keys.draws()
-
-    def set_draws(self, draws: tuple[int, dict[int, int]]) -> None:
-        self.random_keys.set_draws(draws)

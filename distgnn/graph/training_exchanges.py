@@ -11,10 +11,9 @@ from distgnn.comm.bins import Bin
 from distgnn.comm.nodes import NodeDelayed, NodeExchange, NodePlan, Nodes, make_node_plan
 from distgnn.config import Algorithm
 from distgnn.config.schedule import Schedule
-from distgnn.errors import InputError
 from distgnn.graph.random_keys import RandomKeys
 from distgnn.ops.aggregation.aggregator import Site
-from distgnn.partition import ExchangePlan, LocalGraph
+from distgnn.partition import ExchangePlan
 
 
 class TrainingExchanges:
@@ -25,7 +24,7 @@ class TrainingExchanges:
     Args:
         plan: who sends which rows to whom, forward; backward it is transposed.
         transport: shared by all exchanges of the graph.
-        wire: makes the wire of a width and a direction (0 forward, 1 backward); see `wire_of`.
+        wire: makes the wire of a width and a direction (0 forward, 1 backward); see `DistGraph._wire`.
         keys: numbers the sites of a step.
         overlaps: does the aggregation do other work while it waits?
         nodes: exchange by these nodes; None: by plain messages between all ranks.
@@ -159,27 +158,3 @@ class TrainingExchanges:
         for exchange in self.delayed:
             if exchange is not None:
                 exchange.refill(epoch)
-
-
-def wire_of(
-    local: LocalGraph,
-    rank: int,
-    columns: int,
-    dtype: torch.dtype,
-    reduced_halos: Callable[[LocalGraph, int], np.ndarray],
-    name: str,
-    direction: int,
-) -> Wire:
-    """The wire of a width, with the ids that key random rounding.
-
-    Args: columns: ranks that share the part; reduced_halos: local rows of the halos whose partial sums a reduce of a
-        direction sends.
-    """
-    if name != "float32" and dtype == torch.float64:
-        raise InputError(f"wire {name} is for float32 rows: dtype is {dtype}")
-    # Partial sums of one vertex come from several ranks and are added: with ids of their own on each rank, and none of
-    # an owned row, their rounding errors are independent and partly cancel
-    halo_ids = local.global_ids[reduced_halos(local, direction)] + (rank + 1) * local.num_nodes
-    column = rank - local.part_id * columns  # ranks of other columns round other numbers of the same vertices
-    owned_ids = local.global_ids[: local.num_owned] - column * local.num_nodes
-    return Wire(name, np.ascontiguousarray(owned_ids), halo_ids, direction)

@@ -123,7 +123,6 @@ class Arcs:
 
     @property
     def num_arcs(self) -> int:
-        """Local arcs, over all blocks."""
         return sum(b.num_arcs for b in (self.owned_owned, self.owned_halo, self.halo_owned, self.halo_halo))
 
     @cached_property
@@ -214,7 +213,6 @@ class Aggregator:
 
     @property
     def num_arcs(self) -> int:
-        """Local arcs."""
         return self.arcs.num_arcs
 
     def scales_at(

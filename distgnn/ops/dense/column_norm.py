@@ -1,6 +1,6 @@
 """A norm whose statistics are over all vertices, and what follows it, as one differentiable function.
 
-    m = mean(x)    c = centre(m)    q = mean((x - c)²)    (s, b) = scale(q)    y = dropout(relu((x - c) s + b))
+    m = mean(x)    c = centre(m)    q = mean((x - c)²)    (s, b) = factors(q)    y = dropout(relu((x - c) s + b))
 
 Legend: V rows of the model, N vertices of the whole graph, D columns; m, c, q, s, b are [D], a number for each column.
 
@@ -9,8 +9,8 @@ part of the gradient, and L the loss:
 
     dL/ds = Σ g (x - c)    dL/db = Σ g    dL/dc = -s Σ g - 2 dL/dq (m - c)    dx = g s + 2 dL/dq (x - c) / N + dL/dm / N
 
-dL/dq, dL/dm and the gradients of parameters come from `centre` and `scale` on [D] numbers, by torch. Passes go block by
-block, so nothing as large as x is made but the result.
+dL/dq, dL/dm and the gradients of parameters come from `centre` and `factors` on [D] numbers, by torch. Passes go block
+by block, so nothing as large as x is made but the result.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,27 +33,15 @@ from distgnn.ops.dense.activation import (
 from distgnn.ops.dense.made_again import MadeAgain, offer, taken
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.graph_view import GraphView
 
 Small = torch.Tensor  # [D]
 
 
-class ColumnForm(NamedTuple):
-    """A norm as functions of column statistics, of torch's operations on [D] numbers.
-
-    Args: centre: (m, parameters) to c; scale: (q, parameters) to (s, b).
-    """
-
-    centre: Callable[[Small, Sequence[Small]], Small]
-    scale: Callable[[Small, Sequence[Small]], tuple[Small, Small]]
-
-
 class _Call(NamedTuple):
-    """What one call hands to both passes."""
-
     graph: GraphView
     num_nodes: int
-    form: ColumnForm
+    form: Any
     fixed: tuple[Small, Small] | None
     epilogue: Epilogue
     alone: bool
@@ -63,7 +51,7 @@ class _Call(NamedTuple):
 def column_norm(
     graph: GraphView,
     rows: torch.Tensor,
-    form: ColumnForm,
+    form: Any,
     parameters: Sequence[Small],
     *,
     fixed: tuple[Small, Small] | None = None,
@@ -76,7 +64,8 @@ def column_norm(
     Collective: twice, and once in the backward pass; with `fixed` statistics not at all.
 
     Args:
-        parameters: of the norm, which `form` reads; fixed: (m, q) to use in place of those of the rows;
+        form: a norm with `centre(m, parameters)`, which gives c, and `factors(q, parameters)`, which gives (s, b), of
+        torch's operations on [D] numbers; parameters: of the norm, [D] each; fixed: (m, q) in place of those of `rows`;
         epilogue: what follows; alone: only this function uses `rows` and the gradient of its result. It may write over
         that gradient, and over rows that need none; the result is offered to be made again. room: where to write it.
     """
@@ -108,7 +97,7 @@ class _ColumnNorm(Function):
         else:
             mean, square = (one.detach().clone() for one in call.fixed)
             centre = call.form.centre(mean, own)
-        scale, offset = call.form.scale(square, own)
+        scale, offset = call.form.factors(square, own)
         over = call.alone and not rows.requires_grad and not torch.is_grad_enabled()
         if room_of_out is not None:
             out = room_of_out.detach()
@@ -135,7 +124,7 @@ class _ColumnNorm(Function):
         with torch.enable_grad():
             leaves = [one.detach().requires_grad_() for one in (mean, square, *parameters)]
             centre = call.form.centre(leaves[0], leaves[2:])
-            scale, offset = call.form.scale(leaves[1], leaves[2:])
+            scale, offset = call.form.factors(leaves[1], leaves[2:])
         c, s, b = (one.detach() for one in (centre, scale, offset))
         out = grad if call.alone else call.graph.buffers.empty_like(grad)
         total, moment = torch.zeros_like(c), torch.zeros_like(c)
@@ -194,7 +183,6 @@ class _Room:
         return self._blocks[0, : len(rows)].copy_(rows)
 
     def second(self, rows: torch.Tensor) -> torch.Tensor:
-        """The same, beside `first`."""
         return self._blocks[1, : len(rows)].copy_(rows)
 
 

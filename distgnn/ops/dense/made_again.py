@@ -55,7 +55,6 @@ class MadeAgain:
         return made
 
     def whole(self) -> torch.Tensor:
-        """All rows."""
         return self[: len(self)]
 
     def detach(self) -> "MadeAgain":
@@ -120,5 +119,4 @@ def gone_through(grad: torch.Tensor) -> Any:
 
 
 def whole(rows: Any) -> Any:
-    """Rows as a tensor, whatever they are."""
     return rows.whole() if isinstance(rows, MadeAgain) else rows

@@ -22,7 +22,7 @@ from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.dense.made_again import MadeAgain
 from distgnn.ops.dense.sparse_rows import SparseRows
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.graph_view import GraphView
 
 OVER_ROWS = 1 << 13  # rows of a block that is written over what it is made of: it stays in the caches
 BLOCK_ROWS = 1 << 15  # rows whose bfloat16 products are summed inside one product that is rounded
