@@ -19,7 +19,7 @@ from distgnn.errors import InputError, on_all_ranks
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.ops.aggregation.aggregate_columns import BY_COLUMNS, ColumnAggregator
 from distgnn.ops.aggregation.aggregator import Arcs
-from distgnn.ops.aggregation.row_scale import RowScale, SubsetScale
+from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.partition import LocalGraph
 from distgnn.partition.core.local_graph import BLOCKS, Csr
 from distgnn.partition.core.part_arrays import OF_ARCS, OF_VERTICES
@@ -97,7 +97,7 @@ class ColumnGraph(DistGraph):
         return ColumnAggregator(arcs, exchanges.exact[direction], exchanges.delayed[direction], group=self.group)
 
     def _scale(self, kind: str, factors: Callable[[np.ndarray], np.ndarray]) -> RowScale:
-        return SubsetScale.of(super()._scale(kind, factors), self.group.own_rows)
+        return super()._scale(kind, factors).of_rows(self.group.own_rows)
 
     @property
     def arcs_counted(self) -> LocalGraph:

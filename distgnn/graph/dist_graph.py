@@ -14,6 +14,7 @@ Over 300 lines: each member is a documented line of the interface that models se
 
 from collections.abc import Callable
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
@@ -58,6 +59,10 @@ def dtype_name(dtype: str | torch.dtype) -> str:
     name = str(dtype).removeprefix("torch.")
     check_choice("dtype", name, tuple(DTYPES))
     return name
+
+
+def _shown(path: str, doc: str) -> Any:
+    return property(attrgetter(path), doc=doc)
 
 
 def _size(name: str, doc: str) -> Any:
@@ -107,7 +112,37 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         290
     """
 
-    update = "owners"  # who updates a vertex: "owners" or "copies"
+    update: str = "owners"  # who updates a vertex: "owners" or "copies"
+
+    local: LocalGraph
+    info: dict[str, Any]
+    comm: MPI.Comm
+    rank: int
+    num_owned: int
+    num_rows: int
+    row_ids: np.ndarray
+    owned_ids: np.ndarray
+    dtype: torch.dtype
+    feats: Any
+    feat_norm: FeatNorm | None
+    train_mask: Any
+    valid_mask: Any
+    test_mask: Any
+    edge_weight: torch.Tensor | None
+    node_types: Any
+    node_values: Any
+    graph_ids: torch.Tensor | None
+    transform_first: bool
+    algorithm: Algorithm
+    schedule: Schedule
+    tuning: Tuning
+    transport: Transport
+    plan: ExchangePlan
+    exchange_note: str | None
+    exchanges: TrainingExchanges
+    buffers: Buffers
+    constants: ConstantRows
+    ledger: MemoryLedger
 
     def __init__(
         self,
@@ -153,8 +188,7 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         halos = self.plan.num_source_halos + self.plan.num_target_halos
         chosen = choose_nodes(self.comm, exchange, ranks_per_node, paper, halos)
         nodes, self.transport.is_far, self.exchange_note = chosen
-        ways = self.algorithm, self.schedule, self.plan, self.transport, self._wire, self.random_keys
-        self.exchanges = TrainingExchanges(*ways, overlaps=on_owners, nodes=nodes)
+        self.exchanges = TrainingExchanges(self, nodes)
         self.num_owned, self.num_rows = local.num_owned, local.num_owned if on_owners else local.num_rows
         self.row_ids = np.ascontiguousarray(local.global_ids[: self.num_rows])
         self.owned_ids = np.ascontiguousarray(local.global_ids[: local.num_owned])
@@ -224,7 +258,7 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         """Local rows of the halos whose partial sums a reduce sends, forward (0) or backward (1)."""
         return part.source_halo_rows if direction else part.target_halo_rows
 
-    def _wire(self, name: str, direction: int) -> Wire:
+    def wire_of(self, name: str, direction: int) -> Wire:
         """The wire of a width, with the ids that key random rounding."""
         if name != "float32" and self.dtype == torch.float64:
             raise InputError(f"wire {name} is for float32 rows: dtype is {self.dtype}")
@@ -246,20 +280,15 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         """The exact exchange of halo rows, backward."""
         return self.exchanges.exact[1]
 
-    @property
-    def exchanges_exactly(self) -> bool:
-        """Are training exchanges synchronous and whole, so that one may be repeated?"""
-        return self.exchanges.exchanges_exactly
-
-    @property
-    def aggregates_exactly(self) -> bool:
-        """Do the rows that count in a training step equal those of this step everywhere, to the bit?"""
-        return self.exchanges.aggregates_exactly
-
-    @property
-    def waits_for_rows(self) -> bool:
-        """Does an aggregation of a training step wait for messages?"""
-        return self.exchanges.waits_for_rows
+    exchanges_exactly: bool = _shown(
+        "exchanges.exchanges_exactly", "Are training exchanges synchronous and whole, so that one may be repeated?"
+    )
+    aggregates_exactly: bool = _shown(
+        "exchanges.aggregates_exactly", "Do training steps use rows of this step everywhere, to the bit?"
+    )
+    waits_for_rows: bool = _shown(
+        "exchanges.waits_for_rows", "Does an aggregation in training wait for messages?"
+    )
 
     def next_site(self) -> Site | None:
         """Where in the training step the next exchange stands, under a delayed algorithm; None: exact."""
@@ -298,11 +327,11 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
     def multilabel(self) -> bool:
         return bool(self.info["multilabel"])
 
-    num_edge_feats = _size("num_edge_feats", 'Width of `edata["feat"]`, the features of arcs (0 without any).')
-    num_relations = _size("num_relations", 'Relations in `edata["etype"]` (0 without edge types).')
-    num_node_types = _size("num_node_types", 'Vertex types in `ndata["ntype"]` (0 where they are not told apart).')
-    num_values = _size("num_values", "Values of a vertex that a regression predicts, in `node_values` (0 without any).")
-    num_graphs = _size("num_graphs", "Small graphs that `graph_ids` tells apart (0 without them).")
+    num_edge_feats: int = _size("num_edge_feats", 'Width of `edata["feat"]`, the features of arcs (0 without any).')
+    num_relations: int = _size("num_relations", 'Relations in `edata["etype"]` (0 without edge types).')
+    num_node_types: int = _size("num_node_types", 'Vertex types in `ndata["ntype"]` (0 where they are not told apart).')
+    num_values: int = _size("num_values", "Values of a vertex that a regression predicts (0 without any).")
+    num_graphs: int = _size("num_graphs", "Small graphs that `graph_ids` tells apart (0 without them).")
 
     @property
     def columns(self) -> int:
@@ -319,10 +348,7 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         """The part whose arcs are counted on this rank when they are counted over all ranks."""
         return self.local
 
-    @property
-    def num_global_nodes(self) -> int:
-        """Vertices of the whole graph, over all ranks."""
-        return self.local.num_nodes
+    num_global_nodes: int = _shown("local.num_nodes", "Vertices of the whole graph, over all ranks.")
 
     # --- degrees: always those of the whole graph ------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import torch
 from distgnn.comm import Exchange, raise_together
 from distgnn.comm.row_requests import request_plan
 from distgnn.errors import InputError
-from distgnn.ops.aggregation.halo import as_array
+from distgnn.ops.aggregation.halo import as_array, reduce_onto
 from distgnn.ops.entry import operator
 from distgnn.ops.function import linear_map
 from distgnn.ops.graph_view import GraphView
@@ -81,10 +81,7 @@ class RowLookup:
     def _onto_owners(self, grad: torch.Tensor) -> torch.Tensor:
         everything = _flat(grad)
         out, borrowed = everything[: self.num_owned].copy(), everything[self.num_owned :]
-        buffer = self.exchange.target_rows(borrowed)
-        np.copyto(buffer, borrowed)
-        self.exchange.start_reduce(buffer)
-        self.exchange.finish_reduce(out)
+        reduce_onto(self.exchange, borrowed, out)
         self.exchange.drain()
         return torch.from_numpy(out).view(grad.dtype).view(self.num_owned, *grad.shape[1:])
 

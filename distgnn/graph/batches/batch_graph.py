@@ -19,7 +19,8 @@ from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.global_values import global_mean
 from distgnn.graph.random_keys import DrawsByKeys
 from distgnn.ops.aggregation.aggregator import Arcs, Site
-from distgnn.ops.aggregation.row_scale import RowScale, SubsetScale, whole_scale
+from distgnn.ops.aggregation.halo import reduce_onto
+from distgnn.ops.aggregation.row_scale import RowScale, whole_scale
 from distgnn.ops.aggregation.spmm import spmm
 from distgnn.ops.dense.sparse_rows import SparseRows
 
@@ -63,7 +64,7 @@ class BatchGraph(DrawsByKeys):
         self.labels: Any = whole.labels[self._index]
         self.train_mask: Any = whole.train_mask[self._index]
         self.feats: Any = self._take(whole.feats)
-        self._scales: dict[tuple[str, float, int], SubsetScale] = {}
+        self._scales: dict[tuple[str, float, int], RowScale] = {}
         self._backward: dict[bool, BatchAggregator] = {}
         self.constants: _BatchConstants = _BatchConstants(self)
         self.waits_for_rows: bool = whole.waits_for_rows
@@ -131,7 +132,7 @@ class BatchGraph(DrawsByKeys):
                 column, dtype = ("in", "out").index(kind), np.float64 if self.dtype == torch.float64 else np.float32
                 every = (degrees[:, column] for degrees in vars(self._degrees).values())
                 factors = RowScale(*((np.maximum(one + offset, 1) ** power).astype(dtype) for one in every))
-            self._scales[key] = SubsetScale.of(factors, self.rows)
+            self._scales[key] = factors.of_rows(self.rows)
         return self._scales[key]
 
     def in_degrees(self) -> torch.Tensor:
@@ -210,11 +211,7 @@ def _in_degrees(arcs: Arcs, exchange: BatchExchange) -> np.ndarray:
         (np.diff(near.indptr) + np.diff(far.indptr)).astype(np.float64)[:, None]
         for near, far in ((arcs.owned_owned, arcs.owned_halo), (arcs.halo_owned, arcs.halo_halo))
     )
-    sent = exchange.target_rows(there)
-    sent[:] = there
-    exchange.start_reduce(sent)
-    exchange.finish_reduce(own)
-    return own[:, 0]
+    return reduce_onto(exchange, there, own)[:, 0]
 
 
 def _to_halos(exchange: BatchExchange, owned: np.ndarray, num_halos: int) -> np.ndarray:

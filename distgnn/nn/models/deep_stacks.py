@@ -48,9 +48,6 @@ class DeepStack(Described):
         module = None if self.norms is None or norm is None else self.norms[norm]
         return fused_layer(graph, run, module, self.drops[drop], feats, not watched, not watched)
 
-    def edge_weight_of(self, graph: GraphView) -> torch.Tensor | None:
-        return graph.edge_weight if self.weighted else None
-
 
 class GCN2(DeepStack):
     """Linear, ReLU; then GCN2Conv with the first hidden rows as initial residual, norm and ReLU, repeated; linear.

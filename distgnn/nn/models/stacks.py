@@ -54,6 +54,10 @@ class Described(nn.Module):
         config = ModelConfig(self.config_name, hidden_feats, **options)
         return config, {"num_feats": in_feats, "num_classes": num_classes} | self.graph_sizes(), self.layer_numbers()
 
+    def edge_weight_of(self, graph: GraphView) -> torch.Tensor | None:
+        """The weights that multiply messages, or None."""
+        return graph.edge_weight if self.weighted else None
+
     def own_settings(self) -> dict[str, Any]:
         """Fields of `ModelConfig` that not all models have."""
         raise NotImplementedError
@@ -200,10 +204,6 @@ class Stack(Described):
             out = self.convolve(graph, conv, feats, last=False)
             out = normed_and_activated(graph, norm, out, drop, alone and torch.is_grad_enabled())
         return out + feats if self.residual and out.shape == feats.shape else out
-
-    def edge_weight_of(self, graph: GraphView) -> torch.Tensor | None:
-        """The weights that multiply messages, or None."""
-        return graph.edge_weight if self.weighted else None
 
     def fuses(self, conv: nn.Module) -> bool:
         return isinstance(conv, SAGEConv | GraphConv)

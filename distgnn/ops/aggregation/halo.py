@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from distgnn.comm import Exchange
 from distgnn.ops.entry import operator
 from distgnn.ops.function import linear_map
 from distgnn.ops.graph_view import GraphView
@@ -49,7 +50,8 @@ def _sent(graph: GraphView, rows: torch.Tensor, role: str) -> torch.Tensor:
 
 def _added(graph: GraphView, halos: torch.Tensor, role: str) -> torch.Tensor:
     rows = as_array(halos)
-    return torch.from_numpy(_reduce(graph, rows, np.zeros((graph.num_owned, rows.shape[1]), rows.dtype), role))
+    out = np.zeros((graph.num_owned, rows.shape[1]), rows.dtype)
+    return torch.from_numpy(reduce_onto(_reducing(graph, role), rows, out))
 
 
 def with_halos(graph: GraphView, rows: np.ndarray, role: str) -> np.ndarray:
@@ -60,7 +62,7 @@ def with_halos(graph: GraphView, rows: np.ndarray, role: str) -> np.ndarray:
 
 def onto_owners(graph: GraphView, copies: np.ndarray, role: str) -> np.ndarray:
     """Copies [O + S or T, D] are added at their owners, over the rows of these: [O, D]. Collective: yes."""
-    return _reduce(graph, copies[graph.num_owned :], copies[: graph.num_owned], role)
+    return reduce_onto(_reducing(graph, role), copies[graph.num_owned :], copies[: graph.num_owned])
 
 
 def merge_at_owners(
@@ -75,9 +77,8 @@ def merge_at_owners(
         merge: of two equally shaped blocks of partial rows, the one so far and another rank's. It is called rank by
             rank, so the order is the same in every run.
     """
-    exchange = graph.exchange if role == "target" else graph.transposed_exchange
     merged = copies[: graph.num_owned].copy()
-    for rows, partial in exchange.reduce_by_rank(np.ascontiguousarray(copies[graph.num_owned :])):
+    for rows, partial in _reducing(graph, role).reduce_by_rank(np.ascontiguousarray(copies[graph.num_owned :])):
         merged[rows] = merge(merged[rows], partial)
     return merged
 
@@ -95,10 +96,14 @@ def _broadcast(graph: GraphView, rows: np.ndarray, role: str) -> np.ndarray:
     return exchange.finish_broadcast()
 
 
-def _reduce(graph: GraphView, halos: np.ndarray, out: np.ndarray, role: str) -> np.ndarray:
-    exchange = graph.exchange if role == "target" else graph.transposed_exchange
+def reduce_onto(exchange: Exchange, halos: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Rows of halos are added to owned rows `out` [O, D] at their owners, in place. Collective: yes."""
     buffer = exchange.target_rows(halos)
     np.copyto(buffer, halos)
     exchange.start_reduce(buffer)
     exchange.finish_reduce(out)
     return out
+
+
+def _reducing(graph: GraphView, role: str) -> Exchange:
+    return graph.exchange if role == "target" else graph.transposed_exchange

@@ -36,6 +36,7 @@ from distgnn.ops.function import Function
 from distgnn.ops.graph_view import GraphView
 
 Small = torch.Tensor  # [D]
+Copy = Callable[[torch.Tensor], torch.Tensor]
 
 
 class _Call(NamedTuple):
@@ -88,12 +89,12 @@ class _ColumnNorm(Function):
         *parameters: torch.Tensor,
     ) -> tuple:
         ctx.call, ctx.needs = call, [one.requires_grad for one in parameters]
-        plain, room = rows.detach(), _Room(rows)
+        plain, (copy, _) = rows.detach(), _room(rows)
         own = [one.detach() for one in parameters]
         if call.fixed is None:
-            mean = _mean(call, plain, room, None)
+            mean = _mean(call, plain, copy, None)
             centre = call.form.centre(mean, own)
-            square = _mean(call, plain, room, centre)
+            square = _mean(call, plain, copy, centre)
         else:
             mean, square = (one.detach().clone() for one in call.fixed)
             centre = call.form.centre(mean, own)
@@ -104,7 +105,7 @@ class _ColumnNorm(Function):
         else:
             out = plain if over else call.graph.buffers.empty_like(plain)
         for block in blocks(len(plain)):
-            out[block].copy_(_made(call, plain, block, (centre, scale, offset), room.first))
+            out[block].copy_(_made(call, plain, block, (centre, scale, offset), copy))
         ctx.again = None if again is None else again.of(())
         kept = (rows,) if again is None else again.kept
         ctx.save_for_backward(mean, square, *parameters, *kept)
@@ -120,7 +121,7 @@ class _ColumnNorm(Function):
         if grad is None:
             return *[None] * 5, *(None for _ in parameters)
         rows = kept[0] if ctx.again is None else ctx.again.of(kept).whole()
-        rows, grad, room = rows.detach(), grad.contiguous(), _Room(rows)
+        rows, grad, (copy, other) = rows.detach(), grad.contiguous(), _room(rows)
         with torch.enable_grad():
             leaves = [one.detach().requires_grad_() for one in (mean, square, *parameters)]
             centre = call.form.centre(leaves[0], leaves[2:])
@@ -129,15 +130,15 @@ class _ColumnNorm(Function):
         out = grad if call.alone else call.graph.buffers.empty_like(grad)
         total, moment = torch.zeros_like(c), torch.zeros_like(c)
         for block in blocks(len(rows)):
-            g = room.second(grad[block])
+            g = other(grad[block])
             if not call.epilogue.is_empty:
-                made = SavedEpilogue(_made(call, rows, block, (c, s, b), room.first))
+                made = SavedEpilogue(_made(call, rows, block, (c, s, b), copy))
                 activated_backward(
                     call.graph, g, made, None, None, rows_of(call.epilogue, block), may_overwrite_grad=True
                 )
             out[block].copy_(g)
             total += g.sum(0)
-            moment += room.first(rows[block]).sub_(c).mul_(g).sum(0)
+            moment += copy(rows[block]).sub_(c).mul_(g).sum(0)
         of_square = _grads([scale], [moment], leaves[1:2])[0] * (call.fixed is None)
         of_centre = -s * total - 2 * of_square * (mean - c)
         of_mean, *of_parameters = _grads([centre, scale, offset], [of_centre, moment, total], [leaves[0], *leaves[2:]])
@@ -145,10 +146,10 @@ class _ColumnNorm(Function):
             both = sum_over_ranks(call.graph.transport.comm, torch.stack([of_square, of_mean]).numpy())
             slope, constant = torch.from_numpy(both) / call.num_nodes * torch.tensor([[2.0], [1.0]], dtype=s.dtype)
         for block in blocks(len(rows)):
-            g = room.second(out[block]).mul_(s)
+            g = other(out[block]).mul_(s)
             if call.fixed is None and block.start < call.graph.num_owned:
                 owned = slice(0, call.graph.num_owned - block.start)
-                g[owned] += room.first(rows[block][owned]).sub_(c).mul_(slope).add_(constant)
+                g[owned] += copy(rows[block][owned]).sub_(c).mul_(slope).add_(constant)
             out[block].copy_(g)
         needed = (one if needed else None for one, needed in zip(of_parameters, ctx.needs, strict=True))
         return out, None, None, None, None, *needed
@@ -171,27 +172,20 @@ def _again(call: _Call, rows: torch.Tensor, source: MadeAgain | None, numbers: t
     return MadeAgain((*parts, *numbers), make, (rows.shape[0], rows.shape[1]), rows.dtype)
 
 
-class _Room:
-    """Two blocks of rows in the dtype of sums, used again and again: fresh ones would be faulted in."""
-
-    def __init__(self, rows: torch.Tensor):
-        dtype = torch.float32 if rows.dtype == torch.bfloat16 else rows.dtype
-        self._blocks = torch.empty(2, min(BLOCK_ROWS, len(rows)), rows.shape[1], dtype=dtype)
-
-    def first(self, rows: torch.Tensor) -> torch.Tensor:
-        """A copy of a block, which may be written to until this is called again."""
-        return self._blocks[0, : len(rows)].copy_(rows)
-
-    def second(self, rows: torch.Tensor) -> torch.Tensor:
-        return self._blocks[1, : len(rows)].copy_(rows)
+def _room(rows: torch.Tensor) -> tuple[Copy, Copy]:
+    """Two functions that copy a block of rows in the dtype of sums. Each writes over its last copy: fresh memory would
+    be faulted in."""
+    dtype = torch.float32 if rows.dtype == torch.bfloat16 else rows.dtype
+    one, two = torch.empty(2, min(BLOCK_ROWS, len(rows)), rows.shape[1], dtype=dtype)
+    return lambda block: one[: len(block)].copy_(block), lambda block: two[: len(block)].copy_(block)
 
 
-def _mean(call: _Call, rows: torch.Tensor, room: _Room, centre: torch.Tensor | None) -> torch.Tensor:
+def _mean(call: _Call, rows: torch.Tensor, copy: Copy, centre: torch.Tensor | None) -> torch.Tensor:
     """The mean over all vertices, of squares from a centre on where one is given: sums over blocks, then over ranks."""
     owned = rows[: call.graph.num_owned]
-    total = torch.zeros(rows.shape[1], dtype=room.first(rows[:0]).dtype)
+    total = torch.zeros(rows.shape[1], dtype=copy(rows[:0]).dtype)
     for block in blocks(len(owned)):
-        wide = room.first(owned[block])
+        wide = copy(owned[block])
         total += wide.sum(0) if centre is None else wide.sub_(centre).square_().sum(0)
     everywhere = sum_over_ranks(call.graph.transport.comm, total.numpy())
     return torch.from_numpy(np.asarray(everywhere)) / call.num_nodes

@@ -93,9 +93,7 @@ def product_pieces(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, o
     weight = weight.to(rows.dtype).contiguous()
     step = max(-(-len(rows) // NUM_PIECES), LEAST_ROWS)
     parts = [slice(first, min(first + step, len(rows))) for first in range(0, len(rows), step)]
-    if isinstance(rows, MadeAgain):
-        return [partial(_product_of_part, graph, rows, part, weight, out) for part in parts]
-    return [partial(sum_of_products, graph, [(rows[part], weight)], out[part]) for part in parts]
+    return [partial(_product_of_part, graph, rows, part, weight, out) for part in parts]
 
 
 def _product_of_part(graph: GraphView, rows: Any, part: slice, weight: torch.Tensor, out: torch.Tensor) -> None:
