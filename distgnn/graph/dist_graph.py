@@ -286,9 +286,7 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
     aggregates_exactly: bool = _shown(
         "exchanges.aggregates_exactly", "Do training steps use rows of this step everywhere, to the bit?"
     )
-    waits_for_rows: bool = _shown(
-        "exchanges.waits_for_rows", "Does an aggregation in training wait for messages?"
-    )
+    waits_for_rows: bool = _shown("exchanges.waits_for_rows", "Does an aggregation in training wait for messages?")
 
     def next_site(self) -> Site | None:
         """Where in the training step the next exchange stands, under a delayed algorithm; None: exact."""

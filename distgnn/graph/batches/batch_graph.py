@@ -180,7 +180,7 @@ class BatchGraph(DrawsByKeys):
 
 
 class _BatchConstants:
-    """Aggregations that are kept of all rows: a batch takes its own of them. Described by `KeptAggregations`."""
+    """Aggregations that are kept of all rows: a batch takes its own of them. Called as `ConstantRows`."""
 
     def __init__(self, batch: BatchGraph):
         self._batch = batch
