@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from mpi4py import MPI
 
-from distgnn.comm import sum_over_ranks
+from distgnn.comm import Transport, sum_over_ranks
 from distgnn.ops.entry import operator
-from distgnn.ops.function import linear_map
+from distgnn.ops.function import Function
 from distgnn.ops.graph_view import GraphView
 
 
@@ -22,13 +22,7 @@ def all_sum(graph: GraphView, values: torch.Tensor) -> torch.Tensor:
         >>> dg.ops.all_sum(graph, torch.tensor([1.0, 2.0]))
         WholeTensor([1., 2.])
     """
-    transport = graph.transport
-
-    def back(grad: torch.Tensor) -> torch.Tensor:
-        transport.has_global_loss |= grad.numel() == 1  # a norm layer's statistics are no loss
-        return _sum(transport.comm, grad)
-
-    return linear_map(values, lambda one: _sum(transport.comm, one), back)
+    return _AllSum.apply(values, graph.transport)
 
 
 @operator
@@ -47,6 +41,20 @@ def all_max(graph: GraphView, values: torch.Tensor) -> torch.Tensor:
     best = values.detach() == top
     count = comm.allreduce(int(best.sum())) if comm.size > 1 else int(best.sum())
     return all_sum(graph, torch.where(best, values, torch.zeros_like(values)).sum() / count)
+
+
+class _AllSum(Function):
+    """Its own class: the backward pass of rows finds the transport on its nodes (`distgnn/rows/gradients.py`)."""
+
+    @staticmethod
+    def forward(ctx: Any, values: torch.Tensor, transport: Transport) -> torch.Tensor:
+        ctx.transport = transport
+        return _sum(transport.comm, values)
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
+        ctx.transport.has_global_loss |= grad.numel() == 1  # a norm layer's statistics are no loss
+        return _sum(ctx.transport.comm, grad), None
 
 
 def _sum(comm: MPI.Comm, values: torch.Tensor) -> torch.Tensor:
