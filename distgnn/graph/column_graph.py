@@ -7,8 +7,9 @@ Layers, norms, masks, loss and features are those of whole rows [n, D]; only agg
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn, cast
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -16,12 +17,9 @@ from distgnn.comm.columns import ColumnGroup, row_bounds
 from distgnn.comm.plans import plan_of_column
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.graph.dist_graph import DistGraph
-from distgnn.graph.model_rows import OwnedRows
-from distgnn.graph.training_exchanges import TrainingExchanges
-from distgnn.kernels import Tuning
 from distgnn.ops.aggregation.aggregate_columns import BY_COLUMNS, ColumnAggregator
 from distgnn.ops.aggregation.aggregator import Arcs
-from distgnn.ops.aggregation.row_scale import RowScale, SubsetScale
+from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.partition import LocalGraph
 from distgnn.partition.core.local_graph import BLOCKS, Csr
 from distgnn.partition.core.part_arrays import OF_ARCS, OF_VERTICES
@@ -72,25 +70,6 @@ def row_share(part: LocalGraph, num_columns: int, column: int) -> RowShare:
     return RowShare(**of_part | own | dict.fromkeys(OF_ARCS), part=part, num_columns=num_columns)
 
 
-class ColumnRows(OwnedRows):
-    """The rows of one rank of a group."""
-
-    def __init__(self, local: RowShare, exchanges: TrainingExchanges, tuning: Tuning):
-        self.group: ColumnGroup = ColumnGroup(exchanges.transport, local.num_columns, local.part.num_owned)
-        super().__init__(replace(local.part, plan=local.plan), exchanges, tuning)
-
-    @staticmethod
-    def part_of(local: LocalGraph) -> LocalGraph:
-        return cast(RowShare, local).part
-
-    def _aggregator(self, arcs: Arcs, direction: int) -> ColumnAggregator:
-        exchanges = self._exchanges
-        return ColumnAggregator(arcs, exchanges.exact[direction], exchanges.delayed[direction], group=self.group)
-
-    def scale(self, kind: str, factors: Callable[[np.ndarray], np.ndarray]) -> RowScale:
-        return SubsetScale.of(super().scale(kind, factors), self.group.own_rows)
-
-
 class ColumnGraph(DistGraph):
     """A DistGraph of a rank's share of a part (`row_share`), on P t ranks; it takes the same arguments.
 
@@ -98,13 +77,27 @@ class ColumnGraph(DistGraph):
         What needs whole rows at copies or on arcs (max, attention, messages of one's own) is for one rank a part.
     """
 
-    rows_type = ColumnRows
     local: RowShare
-    model_rows: ColumnRows
+
+    @cached_property
+    def group(self) -> ColumnGroup:
+        """The ranks that share the part."""
+        return ColumnGroup(self.transport, self.columns, self.part.num_owned)
 
     @property
     def columns(self) -> int:
         return self.local.num_columns
+
+    @property
+    def part(self) -> LocalGraph:
+        return self.local.part
+
+    def _aggregator(self, arcs: Arcs, direction: int) -> ColumnAggregator:
+        exchanges = self.exchanges
+        return ColumnAggregator(arcs, exchanges.exact[direction], exchanges.delayed[direction], group=self.group)
+
+    def _scale(self, kind: str, factors: Callable[[np.ndarray], np.ndarray]) -> RowScale:
+        return super()._scale(kind, factors).of_rows(self.group.own_rows)
 
     @property
     def arcs_counted(self) -> LocalGraph:
@@ -124,7 +117,7 @@ class ColumnGraph(DistGraph):
 
     def drain(self) -> None:
         super().drain()
-        self.model_rows.group.drain()
+        self.group.drain()
 
     def exchange_bytes(self) -> int:
-        return super().exchange_bytes() + self.model_rows.group.buffer_bytes()
+        return super().exchange_bytes() + self.group.buffer_bytes()

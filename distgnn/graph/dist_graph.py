@@ -4,48 +4,51 @@ Legend: O owned rows, A local arcs, D width.
 
     random_keys  RandomKeys           seed, step, and how often a step has drawn: the key of every random mask
     exchanges    TrainingExchanges    exact and delayed exchanges, and what a checkpoint needs of them
-    model_rows   ModelRows            which rows the model sees (owned; with update on copies all), and aggregation
     DGLInterface (base class)         columns by name and DGL's message passing
     PyGInterface (base class)         the same columns by PyG's names, and `edge_index`
 
-Over 300 lines: each delegated member is a documented line of the interface that models see.
+`CopyGraph` and `ColumnGraph` replace what is said here of rows and aggregation.
+
+Over 300 lines: each member is a documented line of the interface that models see.
 """
 
+from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any
+from operator import attrgetter
+from typing import Any, cast
 
 import numpy as np
 import torch
 from mpi4py import MPI
 
-from distgnn.comm import Exchange, Transport
+from distgnn.comm import Exchange, Transport, Wire
 from distgnn.comm.nodes import choose_nodes
 from distgnn.comm.row_requests import VertexOwners
 from distgnn.config import Algorithm, check_choice
 from distgnn.config.schedule import ExchangeConfig, Schedule
+from distgnn.errors import InputError
 from distgnn.graph.features.feat_norm import FeatNorm
 from distgnn.graph.features.statistics import fitted
 from distgnn.graph.frame import Frame, Frames
 from distgnn.graph.global_values import gather_rows, global_mean
 from distgnn.graph.links.edge_pairs import EdgePairs, edge_pairs
 from distgnn.graph.memory import MemoryLedger, MemoryReport, blocks_of
-from distgnn.graph.model_rows import Degrees, ModelRows, OwnedRows
 from distgnn.graph.part_arrays import arc_columns, as_tensor, input_rows, vertex_columns
 from distgnn.graph.random_keys import DrawsByKeys, RandomKeys
-from distgnn.graph.training_exchanges import TrainingExchanges, wire_of
+from distgnn.graph.training_exchanges import TrainingExchanges
 from distgnn.interop.dgl.api import DGLInterface
 from distgnn.interop.pyg.api import PyGInterface, register
 from distgnn.kernels import Tuning
 from distgnn.ops.aggregation.aggregate_copies import CopyAggregator
-from distgnn.ops.aggregation.aggregator import Aggregator, Site
+from distgnn.ops.aggregation.aggregator import Aggregator, Arcs, Site
 from distgnn.ops.aggregation.constant_rows import ConstantRows
 from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.ops.buffers import Buffers
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.edges.local_arcs import LocalArcs
 from distgnn.ops.own_loop import refuse_unsummed_steps
-from distgnn.ops.protocol import FactorRecorder
 from distgnn.ops.remote_rows import RowLookup
+from distgnn.ops.sums import min_over_ranks
 from distgnn.partition import ExchangePlan, LocalGraph
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
@@ -56,6 +59,14 @@ def dtype_name(dtype: str | torch.dtype) -> str:
     name = str(dtype).removeprefix("torch.")
     check_choice("dtype", name, tuple(DTYPES))
     return name
+
+
+def _shown(path: str, doc: str) -> Any:
+    return property(attrgetter(path), doc=doc)
+
+
+def _size(name: str, doc: str) -> Any:
+    return property(lambda graph: graph.info.get(name, 0), doc=doc)
 
 
 class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
@@ -101,7 +112,7 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         290
     """
 
-    rows_type: type[ModelRows] = OwnedRows
+    update: str = "owners"  # who updates a vertex: "owners" or "copies"
 
     local: LocalGraph
     info: dict[str, Any]
@@ -129,7 +140,6 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
     plan: ExchangePlan
     exchange_note: str | None
     exchanges: TrainingExchanges
-    model_rows: ModelRows
     buffers: Buffers
     constants: ConstantRows
     ledger: MemoryLedger
@@ -166,25 +176,21 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         self.dtype = DTYPES[dtype]
         self.tuning = tuning or Tuning()
         self.algorithm, self.schedule = Algorithm.parse(algorithm), Schedule(**schedule)
-        self.schedule.check(self.algorithm, self.rows_type.update)
+        self.schedule.check(self.algorithm, self.update)
         self.random_keys = RandomKeys(seed)
-        ways = ExchangeConfig(exchange, ranks_per_node)
-        ways.check()
+        ExchangeConfig(exchange, ranks_per_node).check()
         self.transport = Transport(comm, debug)
         self.transport.in_pieces = comm.size > 1 and comm.allreduce(offload is not None)
         self.comm, self.rank = self.transport.comm, self.transport.rank
-        kind = self.rows_type
-        wire = partial(wire_of, self.part, self.rank, self.columns, self.dtype, kind.reduced_halos)
-        self.plan = kind.plan(local)
+        on_owners = self.update == "owners"
+        self.plan = self.plan_of(local)
         late = self.algorithm.delay is not None or not (self.schedule.exact or self.algorithm.no_exchange)
         refused = "late and narrow rows do not travel by nodes" if late else None
         halos = self.plan.num_source_halos + self.plan.num_target_halos
         chosen = choose_nodes(self.comm, exchange, ranks_per_node, refused, halos)
         nodes, self.transport.is_far, self.exchange_note = chosen
-        exchanges = partial(TrainingExchanges, overlaps=kind.overlaps, nodes=nodes)
-        self.exchanges = exchanges(self.algorithm, self.schedule, self.plan, self.transport, wire, self.random_keys)
-        self.model_rows = kind(local, self.exchanges, self.tuning)
-        self.num_owned, self.num_rows = local.num_owned, kind.num_rows(local)
+        self.exchanges = TrainingExchanges(self, nodes)
+        self.num_owned, self.num_rows = local.num_owned, local.num_owned if on_owners else local.num_rows
         self.row_ids = np.ascontiguousarray(local.global_ids[: self.num_rows])
         self.owned_ids = np.ascontiguousarray(local.global_ids[: local.num_owned])
         frames = Frames(Frame(self.num_rows, "vertex"), Frame(self.forward_arcs.num_arcs, "arc"))
@@ -192,17 +198,17 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         if self.num_ranks > 1:
             refuse_unsummed_steps(DistGraph)
         register(self)
-        self._degrees = Degrees(local, self.model_rows, self.dtype)
-        keep_sparse = sparse_feats and kind.keeps_sparse
+        self._scales: dict[tuple[str, float, int], RowScale] = {}
+        self._backward_arcs: dict[bool, Any] = {}
         self.buffers = Buffers(offload)
         empty = None if offload is None else self.buffers.empty
-        how: dict[str, Any] = {"sparse": keep_sparse, "norm": self.feat_norm, "empty": empty}
+        how: dict[str, Any] = {"sparse": sparse_feats and on_owners, "norm": self.feat_norm, "empty": empty}
         feats = input_rows(self.transport, local.feats, self.dtype, **how)
-        self.feats = self.model_rows.from_owned(feats) if isinstance(feats, torch.Tensor) else feats
+        self.feats = self.rows_from_owned(feats) if isinstance(feats, torch.Tensor) else feats
         self.buffers.send_out()
         self._attach_columns(local)
         self.constants = ConstantRows(self.comm, cache_first)
-        self.factor_recorder: FactorRecorder | None = None
+        self.factor_recorder: Any = None  # of a second-order optimiser
         outside = None if self.buffers.disk is None else self.buffers.holds
         self.ledger = MemoryLedger(partial(blocks_of, self), self.buffers.idle_bytes, outside)
         if isinstance(self.feats, SparseRows):
@@ -211,8 +217,7 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
             self.constants.expect(self.feats)
 
     def _attach_columns(self, local: LocalGraph) -> None:
-        """Labels, masks, types and weights, by name and as attributes."""
-        columns = vertex_columns(local, self.model_rows.fill, self.weight_dtype if self.multilabel else torch.int64)
+        columns = vertex_columns(local, self._filled, self.weight_dtype if self.multilabel else torch.int64)
         self.labels: Any = columns.get("label")
         masks: Any = [columns.get(name) for name in ("train_mask", "val_mask", "test_mask")]
         self.train_mask, self.valid_mask, self.test_mask = masks
@@ -242,16 +247,29 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         """A graph of the same kind and settings over another part. Collective: yes."""
         return type(self)(local, self.comm, **self._settings)
 
-    def rows_from_owned(self, rows: torch.Tensor) -> torch.Tensor:
-        """The model's rows from owned ones: the same; with update on copies halo copies get theirs. Collective."""
-        return self.model_rows.from_owned(rows)
-
     # --- exchanges: see TrainingExchanges --------------------------------------------------------------------
 
-    @property
-    def update(self) -> str:
-        """Who updates a vertex: "owners" or "copies"."""
-        return self.rows_type.update
+    @staticmethod
+    def plan_of(local: LocalGraph) -> ExchangePlan:
+        """Who sends which rows to whom in a forward aggregation."""
+        return local.plan
+
+    @staticmethod
+    def reduced_halos(part: LocalGraph, direction: int) -> np.ndarray:
+        """Local rows of the halos whose partial sums a reduce sends, forward (0) or backward (1)."""
+        return part.source_halo_rows if direction else part.target_halo_rows
+
+    def wire_of(self, name: str, direction: int) -> Wire:
+        """The wire of a width, with the ids that key random rounding."""
+        if name != "float32" and self.dtype == torch.float64:
+            raise InputError(f"wire {name} is for float32 rows: dtype is {self.dtype}")
+        part, count = self.part, self.num_global_nodes
+        # Partial sums of one vertex come from several ranks and are added: with ids of their own on each rank, and none
+        # of an owned row, their rounding errors are independent and partly cancel.
+        halo_ids = part.global_ids[self.reduced_halos(part, direction)] + (self.rank + 1) * count
+        column = self.rank - part.part_id * self.columns  # other columns round other numbers of the same vertices
+        owned_ids = part.global_ids[: part.num_owned] - column * count
+        return Wire(name, np.ascontiguousarray(owned_ids), halo_ids, direction)
 
     @property
     def exchange(self) -> Exchange:
@@ -263,20 +281,13 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         """The exact exchange of halo rows, backward."""
         return self.exchanges.exact[1]
 
-    @property
-    def exchanges_exactly(self) -> bool:
-        """Are training exchanges synchronous and whole, so that one may be repeated?"""
-        return self.exchanges.exchanges_exactly
-
-    @property
-    def aggregates_exactly(self) -> bool:
-        """Do the rows that count in a training step equal those of this step everywhere, to the bit?"""
-        return self.exchanges.aggregates_exactly
-
-    @property
-    def waits_for_rows(self) -> bool:
-        """Does an aggregation of a training step wait for messages?"""
-        return self.exchanges.waits_for_rows
+    exchanges_exactly: bool = _shown(
+        "exchanges.exchanges_exactly", "Are training exchanges synchronous and whole, so that one may be repeated?"
+    )
+    aggregates_exactly: bool = _shown(
+        "exchanges.aggregates_exactly", "Do training steps use rows of this step everywhere, to the bit?"
+    )
+    waits_for_rows: bool = _shown("exchanges.waits_for_rows", "Does an aggregation in training wait for messages?")
 
     def next_site(self) -> Site | None:
         """Where in the training step the next exchange stands, under a delayed algorithm; None: exact."""
@@ -315,30 +326,11 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
     def multilabel(self) -> bool:
         return bool(self.info["multilabel"])
 
-    @property
-    def num_edge_feats(self) -> int:
-        """Width of `edata["feat"]`, the features of arcs (0 without any)."""
-        return self.info.get("num_edge_feats", 0)
-
-    @property
-    def num_relations(self) -> int:
-        """Relations in `edata["etype"]` (0 without edge types)."""
-        return self.info.get("num_relations", 0)
-
-    @property
-    def num_node_types(self) -> int:
-        """Vertex types in `ndata["ntype"]` (0 where they are not told apart)."""
-        return self.info.get("num_node_types", 0)
-
-    @property
-    def num_values(self) -> int:
-        """Values of each vertex that a regression predicts, in `node_values` (0 without any)."""
-        return self.info.get("num_values", 0)
-
-    @property
-    def num_graphs(self) -> int:
-        """Small graphs that `graph_ids` tells apart (0 without them)."""
-        return self.info.get("num_graphs", 0)
+    num_edge_feats: int = _size("num_edge_feats", 'Width of `edata["feat"]`, the features of arcs (0 without any).')
+    num_relations: int = _size("num_relations", 'Relations in `edata["etype"]` (0 without edge types).')
+    num_node_types: int = _size("num_node_types", 'Vertex types in `ndata["ntype"]` (0 where they are not told apart).')
+    num_values: int = _size("num_values", "Values of a vertex that a regression predicts (0 without any).")
+    num_graphs: int = _size("num_graphs", "Small graphs that `graph_ids` tells apart (0 without them).")
 
     @property
     def columns(self) -> int:
@@ -348,17 +340,14 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
     @property
     def part(self) -> LocalGraph:
         """The part whose arcs are local ones, those of `edata`: `local`, or what several ranks share."""
-        return self.rows_type.part_of(self.local)
+        return self.local
 
     @property
     def arcs_counted(self) -> LocalGraph:
         """The part whose arcs are counted on this rank when they are counted over all ranks."""
         return self.local
 
-    @property
-    def num_global_nodes(self) -> int:
-        """Vertices of the whole graph, over all ranks."""
-        return self.local.num_nodes
+    num_global_nodes: int = _shown("local.num_nodes", "Vertices of the whole graph, over all ranks.")
 
     # --- degrees: always those of the whole graph ------------------------------------------------------------
 
@@ -371,21 +360,57 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         return torch.from_numpy(self.local.out_degrees[: self.num_rows].astype(np.int64))
 
     def degree_scale(self, kind: str, power: float, offset: int = 0) -> RowScale:
-        """Factors max(degree + offset, 1) ** power of every local vertex; `kind` is "in" or "out"."""
-        return self._degrees.scale(kind, power, offset)
+        """Factors max(degree + offset, 1) ** power of every local vertex; `kind` is "in" or "out". Kept."""
+        dtype = np.float64 if self.dtype == torch.float64 else np.float32
+
+        def factors(degrees: np.ndarray) -> np.ndarray:
+            return (np.maximum(degrees.astype(np.float64) + offset, 1) ** power).astype(dtype)
+
+        key = (kind, power, offset)
+        if key not in self._scales:
+            self._scales[key] = self._scale(kind, factors)
+        return self._scales[key]
+
+    @cached_property
+    def _has_zero_in_degree(self) -> bool:
+        here = (self.local.in_degrees[: self.num_owned] == 0).any()
+        return min_over_ranks(self.comm, int(not here)) == 0
 
     def has_zero_in_degree(self) -> bool:
         """Is there a vertex without in-arcs anywhere? Collective: the first time."""
-        return self._degrees.any_zero_in_degree(self.transport)
+        return self._has_zero_in_degree
 
-    @property
+    # --- the model's rows, and aggregation over them ------------------------------------------------------------
+
+    def _scale(self, kind: str, factors: Callable[[np.ndarray], np.ndarray]) -> RowScale:
+        """`factors` of the "in" or "out" degrees, wherever an aggregation meets a vertex."""
+        part = self.part
+        of_all = factors(part.in_degrees if kind == "in" else part.out_degrees)
+        return RowScale(of_all[: part.num_owned], of_all[part.source_halo_rows], of_all[part.target_halo_rows])
+
+    def _filled(self, column: torch.Tensor, value: int | bool) -> torch.Tensor:
+        """A column over owned rows as one over the model's rows; `value` is for rows that are not owned."""
+        return column
+
+    def rows_from_owned(self, rows: torch.Tensor) -> torch.Tensor:
+        """The model's rows from owned ones: the same; with update on copies halo copies get theirs. Collective."""
+        return rows
+
+    def _aggregator(self, arcs: Arcs, direction: int) -> Aggregator:
+        return Aggregator(arcs, self.exchanges.exact[direction], self.exchanges.delayed[direction])
+
+    @cached_property
     def forward_arcs(self) -> Aggregator | CopyAggregator:
         """The aggregator over the arcs of all ranks."""
-        return self.model_rows.forward
+        return self._aggregator(Arcs.of(self.part, self.tuning), 0)
 
     def backward_arcs(self, weighted: bool) -> Aggregator | CopyAggregator:
         """The aggregator over transposed arcs, made when first needed; with edge weights it keeps the arc map."""
-        return self.model_rows.backward(weighted)
+        if weighted not in self._backward_arcs:
+            part, forward = self.part, cast(Aggregator, self.forward_arcs)
+            arcs = forward.arcs.transposed(part.num_owned, part.num_source_halos, part.symmetric, weighted)
+            self._backward_arcs[weighted] = self._aggregator(arcs, 1)
+        return self._backward_arcs[weighted]
 
     def narrows(self, in_feats: int, out_feats: int) -> bool:
         """Does a layer of these widths multiply before it aggregates? What travels is then the narrower row."""

@@ -16,11 +16,11 @@ from distgnn.comm import Exchange, sum_over_ranks
 from distgnn.comm.plans import indptr_of, plan_to_all_copies
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.graph.dist_graph import DistGraph
+from distgnn.ops.aggregation.halo import reduce_onto
 from distgnn.ops.edges.local_arcs import SIDES, arc_ends
-from distgnn.partition import LocalGraph
+from distgnn.partition import ExchangePlan, LocalGraph
 from distgnn.partition.core.local_graph import BLOCKS, Csr
 from distgnn.partition.core.part_arrays import OF_ARCS, OF_VERTICES
-from distgnn.partition.core.plan import halo_indptrs
 
 
 def training_subgraph(graph: DistGraph) -> DistGraph:
@@ -81,19 +81,7 @@ def _induced(local: LocalGraph, kept: np.ndarray, arcs: np.ndarray, num_nodes: i
         counts = np.bincount(rows, minlength=len(targets))[targets]
         numbers = (np.cumsum(sources) - 1).astype(np.int32)
         blocks[name] = Csr(indptr_of(counts), numbers[block.indices[chosen]])
-    plan, numbers = local.plan, (np.cumsum(owned) - 1).astype(np.int32)
-    sent, added = owned[plan.broadcast_rows], owned[plan.reduce_rows]
-    source_indptr, target_indptr = halo_indptrs(halo_counts)
-    plan = replace(
-        plan,
-        num_owned=int(owned.sum()),
-        broadcast_indptr=indptr_of(sent)[plan.broadcast_indptr],
-        broadcast_rows=numbers[plan.broadcast_rows[sent]],
-        source_indptr=source_indptr,
-        reduce_indptr=indptr_of(added)[plan.reduce_indptr],
-        reduce_rows=numbers[plan.reduce_rows[added]],
-        target_indptr=target_indptr,
-    )
+    plan = plan_of_some(local.plan, owned, kept[local.source_halo_rows], kept[local.target_halo_rows])
     chosen_rows: dict[str, Any] = dict.fromkeys(OF_VERTICES, owned) | dict.fromkeys(OF_ARCS, arcs)
     own = {name: getattr(local, name) for name in chosen_rows}
     own = {name: None if rows is None else rows[chosen_rows[name]] for name, rows in own.items()}
@@ -115,6 +103,22 @@ def _induced(local: LocalGraph, kept: np.ndarray, arcs: np.ndarray, num_nodes: i
     )
 
 
+def plan_of_some(plan: ExchangePlan, owned: np.ndarray, sources: np.ndarray, targets: np.ndarray) -> ExchangePlan:
+    """The part of a plan that is about some rows, bool [O], [S] and [T]; owned rows are numbered anew."""
+    sent, added = owned[plan.broadcast_rows], owned[plan.reduce_rows]
+    numbers = (np.cumsum(owned) - 1).astype(np.int32)
+    return replace(
+        plan,
+        num_owned=int(owned.sum()),
+        broadcast_indptr=indptr_of(sent)[plan.broadcast_indptr],
+        broadcast_rows=numbers[plan.broadcast_rows[sent]],
+        source_indptr=indptr_of(sources)[plan.source_indptr],
+        reduce_indptr=indptr_of(added)[plan.reduce_indptr],
+        reduce_rows=numbers[plan.reduce_rows[added]],
+        target_indptr=indptr_of(targets)[plan.target_indptr],
+    )
+
+
 def _with_degrees(graph: DistGraph, local: LocalGraph) -> LocalGraph:
     """The part with its degrees counted in the arcs that are left, over all ranks. Collective: yes."""
     ends, totals = arc_ends(local, np.arange(local.num_rows)), []
@@ -124,11 +128,8 @@ def _with_degrees(graph: DistGraph, local: LocalGraph) -> LocalGraph:
     ):
         partial = np.bincount(rows, minlength=local.num_rows).astype(np.float64)[:, None]
         exchange = Exchange(plan, graph.transport)
-        owned, sent = partial[: local.num_owned].copy(), np.ascontiguousarray(partial[halos])
-        exchange.start_reduce(sent)
-        exchange.finish_reduce(owned)
+        totals.append(reduce_onto(exchange, partial[halos], partial[: local.num_owned].copy()))
         exchange.drain()
-        totals.append(owned)
     owned = np.concatenate(totals, axis=1)
     degrees = np.concatenate([owned, to_copies(graph, local, owned)]).astype(local.in_degrees.dtype)
     return replace(local, in_degrees=degrees[:, 0].copy(), out_degrees=degrees[:, 1].copy())

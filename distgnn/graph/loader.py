@@ -45,7 +45,6 @@ OPTIONS = [*sorted(OF_A_GRAPH), *(one.name for one in fields(Schedule))]
 
 
 def say_on_stderr(text: str) -> None:
-    """A line that is no error."""
     output.say(text, "")
 
 
@@ -210,6 +209,5 @@ def use_threads(count: int) -> None:
 
 
 def set_threads(count: int) -> None:
-    """Give torch and the kernels the same number of threads."""
     torch.set_num_threads(count)
     kernels.set_num_threads(count)

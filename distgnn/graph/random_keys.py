@@ -4,6 +4,8 @@
 number of that generator, as torch's dropout would: a number that was met before in this step is the draw made again.
 """
 
+from typing import Any
+
 import torch
 
 from distgnn.errors import RunError, on_all_ranks
@@ -83,34 +85,16 @@ class RandomKeys:
         self._num_sites, self._calls_of_site = draws[0], dict(draws[1])
 
 
+def _of_keys(name: str, doc: str) -> Any:
+    def put(graph: Any, value: int) -> None:
+        setattr(graph.random_keys, name, value)
+
+    return property(lambda graph: getattr(graph.random_keys, name), put, doc=doc)
+
+
 class DrawsByKeys:
     """What a graph shows of its `random_keys`: a base class."""
 
     random_keys: RandomKeys
-
-    @property
-    def seed(self) -> int:
-        """Of random masks and rounding."""
-        return self.random_keys.seed
-
-    @seed.setter
-    def seed(self, seed: int) -> None:
-        self.random_keys.seed = seed
-
-    @property
-    def step(self) -> int:
-        """The training step, part of the key of every random mask. The trainer moves it."""
-        return self.random_keys.step
-
-    @step.setter
-    def step(self, step: int) -> None:
-        self.random_keys.step = step
-
-    def next_call(self, site: int) -> int:
-        return self.random_keys.next_call(site)
-
-    def draws(self) -> tuple[int, dict[int, int]]:
-        return self.random_keys.draws()
-
-    def set_draws(self, draws: tuple[int, dict[int, int]]) -> None:
-        self.random_keys.set_draws(draws)
+    seed: int = _of_keys("seed", "Of random masks and rounding.")
+    step: int = _of_keys("step", "The training step, part of the key of every random mask. The trainer moves it.")

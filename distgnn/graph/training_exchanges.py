@@ -1,20 +1,16 @@
 """The exchanges of a graph's training steps under its schedule, and what a checkpoint needs of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
 
-from distgnn.comm import DelayedExchange, Exchange, Transport, Wire, make_bins
+from distgnn.comm import DelayedExchange, Exchange, make_bins
 from distgnn.comm.bins import Bin
 from distgnn.comm.nodes import NodeExchange, NodePlan, Nodes, make_node_plan
-from distgnn.config import Algorithm
-from distgnn.config.schedule import Schedule
-from distgnn.errors import InputError
-from distgnn.graph.random_keys import RandomKeys
 from distgnn.ops.aggregation.aggregator import Site
-from distgnn.partition import ExchangePlan, LocalGraph
 
 
 class TrainingExchanges:
@@ -23,11 +19,7 @@ class TrainingExchanges:
     Collective: the constructor, where the schedule is not exact.
 
     Args:
-        plan: who sends which rows to whom, forward; backward it is transposed.
-        transport: shared by all exchanges of the graph.
-        wire: makes the wire of a width and a direction (0 forward, 1 backward); see `wire_of`.
-        keys: numbers the sites of a step.
-        overlaps: does the aggregation do other work while it waits?
+        graph: the DistGraph, whose schedule, plan and transport are set; `graph.wire_of` makes wires.
         nodes: exchange by these nodes, exactly; None: by plain messages between all ranks.
 
     Attributes:
@@ -35,24 +27,9 @@ class TrainingExchanges:
         delayed: forward and backward, of training steps; None where those are exact or there are none (0c).
     """
 
-    def __init__(
-        self,
-        algorithm: Algorithm,
-        schedule: Schedule,
-        plan: ExchangePlan,
-        transport: Transport,
-        wire: Callable[[str, int], Wire],
-        keys: RandomKeys,
-        *,
-        overlaps: bool,
-        nodes: Nodes | None = None,
-    ):
-        self.algorithm = algorithm
-        self.schedule = schedule
-        self.transport = transport
-        self.wire = wire
-        self.keys = keys
-        self.overlaps = overlaps
+    def __init__(self, graph: Any, nodes: Nodes | None = None):
+        self._graph = graph
+        algorithm, schedule, plan, transport = graph.algorithm, graph.schedule, graph.plan, graph.transport
         self._exact_now = False  # within `all_exact`
         self.exact: tuple[Exchange, Exchange]
         self._node_plans: tuple[NodePlan, NodePlan] | None = None
@@ -68,26 +45,26 @@ class TrainingExchanges:
             self.delayed = self._delayed(0, bins), self._delayed(1, [one.transposed() for one in bins])
 
     def _delayed(self, direction: int, bins: list[Bin]) -> DelayedExchange:
-        delay, schedule = self.algorithm.delay or 0, self.schedule
+        delay, schedule = self._graph.algorithm.delay or 0, self._graph.schedule
         warmup = schedule.warmup_epochs if delay else 0
-        wire = self.wire(schedule.wires[direction], direction)
+        wire = self._graph.wire_of(schedule.wires[direction], direction)
         held = schedule.remote_rule == "held"
         weight, exact = schedule.late_row_average, self.exact[direction]
         return DelayedExchange(exact, bins, delay, warmup, wire, late_row_average=weight, held=held)
 
     @property
     def exchanges_exactly(self) -> bool:
-        return not (self.algorithm.no_exchange or self.delayed[0])
+        return not (self._graph.algorithm.no_exchange or self.delayed[0])
 
     @property
     def aggregates_exactly(self) -> bool:
-        return not self.algorithm.no_exchange and all(one is None or one.keeps_rows for one in self.delayed)
+        return not self._graph.algorithm.no_exchange and all(one is None or one.keeps_rows for one in self.delayed)
 
     @property
     def waits_for_rows(self) -> bool:
         """Does an aggregation of a training step wait for messages, so that overlapping other work with it pays?"""
         late = any(one is not None and one.delay > 0 for one in self.delayed)
-        return self.transport.num_ranks > 1 and self.overlaps and not late
+        return self._graph.transport.num_ranks > 1 and self._graph.update == "owners" and not late
 
     @contextmanager
     def all_exact(self) -> Iterator[None]:
@@ -101,10 +78,11 @@ class TrainingExchanges:
     def next_site(self) -> Site | None:
         if self._exact_now or self.exchanges_exactly:
             return None
-        self.keys.check_exchange()
+        keys = self._graph.random_keys
+        keys.check_exchange()
         if not torch.is_grad_enabled():
             return None
-        return Site(self.keys.next_site(), self.keys.step, self.keys.seed)
+        return Site(keys.next_site(), keys.step, keys.seed)
 
     def _all(self) -> list[Exchange | DelayedExchange]:
         return [one for one in (*self.exact, *self.delayed) if one is not None]
@@ -118,7 +96,7 @@ class TrainingExchanges:
         return [("structure", self._node_plans), *(block for one in self._all() for block in one.blocks())]
 
     def buffer_bytes(self) -> int:
-        return self.transport.messages.num_bytes + sum(exchange.buffer_bytes() for exchange in self._all())
+        return self._graph.transport.messages.num_bytes + sum(exchange.buffer_bytes() for exchange in self._all())
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """Held and pending rows of the schedule of this rank, for a checkpoint between epochs: arrays by name.
@@ -139,7 +117,9 @@ class TrainingExchanges:
         for direction, exchange in zip(("forward", "backward"), self.delayed, strict=True):
             mine = {name.split(".", 1)[1]: array for name, array in state.items() if name.startswith(f"{direction}.")}
             if bool(mine) != (exchange is not None):
-                raise ValueError(f"the state {'has' if mine else 'lacks'} held rows, {self.algorithm.name} does not")
+                raise ValueError(
+                    f"the state {'has' if mine else 'lacks'} held rows, {self._graph.algorithm.name} does not"
+                )
             if exchange is not None:
                 exchange.load_state_dict(mine)
 
@@ -151,27 +131,3 @@ class TrainingExchanges:
         for exchange in self.delayed:
             if exchange is not None:
                 exchange.refill(epoch)
-
-
-def wire_of(
-    local: LocalGraph,
-    rank: int,
-    columns: int,
-    dtype: torch.dtype,
-    reduced_halos: Callable[[LocalGraph, int], np.ndarray],
-    name: str,
-    direction: int,
-) -> Wire:
-    """The wire of a width, with the ids that key random rounding.
-
-    Args: columns: ranks that share the part; reduced_halos: local rows of the halos whose partial sums a reduce of a
-        direction sends.
-    """
-    if name != "float32" and dtype == torch.float64:
-        raise InputError(f"wire {name} is for float32 rows: dtype is {dtype}")
-    # Partial sums of one vertex come from several ranks and are added: with ids of their own on each rank, and none of
-    # an owned row, their rounding errors are independent and partly cancel
-    halo_ids = local.global_ids[reduced_halos(local, direction)] + (rank + 1) * local.num_nodes
-    column = rank - local.part_id * columns  # ranks of other columns round other numbers of the same vertices
-    owned_ids = local.global_ids[: local.num_owned] - column * local.num_nodes
-    return Wire(name, np.ascontiguousarray(owned_ids), halo_ids, direction)

@@ -80,7 +80,6 @@ def _read(path: Path) -> kernels.Tuning | None:
 
 
 def _write(path: Path, found: kernels.Tuning, seconds: float) -> None:
-    """Keep it if the folder can be written."""
     content = {"machine": machine(), "seconds": round(seconds, 3)}
     content |= {"blocked": sorted(found.blocked), "own_products": found.own_products}
     temporary = path.with_name(f".{TUNING}.{os.getpid()}")

@@ -11,13 +11,13 @@ from distgnn.nn.conv.graph_module import GraphModule
 from distgnn.nn.dropout import Dropout, number_sites, watch
 from distgnn.nn.node_embedding import replacement, replaces
 from distgnn.nn.norms import BatchNorm1d, over_all_vertices
-from distgnn.nn.protocol import DataGraph
+from distgnn.ops.graph_view import GraphView
 
 TORCH_BATCH_NORM = nn.modules.batchnorm._BatchNorm
 ARC_DROPOUT = ("attn_drop", "edge_drop")  # what the layers of DGL call their dropout of arc rows
 
 
-def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] = ()) -> nn.Module:
+def distribute(model: nn.Module, graph: GraphView, arc_dropout: Collection[str] = ()) -> nn.Module:
     """Swap, in place, the modules of torch that would work on one rank's rows only.
 
     `torch.nn.Dropout` (DGL's `feat_drop` and `attn_drop` too) gets masks that belong to vertices or arcs,

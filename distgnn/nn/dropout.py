@@ -12,8 +12,8 @@ from distgnn.config import check_choice
 from distgnn.errors import InputError
 from distgnn.interop.pyg.tensors import ArcTensor
 from distgnn.nn.conv.graph_module import GraphModule
-from distgnn.nn.protocol import DataGraph
 from distgnn.ops.entry import opaque
+from distgnn.ops.graph_view import GraphView
 from distgnn.rows import RowTensor
 
 SITES_PER_CALL = 1 << 16
@@ -53,7 +53,7 @@ class Dropout(GraphModule):
         self.p, self.site, self.over = p, site, over
 
     @opaque
-    def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
+    def forward(self, rows: torch.Tensor, graph: GraphView | None = None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
         if not self.training or self.p == 0:
             return rows
@@ -63,17 +63,17 @@ class Dropout(GraphModule):
         self._check(rows, graph)
         return ops.dropout(graph, rows, self.p, self._draw(graph), self.over)
 
-    def epilogue(self, graph: DataGraph, eps: float = 1e-5) -> ops.Epilogue:
+    def epilogue(self, graph: GraphView, eps: float = 1e-5) -> ops.Epilogue:
         """ReLU and this dropout, for what takes them in one pass with other things; eps is that of a layer norm."""
         if not self.training or self.p == 0:
             return ops.relu_dropout(graph, eps=eps)
         return ops.relu_dropout(graph, self.p, self._draw(graph), eps)
 
-    def _draw(self, graph: DataGraph) -> int:
+    def _draw(self, graph: GraphView) -> int:
         """The number of the next mask of this site."""
-        return self.site + SITES_PER_CALL * graph.next_call(self.site)
+        return self.site + SITES_PER_CALL * graph.random_keys.next_call(self.site)
 
-    def _check(self, rows: torch.Tensor, graph: DataGraph) -> None:
+    def _check(self, rows: torch.Tensor, graph: GraphView) -> None:
         sizes = {"vertices": graph.num_nodes(), "arcs": graph.num_edges()}
         if len(rows) != sizes[self.over]:
             raise ValueError(
@@ -106,7 +106,7 @@ FLOATS = (torch.float32, torch.float64)
 class KeyedDropout(TorchFunctionMode):
     """Within, `functional.dropout` of rows of vertices or arcs draws the graph's masks."""
 
-    def __init__(self, graph: DataGraph):
+    def __init__(self, graph: GraphView):
         super().__init__()
         self.graph = graph
 
@@ -128,7 +128,7 @@ class KeyedDropout(TorchFunctionMode):
             return rows
         rows = rows.plain("dropout") if isinstance(rows, ArcTensor) else rows
         dim, ids = self._ids(rows)
-        site = SITE + SITES_PER_CALL * self.graph.next_call(SITE)
+        site = SITE + SITES_PER_CALL * self.graph.random_keys.next_call(SITE)
         if not inplace and rows.dim() == 2 and ids is self.graph.row_ids:
             return ops.dropout(self.graph, rows, p, site)
         front = rows.movedim(dim, 0)
@@ -151,7 +151,7 @@ class KeyedDropout(TorchFunctionMode):
         )
 
 
-def watch(model: nn.Module, graph: DataGraph) -> None:
+def watch(model: nn.Module, graph: GraphView) -> None:
     """Key the masks of `functional.dropout` in the model's forward pass by the graph."""
     mode = model.__dict__.get("_keyed_dropout")
     if mode is not None:

@@ -6,9 +6,10 @@ import torch
 
 from distgnn import ops
 from distgnn.errors import InputError
+from distgnn.ops.graph_view import GraphView
 
 
-def normalized_weight(graph: ops.GraphView, edge_weight: torch.Tensor) -> torch.Tensor:
+def normalized_weight(graph: GraphView, edge_weight: torch.Tensor) -> torch.Tensor:
     """w(u, v) / sqrt(sum of weights out of u * sum of weights into v), of every local arc [A].
 
     Collective: yes, and again in the backward pass.
@@ -33,16 +34,11 @@ def constant(edge_weight: torch.Tensor | None) -> bool:
     return edge_weight is None or not (edge_weight.requires_grad and torch.is_grad_enabled())
 
 
-def propagate(graph: ops.GraphView, rows: torch.Tensor, weight: torch.Tensor | None, source_kind: str) -> torch.Tensor:
-    """One step of D^-1/2 A D^-1/2: by degrees, or by weights that are normalised already.
+def scales_of(graph: GraphView, weight: torch.Tensor | None, source_kind: str) -> tuple[Any, ...]:
+    """What D^-1/2 A D^-1/2 multiplies sources and targets by: nothing where weights are normalised already.
 
     Args: source_kind: which degree divides at the source, "in" or "out".
     """
-    return ops.spmm(graph, rows, weight, *scales_of(graph, weight, source_kind))
-
-
-def scales_of(graph: ops.GraphView, weight: torch.Tensor | None, source_kind: str) -> tuple[Any, ...]:
-    """What that step multiplies sources and targets by: nothing where weights are normalised."""
     if weight is not None:
         return None, None
     return graph.degree_scale(source_kind, -0.5), graph.degree_scale("in", -0.5)

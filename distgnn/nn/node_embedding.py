@@ -92,7 +92,6 @@ class NodeEmbedding(nn.Module):
         return f"{self.num_embeddings}, {self.embedding_dim}"
 
     def reset_parameters(self) -> None:
-        """Standard normal numbers anew."""
         with torch.no_grad():
             self.weight.normal_()
 

@@ -4,7 +4,7 @@ Statistics are sums over owned rows of all ranks, divided by the number of verti
 a row (`torch.nn.LayerNorm`) needs none of this.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -13,13 +13,13 @@ from torch import nn
 from distgnn import ops
 from distgnn.errors import InputError
 from distgnn.nn.conv.graph_module import GraphModule
-from distgnn.nn.protocol import DataGraph
-from distgnn.ops.dense.column_norm import ColumnForm, column_norm
+from distgnn.ops.dense.column_norm import column_norm
 from distgnn.ops.entry import opaque
+from distgnn.ops.graph_view import GraphView
 from distgnn.rows import RowTensor, local_of
 
 
-def graph_mean(graph: DataGraph, rows: torch.Tensor) -> torch.Tensor:
+def graph_mean(graph: GraphView, rows: torch.Tensor) -> torch.Tensor:
     """Mean over all vertices of the whole graph of `rows` [O, D]: [D]. Collective: yes, and again backward.
 
     Of rows of all ranks (`distgnn.rows`) the mean over those that they are, a masked part of vertices for example.
@@ -32,7 +32,7 @@ def graph_mean(graph: DataGraph, rows: torch.Tensor) -> torch.Tensor:
     return ops.all_sum(graph, rows[: graph.num_owned].sum(0)) / graph.num_global_nodes
 
 
-def _check_rows(graph: DataGraph, rows: torch.Tensor) -> None:
+def _check_rows(graph: GraphView, rows: torch.Tensor) -> None:
     if len(rows) != graph.num_rows:
         raise InputError(
             f"a norm over all vertices got {len(rows)} rows, and this rank has {graph.num_rows}: give it a row of each "
@@ -43,16 +43,19 @@ def _check_rows(graph: DataGraph, rows: torch.Tensor) -> None:
 class ColumnNorm(GraphModule):
     """Base of norms that are made of a mean and a mean square of each column.
 
-    A subclass has `form` and `parameters_of_form`. Its `forward` gives the norm alone, `followed` also what a stack
-    lets follow.
+    A subclass has `factors`. `forward` gives the norm alone, `followed` also what a stack lets follow.
     """
 
-    def form(self) -> ColumnForm:
-        """The norm as functions of column statistics."""
+    def centre(self, mean: torch.Tensor, given: Sequence[torch.Tensor]) -> torch.Tensor:
+        """c of `column_norm`, from the mean m; given: `column_parameters`."""
+        return mean
+
+    def factors(self, square: torch.Tensor, given: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        """(s, b) of `column_norm`, from the mean square q."""
         raise NotImplementedError
 
-    def parameters_of_form(self) -> list[torch.Tensor]:
-        """What the functions of `form` read, in their order."""
+    def column_parameters(self) -> list[torch.Tensor]:
+        """What these functions read, in their order."""
         return []
 
     def fixed(self) -> tuple[torch.Tensor, torch.Tensor] | None:
@@ -66,34 +69,34 @@ class ColumnNorm(GraphModule):
         """Raise ValueError for rows of another shape than the norm is for."""
 
     @opaque
-    def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
+    def forward(self, rows: torch.Tensor, graph: GraphView | None = None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
         return self.followed(rows, graph, ops.Epilogue())
 
     def followed(
         self,
         rows: torch.Tensor,
-        graph: DataGraph | None,
+        graph: GraphView | None,
         epilogue: ops.Epilogue,
         alone: bool = False,
         room: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """The norm of rows [O, D], ReLU and dropout; alone, room: as in `ops.column_norm`. Collective: yes."""
         self.check(rows)
-        fixed, form, parameters = self.fixed(), self.form(), self.parameters_of_form()
+        fixed, parameters = self.fixed(), self.column_parameters()
         graph = self.graph_of(graph)
         if isinstance(rows, RowTensor):  # of all ranks, which may be a part of the vertices
             mean = graph_mean(graph, rows) if fixed is None else fixed[0]
-            centred = rows - form.centre(mean, parameters)
+            centred = rows - self.centre(mean, parameters)
             square = graph_mean(graph, centred.square()) if fixed is None else fixed[1]
-            scale, offset = form.scale(square, parameters)
+            scale, offset = self.factors(square, parameters)
             if fixed is None:
                 self.seen(mean.detach(), square.detach(), len(rows))
             return centred * scale + offset
         if fixed is None:
             _check_rows(graph, rows)
         out, mean, square = column_norm(
-            graph, rows, form, parameters, fixed=fixed, epilogue=epilogue, alone=alone, room=room
+            graph, rows, self, parameters, fixed=fixed, epilogue=epilogue, alone=alone, room=room
         )
         if fixed is None:
             self.seen(mean, square, graph.num_global_nodes)
@@ -121,14 +124,11 @@ class BatchNorm1d(ColumnNorm, nn.modules.batchnorm._NormBase):
         if rows.dim() != 2 or rows.shape[1] != self.num_features:
             raise ValueError(f"rows are {tuple(rows.shape)}: expected [rows, {self.num_features}]")
 
-    def form(self) -> ColumnForm:
-        def scale(square: torch.Tensor, given: Any) -> tuple[torch.Tensor, torch.Tensor]:
-            inverse = torch.rsqrt(square + self.eps)
-            return (inverse * given[0], given[1]) if given else (inverse, torch.zeros_like(inverse))
+    def factors(self, square: torch.Tensor, given: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        inverse = torch.rsqrt(square + self.eps)
+        return (inverse * given[0], given[1]) if given else (inverse, torch.zeros_like(inverse))
 
-        return ColumnForm(lambda mean, given: mean, scale)
-
-    def parameters_of_form(self) -> list[torch.Tensor]:
+    def column_parameters(self) -> list[torch.Tensor]:
         return [] if self.weight is None else [self.weight, self.bias]
 
     def fixed(self) -> tuple[torch.Tensor, torch.Tensor] | None:
@@ -176,13 +176,13 @@ class GraphNorm(ColumnNorm):
         self.bias: nn.Parameter = nn.Parameter(torch.zeros(in_channels))
         self.mean_scale: nn.Parameter = nn.Parameter(torch.ones(in_channels))
 
-    def form(self) -> ColumnForm:
-        return ColumnForm(
-            lambda mean, given: given[2] * mean,
-            lambda square, given: (given[0] * torch.rsqrt(square + self.eps), given[1]),
-        )
+    def centre(self, mean: torch.Tensor, given: Sequence[torch.Tensor]) -> torch.Tensor:
+        return given[2] * mean
 
-    def parameters_of_form(self) -> list[torch.Tensor]:
+    def factors(self, square: torch.Tensor, given: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        return given[0] * torch.rsqrt(square + self.eps), given[1]
+
+    def column_parameters(self) -> list[torch.Tensor]:
         return [self.weight, self.bias, self.mean_scale]
 
 
@@ -214,7 +214,7 @@ class PairNorm(ColumnNorm):
     def followed(
         self,
         rows: torch.Tensor,
-        graph: DataGraph | None,
+        graph: GraphView | None,
         epilogue: ops.Epilogue,
         alone: bool = False,
         room: torch.Tensor | None = None,
@@ -226,12 +226,9 @@ class PairNorm(ColumnNorm):
         rows = self.scale * rows / (self.eps + rows.norm(2, -1, keepdim=True))
         return rows if epilogue.is_empty else ops.activate(graph, rows, epilogue)
 
-    def form(self) -> ColumnForm:
-        def scale(square: torch.Tensor, given: Any) -> tuple[torch.Tensor, torch.Tensor]:
-            factor = self.scale / (self.eps + square.sum()).sqrt()
-            return factor.expand(len(square)), torch.zeros_like(square)
-
-        return ColumnForm(lambda mean, given: mean, scale)
+    def factors(self, square: torch.Tensor, given: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        factor = self.scale / (self.eps + square.sum()).sqrt()
+        return factor.expand(len(square)), torch.zeros_like(square)
 
 
 # PyG's norms over the vertices of the whole graph: what `distribute` puts in place of those that would see one rank's.

@@ -17,9 +17,9 @@ from torch import nn
 from distgnn import ops
 from distgnn.config import check_choice
 from distgnn.config.task import DECODERS
-from distgnn.nn.protocol import DataGraph
 from distgnn.ops.entry import opaque
 from distgnn.ops.function import Function
+from distgnn.ops.graph_view import GraphView
 
 BLOCK_PAIRS = 1 << 15
 
@@ -89,7 +89,7 @@ class PairPredictor(nn.Module):
         self.encoder, self.decoder = encoder, decoder
 
     @opaque
-    def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:
+    def forward(self, graph: GraphView, feats: torch.Tensor) -> torch.Tensor:
         rows: torch.Tensor = self.encoder(graph, feats)
         return rows
 

@@ -7,8 +7,7 @@ from distgnn.ops.aggregation.mixed import mixed, with_neighbours
 from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.ops.aggregation.spmm import SelfLoops, spmm
 from distgnn.ops.attention.attend import Heads, attend
-from distgnn.ops.attention.gatv2_scores import pair_scores
-from distgnn.ops.attention.heads import pair_dots, spmm_heads
+from distgnn.ops.attention.heads import pair_dots, pair_scores, spmm_heads
 from distgnn.ops.buffers import Buffers
 from distgnn.ops.dense.activation import Epilogue, activate, relu, relu_dropout
 from distgnn.ops.dense.dropout import dropout, dropout_of
@@ -19,7 +18,6 @@ from distgnn.ops.edges.messages import gsddmm, gspmm
 from distgnn.ops.edges.on_arcs import from_arcs, to_arcs
 from distgnn.ops.edges.relation_arcs import RelationArcs
 from distgnn.ops.edges.softmax import edge_softmax
-from distgnn.ops.protocol import Exchanges, GraphView, MaskKeys
 from distgnn.ops.readout import readout
 from distgnn.ops.recompute import recompute
 from distgnn.ops.remote_rows import RowLookup, gather_rows_at
@@ -29,10 +27,7 @@ __all__ = [
     "Buffers",
     "ConvSpec",
     "Epilogue",
-    "Exchanges",
-    "GraphView",
     "Heads",
-    "MaskKeys",
     "RelationArcs",
     "RowLookup",
     "RowScale",

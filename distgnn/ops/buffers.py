@@ -49,7 +49,6 @@ class _Place:
         return self.end - self.first
 
     def is_used(self) -> bool:
-        """Does a tensor look at it still?"""
         return self.piece() is not None
 
 
@@ -262,7 +261,6 @@ class Buffers:
                 pages.read_ahead(place.first, place.end)
 
     def holds(self, address: int) -> bool:
-        """Is there a piece at an address?"""
         return any(
             0 <= address - block.memory.__array_interface__["data"][0] < block.num_bytes for block in self._blocks
         )

@@ -39,8 +39,10 @@ def operator(run: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
                 return _own(run(*args, **kwargs))
             with torch.autocast("cpu", enabled=False):
                 narrow = getattr(args[0], "dtype", None) in NARROW
-                widened: Any = (args, kwargs) if narrow else (tuple(map(_wide, args)), _wide_values(kwargs))
-                return _own(run(*widened[0], **widened[1]))
+                if narrow:
+                    return _own(run(*args, **kwargs))
+                named: Any = {name: _wide(one) for name, one in kwargs.items()}
+                return _own(run(*map(_wide, args), **named))
         except RuntimeError as error:
             if any(words in str(error) for words in OF_TRANSFORMS):
                 raise on_all_ranks(RunError(TRANSFORMED)) from None
@@ -66,10 +68,6 @@ def opaque(run: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
 def _wide(argument: Any) -> Any:
     is_narrow = isinstance(argument, torch.Tensor) and argument.dtype in NARROW
     return argument.float() if is_narrow else argument
-
-
-def _wide_values(arguments: dict) -> dict:
-    return {name: _wide(one) for name, one in arguments.items()}
 
 
 def _own(result: Any) -> Any:

@@ -86,7 +86,6 @@ class Disk:
         self._libc.sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
 
     def open(self) -> int:
-        """A new file without a name. Raises: RunError."""
         try:
             return _open_file(self.folder)
         except OSError as error:
@@ -109,7 +108,6 @@ class Disk:
         self._do(partial(_write, self._libc, file, first, num_bytes, wanted))
 
     def read_ahead(self, file: int, first: int, num_bytes: int) -> None:
-        """Begin to read a piece of a file."""
         self._do(partial(os.posix_fadvise, file, first, num_bytes, os.POSIX_FADV_WILLNEED))
 
     def drop(self, file: int, first: int, num_bytes: int) -> None:
@@ -184,7 +182,6 @@ class FileMemory:
         self._pages.madvise(mmap.MADV_DONTNEED, first, end - first)
 
     def read_ahead(self, first: int, end: int) -> None:
-        """A waiting piece is needed soon."""
         self._disk.read_ahead(self._file, first, end - first)
 
     def give_up(self, first: int, end: int) -> None:

@@ -47,7 +47,6 @@ def version_of(tensor: torch.Tensor | None) -> int | None:
 
 
 def is_same(tensor: torch.Tensor, version: int | None) -> bool:
-    """Was a tensor not written to since it had this version?"""
     return version_of(tensor) == version
 
 
@@ -61,7 +60,6 @@ class Facts:
         self._known = WeakTensorKeyDictionary()
 
     def note(self, tensor: torch.Tensor, fact: Any) -> None:
-        """Know this of a tensor from now on."""
         self._known[tensor] = fact, version_of(tensor)
 
     def of(self, tensor: Any, once: bool = False) -> Any:
@@ -112,3 +110,23 @@ class _Refused(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         raise on_all_ranks(RunError(TWICE))
+
+
+def linear_map(
+    rows: torch.Tensor,
+    run: Callable[[torch.Tensor], torch.Tensor],
+    transposed: Callable[[torch.Tensor], torch.Tensor],
+) -> torch.Tensor:
+    """`run(rows)`, a linear function whose gradient is `transposed` of the gradient of its result."""
+    return _LinearMap.apply(rows, run, transposed)
+
+
+class _LinearMap(Function):
+    @staticmethod
+    def forward(ctx: Any, rows: torch.Tensor, run: Callable, transposed: Callable) -> torch.Tensor:
+        ctx.transposed = transposed
+        return run(rows)
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
+        return ctx.transposed(grad), None, None

@@ -38,7 +38,6 @@ class Bucket:
             self.views.append(torch.from_numpy(piece).as_strided(one.shape, stride))
 
     def fill(self) -> None:
-        """Copy the gradients, zeros where there are none."""
         for parameter, view in zip(self.parameters, self.views, strict=True):
             if parameter.grad is not view:
                 view.zero_() if parameter.grad is None else view.copy_(parameter.grad.detach())
@@ -62,7 +61,6 @@ def sums_of_gradients(parameters: list[Any], comm: Any) -> Iterator[tuple[Any, t
 
 
 def by_dtype(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
-    """Parameters in groups of one dtype, in their order."""
     groups: dict[torch.dtype, list[nn.Parameter]] = {}
     for parameter in parameters:
         groups.setdefault(parameter.dtype, []).append(parameter)

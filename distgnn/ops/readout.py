@@ -3,15 +3,15 @@
 Legend: O owned rows, G graphs, D width.
 """
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 
 from distgnn.comm import extreme_over_ranks, sum_over_ranks
 from distgnn.ops.entry import operator
-from distgnn.ops.function import Function
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.function import linear_map
+from distgnn.ops.graph_view import GraphView
 from distgnn.ops.sums import all_sum
 
 READOUTS = ("sum", "mean", "max")
@@ -49,7 +49,7 @@ def readout(graph: GraphView, rows: torch.Tensor, reduce: str = "mean") -> torch
     owned = rows[: graph.num_owned]
     owned = owned.float() if owned.dtype == torch.bfloat16 else owned
     if reduce == "max":
-        return _Max.apply(owned, graph)
+        return _max(graph, owned)
     total = all_sum(graph, owned.new_zeros(graph.num_graphs, *owned.shape[1:]).index_add(0, ids, owned))
     if reduce == "sum":
         return total
@@ -57,25 +57,18 @@ def readout(graph: GraphView, rows: torch.Tensor, reduce: str = "mean") -> torch
     return total / sizes.to(total.dtype).view(-1, *[1] * (total.dim() - 1))
 
 
-class _Max(Function):
-    @staticmethod
-    def forward(ctx: Any, rows: torch.Tensor, graph: Any) -> torch.Tensor:
-        comm, ids = graph.transport.comm, graph.graph_ids
-        place = ids.view(-1, *[1] * (rows.dim() - 1)).expand_as(rows)
-        lowest = rows.new_full((graph.num_graphs, *rows.shape[1:]), -torch.inf)
-        greatest = _over_ranks(comm, lowest.scatter_reduce(0, place, rows.detach(), "amax"), "max")
-        owned = torch.from_numpy(graph.owned_ids)
-        mine = torch.where(rows.detach() == greatest[ids], owned.view(-1, *[1] * (rows.dim() - 1)), NOBODY)
-        nobody = torch.full(greatest.shape, NOBODY, dtype=torch.int64)
-        winners = _over_ranks(comm, nobody.scatter_reduce(0, place, mine, "amin"), "min")
-        ctx.comm, ctx.ids = comm, ids
-        ctx.won = mine.eq(winners[ids]) & mine.ne(NOBODY)
-        return torch.where(winners == NOBODY, 0, greatest)
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        total = _over_ranks(ctx.comm, grad, "sum")
-        return torch.where(ctx.won, total[ctx.ids], 0), None
+def _max(graph: GraphView, rows: torch.Tensor) -> torch.Tensor:
+    comm, ids, given = graph.transport.comm, cast(torch.Tensor, graph.graph_ids), rows.detach()
+    columns = [1] * (rows.dim() - 1)
+    place = ids.view(-1, *columns).expand_as(rows)
+    lowest = rows.new_full((graph.num_graphs, *rows.shape[1:]), -torch.inf)
+    greatest = _over_ranks(comm, lowest.scatter_reduce(0, place, given, "amax"), "max")
+    mine = torch.where(given == greatest[ids], torch.from_numpy(graph.owned_ids).view(-1, *columns), NOBODY)
+    nobody = torch.full(greatest.shape, NOBODY, dtype=torch.int64)
+    winners = _over_ranks(comm, nobody.scatter_reduce(0, place, mine, "amin"), "min")
+    won = mine.eq(winners[ids]) & mine.ne(NOBODY)
+    found = torch.where(winners == NOBODY, 0, greatest)
+    return linear_map(rows, lambda _: found, lambda grad: torch.where(won, _over_ranks(comm, grad, "sum")[ids], 0))
 
 
 def _over_ranks(comm: Any, values: torch.Tensor, how: str) -> torch.Tensor:

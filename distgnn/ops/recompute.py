@@ -14,7 +14,7 @@ import torch
 from distgnn.errors import RunError, on_all_ranks
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function, is_same, version_of
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.graph_view import GraphView
 
 ONCE = (
     "a layer with remat runs its backward pass once, and on the rows that it had: add the losses up and call backward "
@@ -65,7 +65,7 @@ class _Recompute(Function):
         *parameters: torch.Tensor,
     ) -> torch.Tensor:
         ctx.graph, ctx.again, ctx.parameters = graph, again, parameters
-        ctx.draws, ctx.feats = graph.draws(), feats.detach() if feats.requires_grad else feats
+        ctx.draws, ctx.feats = graph.random_keys.draws(), feats.detach() if feats.requires_grad else feats
         ctx.version = version_of(feats)
         with torch.set_grad_enabled(not alike):  # or else the same branches as the second time
             return run(_leaf(ctx)).detach()
@@ -74,12 +74,12 @@ class _Recompute(Function):
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         if ctx.feats is None or not is_same(ctx.feats, ctx.version):
             raise on_all_ranks(RunError(ONCE))
-        feats, now = _leaf(ctx), ctx.graph.draws()
+        feats, now = _leaf(ctx), ctx.graph.random_keys.draws()
         ctx.feats = None
-        ctx.graph.set_draws(ctx.draws)
+        ctx.graph.random_keys.set_draws(ctx.draws)
         with torch.enable_grad():
             out = ctx.again(feats)
-        ctx.graph.set_draws(now)
+        ctx.graph.random_keys.set_draws(now)
         wanted = [one for one in (feats, *ctx.parameters) if one.requires_grad]
         grads = iter(torch.autograd.grad(out, wanted, grad))
         found = [next(grads) if one.requires_grad else None for one in (feats, *ctx.parameters)]

@@ -10,18 +10,16 @@ backward: the gradients of borrowed rows travel back by the transposed exchange 
 owner's own, in the order of ranks.
 """
 
-from typing import Any
-
 import numpy as np
 import torch
 
 from distgnn.comm import Exchange, raise_together
 from distgnn.comm.row_requests import request_plan
 from distgnn.errors import InputError
-from distgnn.ops.aggregation.halo import as_array
+from distgnn.ops.aggregation.halo import as_array, reduce_onto
 from distgnn.ops.entry import operator
-from distgnn.ops.function import Function
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.function import linear_map
+from distgnn.ops.graph_view import GraphView
 
 
 class RowLookup:
@@ -69,7 +67,23 @@ class RowLookup:
     def table(self, rows: torch.Tensor) -> torch.Tensor:
         """[O + B, D]: owned rows, then borrowed ones, from the model's rows [O, D]. Collective: yes, and backward."""
         owned = rows[: self.num_owned]
-        return owned if self.exchange.transport.num_ranks == 1 else _Table.apply(owned, self)
+        if self.exchange.transport.num_ranks == 1:
+            return owned
+        return linear_map(owned, self._with_borrowed, self._onto_owners)
+
+    def _with_borrowed(self, owned: torch.Tensor) -> torch.Tensor:
+        self.exchange.start_broadcast(_flat(owned))
+        borrowed = torch.from_numpy(self.exchange.finish_broadcast()).view(owned.dtype)
+        out = torch.cat([owned, borrowed.view(len(borrowed), *owned.shape[1:])])
+        self.exchange.drain()
+        return out
+
+    def _onto_owners(self, grad: torch.Tensor) -> torch.Tensor:
+        everything = _flat(grad)
+        out, borrowed = everything[: self.num_owned].copy(), everything[self.num_owned :]
+        reduce_onto(self.exchange, borrowed, out)
+        self.exchange.drain()
+        return torch.from_numpy(out).view(grad.dtype).view(self.num_owned, *grad.shape[1:])
 
 
 @operator
@@ -96,30 +110,6 @@ def gather_rows_at(graph: GraphView, rows: torch.Tensor, global_ids: np.ndarray 
     lookup = RowLookup(graph, global_ids)
     found = lookup.table(rows).index_select(0, lookup.places.reshape(-1))
     return found.view(*lookup.places.shape, *rows.shape[1:])
-
-
-class _Table(Function):
-    @staticmethod
-    def forward(ctx: Any, owned: torch.Tensor, lookup: RowLookup) -> torch.Tensor:
-        ctx.lookup, ctx.shape = lookup, owned.shape[1:]
-        exchange = lookup.exchange
-        exchange.start_broadcast(_flat(owned))
-        borrowed = torch.from_numpy(exchange.finish_broadcast()).view(owned.dtype)
-        out = torch.cat([owned, borrowed.view(len(borrowed), *owned.shape[1:])])
-        exchange.drain()
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
-        exchange, num_owned = ctx.lookup.exchange, ctx.lookup.num_owned
-        everything = _flat(grad)
-        out, borrowed = everything[:num_owned].copy(), everything[num_owned:]
-        buffer = exchange.target_rows(borrowed)
-        np.copyto(buffer, borrowed)
-        exchange.start_reduce(buffer)
-        exchange.finish_reduce(out)
-        exchange.drain()
-        return torch.from_numpy(out).view(grad.dtype).view(num_owned, *ctx.shape), None
 
 
 def _flat(rows: torch.Tensor) -> np.ndarray:

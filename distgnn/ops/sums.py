@@ -9,11 +9,11 @@ from mpi4py import MPI
 from distgnn.comm import Transport, sum_over_ranks
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function
-from distgnn.ops.protocol import Exchanges
+from distgnn.ops.graph_view import GraphView
 
 
 @operator
-def all_sum(graph: Exchanges, values: torch.Tensor) -> torch.Tensor:
+def all_sum(graph: GraphView, values: torch.Tensor) -> torch.Tensor:
     """Sum of `values` over all ranks, with gradient (statistics of norm layers, pooled losses).
 
     Collective: yes, and again in the backward pass.
@@ -26,7 +26,7 @@ def all_sum(graph: Exchanges, values: torch.Tensor) -> torch.Tensor:
 
 
 @operator
-def all_max(graph: Exchanges, values: torch.Tensor) -> torch.Tensor:
+def all_max(graph: GraphView, values: torch.Tensor) -> torch.Tensor:
     """The largest of all values of all ranks, with gradient: equal ones share it, as in `torch.max`.
 
     Collective: yes, and again in the backward pass.
@@ -44,6 +44,8 @@ def all_max(graph: Exchanges, values: torch.Tensor) -> torch.Tensor:
 
 
 class _AllSum(Function):
+    """Its own class: the backward pass of rows finds the transport on its nodes (`distgnn/rows/gradients.py`)."""
+
     @staticmethod
     def forward(ctx: Any, values: torch.Tensor, transport: Transport) -> torch.Tensor:
         ctx.transport = transport

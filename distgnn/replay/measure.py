@@ -196,11 +196,11 @@ def bin_answers(folder: str, settings: Settings, num_parts: int, work: Path) -> 
     algorithm = settings.algorithm
     if algorithm.no_exchange or (algorithm.delay is None and settings.schedule.exact):
         return {}
-    kind = (CopyGraph if settings.run.update == "copies" else DistGraph).rows_type
+    kind = CopyGraph if settings.run.update == "copies" else DistGraph
     told = []
     for rank in range(num_parts):
         comm: Any = _Asking()
-        make_bins(kind.plan(load_part(folder, rank, check=False)), algorithm.delay or 1, comm)
+        make_bins(kind.plan_of(load_part(folder, rank, check=False)), algorithm.delay or 1, comm)
         told.append(comm.told)
     files = {}
     for rank in range(num_parts):

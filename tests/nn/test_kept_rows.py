@@ -63,10 +63,10 @@ def test_with_remat_the_first_layer_keeps_nothing_and_gradients_have_the_same_bi
     graph = whole_graph(random_graph(1, num_nodes=NODES), dtype="float32")
     models = [model_for(ModelConfig(name, WIDTH, 3, norm=norm, remat=remat), graph).train() for remat in (False, True)]
     models[1].load_state_dict(models[0].state_dict())
-    kept, grads, draws = [], [], graph.draws()
+    kept, grads, draws = [], [], graph.random_keys.draws()
     for model in models:
         kept.append(kept_tensors(graph, model))
-        graph.set_draws(draws)  # the same masks
+        graph.random_keys.set_draws(draws)  # the same masks
         loss = model(graph, graph.feats).square().sum()
         grads.append(torch.autograd.grad(loss, list(model.parameters())))
     assert kept[1] <= kept[0] - 0.8  # a tensor; weights and sums of narrow features take its place
@@ -82,10 +82,10 @@ def test_with_remat_the_last_hidden_rows_are_never_whole_and_go_back_once(name, 
     torch.manual_seed(0)
     models = [kind(graph.num_feats, WIDTH, outputs, 3, remat=remat).train() for remat in (False, True)]
     models[1].load_state_dict(models[0].state_dict())
-    draws = graph.draws()
+    draws = graph.random_keys.draws()
     for model in models:
         graph.buffers = SeenBuffers()
-        graph.set_draws(draws)
+        graph.random_keys.set_draws(draws)
         loss = model(graph, graph.feats).square().sum()
         most.append(graph.buffers.most / (NODES * WIDTH * graph.dtype.itemsize))
         grads.append(torch.autograd.grad(loss, list(model.parameters()), retain_graph=True))
@@ -124,9 +124,9 @@ def test_the_last_layer_of_gat_calls_hooks_on_it():
 def same_gradients(graph, models) -> bool:
     """Whether models with the same weights have the same gradients, to the bit."""
     models[1].load_state_dict(models[0].state_dict())
-    grads, draws = [], graph.draws()
+    grads, draws = [], graph.random_keys.draws()
     for model in models:
-        graph.set_draws(draws)  # the same masks
+        graph.random_keys.set_draws(draws)  # the same masks
         loss = model(graph, graph.feats).square().sum()
         grads.append(torch.autograd.grad(loss, list(model.parameters())))
     return all(map(torch.equal, *grads))

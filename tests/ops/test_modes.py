@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 from distgnn import nn as dnn
 from distgnn import ops
 from distgnn.errors import RunError
-from distgnn.ops.aggregation.tied_extreme import tied_arc_extreme, tied_extreme
+from distgnn.ops.aggregation.extreme import tied_arc_extreme, tied_extreme
 from distgnn.ops.edges.softmax import edge_softmax_with_own
 
 WIDTH, HEADS = 8, 4

@@ -65,7 +65,7 @@ def test_late_and_narrow_rows_are_those_of_two_parts(comm, name):
 @pytest.mark.mpi(4)
 def test_rounding_at_random_differs_between_columns(comm):
     graph = dist_graph(random_graph(3), comm, columns=2, wire="int8", dtype="float32")
-    ids = comm.allgather([graph.exchanges.wire("int8", 0).ids(verb) for verb in ("broadcast", "reduce")])
+    ids = comm.allgather([graph.wire_of("int8", 0).ids(verb) for verb in ("broadcast", "reduce")])
     for verb in range(2):
         assert not set(ids[0][verb]) & set(ids[1][verb])
 

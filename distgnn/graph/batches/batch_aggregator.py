@@ -63,7 +63,6 @@ class HeldRows:
         return table
 
     def num_bytes(self) -> int:
-        """Memory of all tables."""
         return sum(array.nbytes for table in self._tables.values() for array in table)
 
     def state_dict(self) -> dict[str, np.ndarray]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from distgnn.comm.exchange import Exchange
-from distgnn.comm.plans import indptr_of
+from distgnn.graph.induced import plan_of_some
 from distgnn.partition import ExchangePlan
 
 
@@ -42,18 +42,10 @@ class BatchExchange(Exchange):
 
     def choose(self, whole: ExchangePlan, chosen: OwnedAndHalos) -> None:
         """From now on only the vertices of a batch; the plan is the part of `whole` that is about them."""
-        numbers = np.cumsum(chosen.owned) - 1
-        sent, added = chosen.owned[whole.broadcast_rows], chosen.owned[whole.reduce_rows]
         self.whole = whole
-        self.plan: ExchangePlan = replace(
-            whole,
-            broadcast_indptr=indptr_of(sent)[whole.broadcast_indptr],
-            broadcast_rows=whole.broadcast_rows[sent],
-            source_indptr=indptr_of(chosen.sources)[whole.source_indptr],
-            reduce_indptr=indptr_of(added)[whole.reduce_indptr],
-            reduce_rows=numbers[whole.reduce_rows[added]].astype(np.int32),
-            target_indptr=indptr_of(chosen.targets)[whole.target_indptr],
-        )
+        some = plan_of_some(whole, chosen.owned, chosen.sources, chosen.targets)
+        sent = whole.broadcast_rows[chosen.owned[whole.broadcast_rows]]  # rows of the table of all owned rows
+        self.plan: ExchangePlan = replace(some, num_owned=whole.num_owned, broadcast_rows=sent)
         self._source_rows = np.flatnonzero(chosen.sources)
 
     def arrive_in(self, halos: np.ndarray) -> None:

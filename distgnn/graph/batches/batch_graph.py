@@ -7,59 +7,22 @@ Legend: B rows of the batch that this rank owns, O owned rows, A local arcs.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 
-from distgnn.graph.batches.batch_aggregator import BatchAggregator, HeldRows, arcs_into
+from distgnn.graph.batches.batch_aggregator import BatchAggregator, arcs_into
 from distgnn.graph.batches.batch_exchange import BatchExchange, OwnedAndHalos
-from distgnn.graph.batches.sparse_sums import SparseSums
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.global_values import global_mean
 from distgnn.graph.random_keys import DrawsByKeys
 from distgnn.ops.aggregation.aggregator import Arcs, Site
-from distgnn.ops.aggregation.row_scale import RowScale, SubsetScale, whole_scale
+from distgnn.ops.aggregation.halo import reduce_onto
+from distgnn.ops.aggregation.row_scale import RowScale, whole_scale
 from distgnn.ops.aggregation.spmm import spmm
 from distgnn.ops.dense.sparse_rows import SparseRows
-
-
-class BatchDegrees:
-    """In- and out-degrees over the arcs whose ends are both in the batch, of all ranks.
-
-    Collective: the constructor.
-
-    Args:
-        arcs, exchange: forward and backward: blocks of the batch alone, and the exchange that goes with them.
-        rows: places of the batch's owned rows; num_owned, num_halos: O, and (S, T).
-    """
-
-    def __init__(
-        self,
-        arcs: tuple[Arcs, Arcs],
-        exchange: tuple[BatchExchange, BatchExchange],
-        rows: np.ndarray,
-        num_owned: int,
-        num_halos: tuple[int, int],
-    ):
-        self.owned: np.ndarray = np.zeros((num_owned, 2))
-        for column in range(2):
-            self.owned[rows, column] = _degrees(arcs[column], exchange[column])
-        self.sources: np.ndarray = _to_halos(exchange[0], self.owned, num_halos[0])
-        self.targets: np.ndarray = _to_halos(exchange[1], self.owned, num_halos[1])
-        self._scales: dict[tuple[str, float, int], RowScale] = {}
-
-    def scale(self, kind: str, power: float, offset: int, dtype: type[Any]) -> RowScale:
-        """Factors max(degree + offset, 1) ** power of every vertex; of those outside the batch they mean nothing."""
-        key = (kind, power, offset)
-        if key not in self._scales:
-            column = COLUMNS[kind]
-            every: Any = (degrees[:, column] for degrees in (self.owned, self.sources, self.targets))
-            self._scales[key] = RowScale(*((np.maximum(one + offset, 1) ** power).astype(dtype) for one in every))
-        return self._scales[key]
-
 
 SHARED = (
     "buffers", "comm", "dtype", "edge_weight", "info", "multilabel", "num_classes", "num_feats", "num_ranks",
@@ -67,24 +30,13 @@ SHARED = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Shared:
-    """What all batches of a graph share; `exchanges` and `held` are forward and backward."""
-
-    graph: DistGraph
-    history: bool
-    exchanges: tuple[BatchExchange, BatchExchange]
-    held: tuple[HeldRows, HeldRows]
-    sparse_sums: SparseSums | None
-
-
 class BatchGraph(DrawsByKeys):
-    """One step's share of a graph: a `GraphView` (`distgnn/ops/protocol.py`) of the batch's owned rows.
+    """One step's share of a graph: a `GraphView` (`distgnn/ops/graph_view.py`) of the batch's owned rows.
 
     Collective: the constructor, and every aggregation forward and backward.
 
     Args:
-        shared: by all batches, its exchanges set to this one. chosen: the vertices of this one.
+        batches: the `Batches` it is one of, whose exchanges are set to it. chosen: its vertices.
         num_global_nodes: of the batch, over all ranks. share: of the training vertices that a batch has on average.
 
     Notes: a batch may be used until the next one is made. `SHARED` names what is the whole
@@ -99,9 +51,9 @@ class BatchGraph(DrawsByKeys):
     exchanges_exactly: bool
     aggregates_exactly: bool
 
-    def __init__(self, shared: Shared, chosen: OwnedAndHalos, num_global_nodes: int, share: float):
-        whole = shared.graph
-        self._shared, self._whole, self._chosen = shared, whole, chosen
+    def __init__(self, batches: Any, chosen: OwnedAndHalos, num_global_nodes: int, share: float):
+        whole: DistGraph = batches.graph
+        self._batches, self._whole, self._chosen = batches, whole, chosen
         for name in SHARED:
             setattr(self, name, getattr(whole, name))
         self.rows: np.ndarray = np.flatnonzero(chosen.owned)
@@ -112,12 +64,12 @@ class BatchGraph(DrawsByKeys):
         self.labels: Any = whole.labels[self._index]
         self.train_mask: Any = whole.train_mask[self._index]
         self.feats: Any = self._take(whole.feats)
-        self._scales: dict[tuple[str, float, int], SubsetScale] = {}
+        self._scales: dict[tuple[str, float, int], RowScale] = {}
         self._backward: dict[bool, BatchAggregator] = {}
         self.constants: _BatchConstants = _BatchConstants(self)
         self.waits_for_rows: bool = whole.waits_for_rows
         self.factor_recorder: None = None  # K-FAC is refused: it takes x' t of exact t
-        self.exchanges_exactly, self.aggregates_exactly = True, not shared.history
+        self.exchanges_exactly, self.aggregates_exactly = True, not batches.history
         self.forward_arcs: BatchAggregator = self._aggregator(whole.forward_arcs, backward=False)
 
     def __repr__(self) -> str:
@@ -132,7 +84,7 @@ class BatchGraph(DrawsByKeys):
     def _take(self, rows: Any) -> Any:
         if isinstance(rows, SparseRows):
             mine = rows.rows_at(self.rows)
-            kept: Any = self._shared.sparse_sums
+            kept: Any = self._batches.sparse_sums
             if kept is not None:
                 mine.sums = lambda weight, scales: kept.of(weight, tuple(map(whole_scale, scales))).rows_at(self.rows)
             return mine
@@ -142,50 +94,54 @@ class BatchGraph(DrawsByKeys):
     # --- arcs ------------------------------------------------------------------------------------------------
 
     def _aggregator(self, whole: Any, backward: bool) -> BatchAggregator:
-        shared, arcs = self._shared, whole.arcs
+        batches, arcs = self._batches, whole.arcs
         chosen = self._chosen.transposed() if backward else self._chosen
         halos = np.flatnonzero(chosen.targets)
-        columns = None if shared.history else (chosen.owned, chosen.sources)
+        columns = None if batches.history else (chosen.owned, chosen.sources)
         symmetric = backward and arcs is getattr(self._whole.forward_arcs, "arcs", None)
         if symmetric and np.array_equal(halos, self.forward_arcs.halos):
             into = self.forward_arcs.arcs  # a symmetric part is its own transpose, and so are its rows
         else:
             into = arcs_into(arcs, self.rows, halos, columns)
-        ways: dict[str, Any] = {"exchange": shared.exchanges[backward], "held": shared.held[backward]}
+        ways: dict[str, Any] = {"exchange": batches.exchanges[backward], "held": batches.held[backward]}
         return BatchAggregator(arcs=into, rows=self.rows, halos=halos, **ways)
 
     def backward_arcs(self, weighted: bool) -> BatchAggregator:
-        """The aggregator over transposed arcs, made when first needed."""
         if weighted not in self._backward:
             self._backward[weighted] = self._aggregator(self._whole.backward_arcs(weighted), backward=True)
         return self._backward[weighted]
 
     @cached_property
-    def _degrees(self) -> BatchDegrees:
-        local = self._whole.local
-        arcs = self.forward_arcs.arcs, self.backward_arcs(False).arcs
-        halos = local.num_source_halos, local.num_target_halos
-        return BatchDegrees(arcs, self._shared.exchanges, self.rows, local.num_owned, halos)
+    def _degrees(self) -> OwnedAndHalos:
+        """In- and out-degrees over the arcs whose ends are both in the batch, of all ranks, [*, 2]; of vertices outside
+        it they mean nothing. Collective: yes."""
+        local, (forward, backward) = self._whole.local, self._batches.exchanges
+        owned = np.zeros((local.num_owned, 2))
+        owned[self.rows, 0] = _in_degrees(self.forward_arcs.arcs, forward)
+        owned[self.rows, 1] = _in_degrees(self.backward_arcs(False).arcs, backward)
+        sources = _to_halos(forward, owned, local.num_source_halos)
+        return OwnedAndHalos(owned, sources, _to_halos(backward, owned, local.num_target_halos))
 
     def degree_scale(self, kind: str, power: float, offset: int = 0) -> RowScale:
         """Factors max(degree + offset, 1) ** power; `owned` [B]. Collective: without history, the first time."""
         key = (kind, power, offset)
         if key not in self._scales:
-            if self._shared.history:
+            if self._batches.history:
                 factors = self._whole.degree_scale(*key)
             else:
-                factors = self._degrees.scale(*key, np.float64 if self.dtype == torch.float64 else np.float32)
-            self._scales[key] = SubsetScale.of(factors, self.rows)
+                column, dtype = ("in", "out").index(kind), np.float64 if self.dtype == torch.float64 else np.float32
+                every = (degrees[:, column] for degrees in vars(self._degrees).values())
+                factors = RowScale(*((np.maximum(one + offset, 1) ** power).astype(dtype) for one in every))
+            self._scales[key] = factors.of_rows(self.rows)
         return self._scales[key]
 
     def in_degrees(self) -> torch.Tensor:
         """In-degrees, int64 [B]. Collective: without history, the first time."""
-        if self._shared.history:
+        if self._batches.history:
             return self._whole.in_degrees()[self._index]
         return torch.from_numpy(self._degrees.owned[self.rows, 0].astype(np.int64))
 
     def has_zero_in_degree(self) -> bool:
-        """Is there a vertex without in-arcs in the whole graph? Collective: the first time."""
         return self._whole.has_zero_in_degree()
 
     def num_nodes(self) -> int:
@@ -198,11 +154,11 @@ class BatchGraph(DrawsByKeys):
     def narrows(self, in_feats: int, out_feats: int) -> bool:
         """Does a layer of these widths multiply before it aggregates? Not with history: held products would be those
         of earlier weights."""
-        return not self._shared.history and self._whole.narrows(in_feats, out_feats)
+        return not self._batches.history and self._whole.narrows(in_feats, out_feats)
 
     def is_input(self, rows: torch.Tensor) -> bool:
         """Are these rows of the graph's features, whose aggregation is kept? Collective: yes."""
-        mine = rows is self.feats and self._shared.history
+        mine = rows is self.feats and self._batches.history
         return mine and self._whole.is_input(self._whole.feats)
 
     def next_site(self) -> Site:
@@ -220,12 +176,11 @@ class BatchGraph(DrawsByKeys):
         return global_mean(self, values)
 
     def rows_from_owned(self, rows: torch.Tensor) -> torch.Tensor:
-        """The same: a model sees owned rows."""
         return rows
 
 
 class _BatchConstants:
-    """Aggregations that are kept of all rows: a batch takes its own of them. Described by `KeptAggregations`."""
+    """Aggregations that are kept of all rows: a batch takes its own of them. Called as `ConstantRows`."""
 
     def __init__(self, batch: BatchGraph):
         self._batch = batch
@@ -241,30 +196,22 @@ class _BatchConstants:
         """The kept aggregation of the graph's features at the batch's rows, or what `compute` gives."""
         batch = self._batch
         whole = batch._whole
-        if loops is not None or not (rows is batch.feats and batch._shared.history and whole.constants.enabled):
+        if loops is not None or not (rows is batch.feats and batch._batches.history and whole.constants.enabled):
             return compute(False)
         source_scale, target_scale = map(whole_scale, scales)
         return batch._take(spmm(whole, whole.feats, edge_weight, source_scale, target_scale))
 
     def holds(self, result: torch.Tensor) -> bool:
-        """Is this memory of a kept result? This rank's answer."""
         return self._batch._whole.constants.holds(result)
 
 
-COLUMNS = {"in": 0, "out": 1}
-
-
-def _degrees(arcs: Arcs, exchange: BatchExchange) -> np.ndarray:
+def _in_degrees(arcs: Arcs, exchange: BatchExchange) -> np.ndarray:
     """Arcs into each of the batch's owned rows over all ranks, float64 [B]."""
     own, there = (
         (np.diff(near.indptr) + np.diff(far.indptr)).astype(np.float64)[:, None]
         for near, far in ((arcs.owned_owned, arcs.owned_halo), (arcs.halo_owned, arcs.halo_halo))
     )
-    sent = exchange.target_rows(there)
-    sent[:] = there
-    exchange.start_reduce(sent)
-    exchange.finish_reduce(own)
-    return own[:, 0]
+    return reduce_onto(exchange, there, own)[:, 0]
 
 
 def _to_halos(exchange: BatchExchange, owned: np.ndarray, num_halos: int) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from distgnn.comm import sum_over_ranks
 from distgnn.graph.batches.batch_aggregator import HeldRows
 from distgnn.graph.batches.batch_exchange import BatchExchange, OwnedAndHalos
-from distgnn.graph.batches.batch_graph import BatchGraph, Shared
+from distgnn.graph.batches.batch_graph import BatchGraph
 from distgnn.graph.batches.sparse_sums import SparseSums
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.induced import to_copies
@@ -34,11 +34,11 @@ class Batches:
     """
 
     def __init__(self, graph: DistGraph, num_micro: int, num_strata: int, history: bool = True):
-        self.graph = graph
+        self.graph, self.history = graph, history
         self.num_micro = num_micro
         self.num_strata: int = num_strata if num_micro > 1 else 1
         keeps = history and isinstance(graph.feats, SparseRows) and graph.constants.enabled
-        sparse_sums = SparseSums(graph, graph.feats) if keeps else None
+        self.sparse_sums = SparseSums(graph, graph.feats) if keeps else None
         local = graph.local
         mine = micro_parts(np.asarray(local.cluster_places), local.num_nodes, self.num_strata, num_micro)
         counts = np.bincount(mine, minlength=self.num_strata * num_micro)
@@ -46,10 +46,9 @@ class Batches:
         every = np.concatenate([mine, to_copies(graph, local, mine[:, None].astype(np.float64))[:, 0].astype(np.int64)])
         self._micro_parts = OwnedAndHalos(mine, every[local.source_halo_rows], every[local.target_halo_rows])
         self._plans = graph.plan, graph.plan.transposed()
-        exchanges = BatchExchange(self._plans[0], graph.transport), BatchExchange(self._plans[1], graph.transport)
+        self.exchanges = tuple(BatchExchange(plan, graph.transport) for plan in self._plans)  # forward and backward
         halos = local.num_source_halos, local.num_target_halos
-        held = HeldRows(local.num_owned, halos[0], history), HeldRows(local.num_owned, halos[1], history)
-        self._shared = Shared(graph, history, exchanges, held, sparse_sums)
+        self.held = tuple(HeldRows(local.num_owned, count, history) for count in halos)
 
     def of_pass(self, number: int, first: int = 0) -> Iterator[BatchGraph]:
         """The batches of a pass from the `first` on, one after the other: every vertex is in one of them."""
@@ -60,22 +59,22 @@ class Batches:
     def _batch(self, taken: np.ndarray, share: float) -> BatchGraph:
         parts = self._micro_parts
         chosen = OwnedAndHalos(taken[parts.owned], taken[parts.sources], taken[parts.targets])
-        forward, backward = self._shared.exchanges
+        forward, backward = self.exchanges
         forward.choose(self._plans[0], chosen)
         backward.choose(self._plans[1], chosen.transposed())
-        return BatchGraph(self._shared, chosen, int(self._sizes[taken].sum()), share)
+        return BatchGraph(self, chosen, int(self._sizes[taken].sum()), share)
 
     def drain(self) -> None:
         """Wait until no message of this rank is in flight. Collective: yes."""
-        for exchange in self._shared.exchanges:
+        for exchange in self.exchanges:
             exchange.drain()
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        pairs = zip(("forward", "backward"), self._shared.held, strict=True)
+        pairs = zip(("forward", "backward"), self.held, strict=True)
         return {f"{name}.{key}": array for name, held in pairs for key, array in held.state_dict().items()}
 
     def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
-        for name, held in zip(("forward", "backward"), self._shared.held, strict=True):
+        for name, held in zip(("forward", "backward"), self.held, strict=True):
             mine = {key.split(".", 1)[1]: array for key, array in state.items() if key.startswith(f"{name}.")}
             held.load_state_dict(mine)
 

@@ -15,7 +15,7 @@ import torch
 from distgnn.ops.aggregation.spmm import Scales, aggregate
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.function import version_of
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.graph_view import GraphView
 
 COLUMNS = 256  # of a block
 

@@ -58,14 +58,12 @@ class DataAccess:
 
     @property
     def num_node_features(self) -> int:
-        """Width of x."""
         return _width(self.feats)
 
     num_features = num_node_features
 
     @property
     def num_edge_features(self) -> int:
-        """Width of edge_attr."""
         return _width(self.edata.get("feat"))
 
     def size(self, dim: int | None = None) -> Any:
@@ -83,7 +81,6 @@ class DataAccess:
         return [*named, *dict.fromkeys([*columns, *self.__dict__.get("_given", ())])]
 
     def get(self, name: str, default: Any = None) -> Any:
-        """A column by name, or `default`."""
         return self[name] if name in self else default
 
     def __contains__(self, name: str) -> bool:
@@ -110,7 +107,6 @@ class DataAccess:
         return self()
 
     def __call__(self, *names: str) -> Iterator[tuple[str, Any]]:
-        """(name, value) of the columns named, or of all."""
         return iter(self.items(*names))
 
     def items(self, *names: str) -> list[tuple[str, Any]]:
@@ -118,15 +114,12 @@ class DataAccess:
         return [(name, getattr(self, name)) for name in self.keys() if not names or name in names]
 
     def values(self, *names: str) -> list[Any]:
-        """Of the columns named, or of all."""
         return [value for _, value in self.items(*names)]
 
     def to_dict(self) -> dict[str, Any]:
-        """All columns by name."""
         return dict(self.items())
 
     def node_attrs(self) -> list[str]:
-        """Names of columns of vertices."""
         return [name for name in self.keys() if self.is_node_attr(name)]
 
     def edge_attrs(self) -> list[str]:
@@ -134,11 +127,9 @@ class DataAccess:
         return [name for name in self.keys() if self.is_edge_attr(name)]
 
     def is_node_attr(self, name: str) -> bool:
-        """Has it a row for each vertex?"""
         return name in OF_VERTICES or (name in self.ndata and name not in ALIASES)
 
     def is_edge_attr(self, name: str) -> bool:
-        """Has it a row for each arc?"""
         return name == "edge_index" or name in OF_ARCS or (name in self.edata and name not in ALIASES)
 
     @property
@@ -199,7 +190,6 @@ class DataAccess:
         return super().__getattr__(name)  # type: ignore[misc]  # of DGLInterface, which refuses by name
 
     def _is_own(self, name: str) -> bool:
-        """Is it an attribute of graphs, not a column of a script?"""
         given = self.__dict__.get("_given", ())
         return hasattr(type(self), name) or (name in self.__dict__ and name not in given)
 

@@ -6,7 +6,6 @@ own code. This one shows them as `RowTensor`s, for scripts. Operators take eithe
 
 import functools
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -86,7 +85,7 @@ class RowFrame(Frame):
     """The columns of a frame as rows of all ranks."""
 
     def __init__(self, frame: Frame, space: Space, kept: dict[str, RowTensor]):
-        self._frame, self._space, self._kept = frame, space, kept
+        self._frame, self._space, self._kept, self.data = frame, space, kept, frame.data
         self.kind: str = frame.kind
         self.num_rows: int = space.num_global
 
@@ -97,16 +96,7 @@ class RowFrame(Frame):
         self._frame[name] = local_column(column, self._space, name)
         self._kept.pop(name, None)
 
-    def __delitem__(self, name: str) -> None:
-        del self._frame[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._frame)
-
-    def __len__(self) -> int:
-        return len(self._frame)
-
-    def copy(self) -> Frame:
+    def copy(self) -> Any:
         return self._frame.copy()
 
 
@@ -160,7 +150,6 @@ class RowGraph(DGLRows):
 
     @property
     def edge_weight(self) -> Any:
-        """Weights of all arcs."""
         return self.edata.get("weight")
 
     @edge_weight.setter
@@ -204,13 +193,15 @@ class RowGraph(DGLRows):
 
     def in_degrees(self, v: Any = "__ALL__", etype: Any = None) -> Any:
         """In-degrees of all vertices, int64 [N], or of those with some ids."""
-        degrees = rows_of(self.plain.in_degrees(), self.vertex_space)
-        return degrees if isinstance(v, str) else degrees[v]
+        return self._of_vertices(self.plain.in_degrees(), v)
 
     def out_degrees(self, v: Any = "__ALL__", etype: Any = None) -> Any:
         """Out-degrees of all vertices, int64 [N], or of those with some ids."""
-        degrees = rows_of(self.plain.out_degrees(), self.vertex_space)
-        return degrees if isinstance(v, str) else degrees[v]
+        return self._of_vertices(self.plain.out_degrees(), v)
+
+    def _of_vertices(self, degrees: torch.Tensor, ids: Any) -> Any:
+        rows = rows_of(degrees, self.vertex_space)
+        return rows if isinstance(ids, str) else rows[ids]
 
     def global_mean(self, values: torch.Tensor) -> torch.Tensor:
         """The mean over the values of all ranks. Collective: yes, and backward.

@@ -40,7 +40,7 @@ def negative_edges(graph: Any, pairs: EdgePairs, per_positive: int = 1, kind: st
     check_choice("negatives", kind, NEGATIVES)
     if per_positive < 1:
         raise InputError(f"num_negatives is {per_positive}: expected at least 1")
-    key = derive_key(graph.seed, graph.step, graph.next_call(SITE), NEGATIVE_TAG)
+    key = derive_key(graph.seed, graph.step, graph.random_keys.next_call(SITE), NEGATIVE_TAG)
     ids = np.repeat(pairs.ids, per_positive)
     draws = np.tile(np.arange(per_positive), len(pairs.ids))
     # Two 64-bit numbers for each (row, draw).

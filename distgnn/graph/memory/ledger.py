@@ -74,7 +74,6 @@ class MemoryReport:
         return {"peak": self.peak, "anonymous": self.anonymous, "blocks": self.blocks | {REST: self.rest}}
 
     def __repr__(self) -> str:
-        """The table."""
         return "\n".join(f"{name:<26}{cell}" for name, cell in self.rows())
 
 
@@ -180,5 +179,5 @@ def blocks_of(graph: Any) -> Iterator[tuple[str, Any]]:
         yield name, Span(first, last)
     yield "structure", (graph.local, graph.part)
     yield from graph.exchanges.blocks()
-    yield "halo rows", getattr(graph.model_rows, "group", None)
+    yield "halo rows", vars(graph).get("group")
     yield "structure", list(vars(graph).values())

@@ -16,8 +16,6 @@ OWN = ("distgnn", "partition", "kernels")  # packages whose objects are looked i
 
 
 class Span(NamedTuple):
-    """Bytes at an address."""
-
     first: int
     last: int
 
@@ -78,7 +76,6 @@ def spans_in(holder: Any, seen: dict[int, Any]) -> Iterator[Span]:
 
 
 def _inside(one: Any) -> list[Any]:
-    """What an object holds."""
     if isinstance(one, dict):
         return list(one.values())
     if isinstance(one, (list, tuple)):

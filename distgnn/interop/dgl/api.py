@@ -50,7 +50,7 @@ class DGLInterface:
     """The message-passing part of `dgl.DGLGraph`, as a base class that keeps the columns.
 
     Columns, sizes and names need nothing but `frames`. Message passing needs a graph that operators can run on
-    (`ops.GraphView`): the class that inherits from this one must be such a graph.
+    (`GraphView`): the class that inherits from this one must be such a graph.
 
     Args:
         frames: the columns; owned by this object.

@@ -7,6 +7,7 @@ from distgnn import ops
 from distgnn.nn.dropout import Dropout
 from distgnn.nn.edge_weight_norm import normalized_weight, scales_of
 from distgnn.ops.entry import opaque
+from distgnn.ops.graph_view import GraphView
 
 
 class APPNPConv(nn.Module):
@@ -36,9 +37,7 @@ class APPNPConv(nn.Module):
         self.edge_drop: Dropout = Dropout(edge_drop, over="arcs")
 
     @opaque
-    def forward(
-        self, graph: ops.GraphView, feat: torch.Tensor, edge_weight: torch.Tensor | None = None
-    ) -> torch.Tensor:
+    def forward(self, graph: GraphView, feat: torch.Tensor, edge_weight: torch.Tensor | None = None) -> torch.Tensor:
         weight = None if edge_weight is None else normalized_weight(graph, edge_weight)
         initial, scales = feat, scales_of(graph, weight, "out")
         for step in range(self.k):

@@ -12,7 +12,7 @@ from torch import nn
 from distgnn import ops
 from distgnn.errors import InputError
 from distgnn.nn.dropout import Dropout
-from distgnn.nn.protocol import DataGraph
+from distgnn.ops.graph_view import GraphView
 
 
 class AttentionConv(nn.Module):
@@ -36,6 +36,10 @@ class AttentionConv(nn.Module):
     num_heads: int
     allow_zero_in_degree: bool
     activation: Callable[..., Any] | None
+    bias: nn.Parameter | None
+
+    linear_names: tuple[str, ...] = ("fc",)  # of a subclass, in the order in which they are drawn
+    attention_names: tuple[str, ...] = ("attn_l", "attn_r")
 
     def __init__(
         self,
@@ -69,9 +73,20 @@ class AttentionConv(nn.Module):
         raise NotImplementedError
 
     def reset_parameters(self) -> None:
-        raise NotImplementedError
+        """Xavier-normal weights with the gain of ReLU, zero biases, as DGL draws them."""
+        gain = nn.init.calculate_gain("relu")
+        for layer in (*(getattr(self, name) for name in self.linear_names), self.res_fc):
+            if isinstance(layer, nn.Linear):
+                nn.init.xavier_normal_(layer.weight, gain=gain)
+                if layer.bias is not None:
+                    nn.init.zeros_(layer.bias)
+        for name in self.attention_names:
+            nn.init.xavier_normal_(getattr(self, name), gain=gain)
+        bias = getattr(self, "bias", None)
+        if bias is not None:
+            nn.init.zeros_(bias)
 
-    def check(self, graph: DataGraph) -> None:
+    def check(self, graph: GraphView) -> None:
         """Raise InputError, on all ranks, for vertices without in-arcs where they are not allowed."""
         if not self.allow_zero_in_degree and graph.has_zero_in_degree():
             raise InputError(
@@ -81,14 +96,13 @@ class AttentionConv(nn.Module):
 
     @property
     def drops_attention(self) -> bool:
-        """Is attention dropped out now?"""
         return self.training and self.attn_drop.p > 0
 
     def heads(self, rows: torch.Tensor) -> torch.Tensor:
         """[O, H * F] as [O, H, F]."""
         return rows.view(len(rows), self.num_heads, self.out_feats)
 
-    def attention(self, graph: DataGraph, scores: torch.Tensor) -> torch.Tensor:
+    def attention(self, graph: GraphView, scores: torch.Tensor) -> torch.Tensor:
         """Softmax of scores [A, H] over the in-arcs of each vertex, and dropout."""
         return self.attn_drop(ops.edge_softmax(graph, scores), graph)
 
@@ -98,12 +112,3 @@ class AttentionConv(nn.Module):
         bias = getattr(self, "bias", None)
         out = out if bias is None else out + self.heads(bias[None])
         return out if self.activation is None else self.activation(out)
-
-    def reset_linear(self, *layers: nn.Module) -> None:
-        """Xavier-normal weights with the gain of ReLU, zero biases, as DGL draws them."""
-        gain = nn.init.calculate_gain("relu")
-        for layer in (*layers, self.res_fc):
-            if isinstance(layer, nn.Linear):
-                nn.init.xavier_normal_(layer.weight, gain=gain)
-                if layer.bias is not None:
-                    nn.init.zeros_(layer.bias)

@@ -10,8 +10,8 @@ from torch import nn
 
 from distgnn import ops
 from distgnn.nn.conv.attention import AttentionConv
-from distgnn.nn.protocol import DataGraph
 from distgnn.ops.entry import opaque
+from distgnn.ops.graph_view import GraphView
 
 
 class EdgeGATConv(AttentionConv):
@@ -38,6 +38,9 @@ class EdgeGATConv(AttentionConv):
     attn_r: nn.Parameter
     attn_edge: nn.Parameter
 
+    linear_names = ("fc", "fc_edge")
+    attention_names = ("attn_l", "attn_r", "attn_edge")
+
     def __init__(self, in_feats: int, edge_feats: int, out_feats: int, num_heads: int, *arguments: Any, **options: Any):
         self.edge_feats = edge_feats
         if len(arguments) <= 3:  # the residual is not among them: here it is on by default
@@ -53,19 +56,11 @@ class EdgeGATConv(AttentionConv):
         self.attn_l, self.attn_r, self.attn_edge = (
             nn.Parameter(torch.empty(1, self.num_heads, self.out_feats)) for _ in range(3)
         )
-        self.bias: nn.Parameter | None = nn.Parameter(torch.empty(width)) if bias else None
-
-    def reset_parameters(self) -> None:
-        """Xavier-normal weights with the gain of ReLU, zero bias."""
-        self.reset_linear(self.fc, self.fc_edge)
-        for attn in (self.attn_l, self.attn_r, self.attn_edge):
-            nn.init.xavier_normal_(attn, gain=nn.init.calculate_gain("relu"))
-        if self.bias is not None:
-            nn.init.zeros_(self.bias)
+        self.bias = nn.Parameter(torch.empty(width)) if bias else None
 
     @opaque
     def forward(
-        self, graph: DataGraph, feat: torch.Tensor, edge_feat: torch.Tensor, get_attention: bool = False
+        self, graph: GraphView, feat: torch.Tensor, edge_feat: torch.Tensor, get_attention: bool = False
     ) -> Any:
         """With `get_attention` also the attention of local arcs, [A, H, 1]."""
         self.check(graph)

@@ -7,8 +7,9 @@ from torch import nn
 
 from distgnn import ops
 from distgnn.nn.conv.attention import AttentionConv
-from distgnn.nn.protocol import NOT_FUSED, DataGraph, Fusion
+from distgnn.nn.fusion import NOT_FUSED, Fusion
 from distgnn.ops.entry import opaque
+from distgnn.ops.graph_view import GraphView
 
 
 class GATConv(AttentionConv):
@@ -32,19 +33,11 @@ class GATConv(AttentionConv):
         self.attn_l: nn.Parameter = nn.Parameter(torch.empty(1, self.num_heads, self.out_feats))
         self.attn_r: nn.Parameter = nn.Parameter(torch.empty(1, self.num_heads, self.out_feats))
         own_bias = bias and not isinstance(self.res_fc, nn.Linear)  # else the projection of the residual has it
-        self.bias: nn.Parameter | None = nn.Parameter(torch.empty(width)) if own_bias else None
-
-    def reset_parameters(self) -> None:
-        """Xavier-normal weights with the gain of ReLU, zero bias."""
-        self.reset_linear(self.fc)
-        for attn in (self.attn_l, self.attn_r):
-            nn.init.xavier_normal_(attn, gain=nn.init.calculate_gain("relu"))
-        if self.bias is not None:
-            nn.init.zeros_(self.bias)
+        self.bias = nn.Parameter(torch.empty(width)) if own_bias else None
 
     def attend(
         self,
-        graph: DataGraph,
+        graph: GraphView,
         feat: torch.Tensor,
         bias: torch.Tensor | None,
         fusion: Fusion = NOT_FUSED,
@@ -65,7 +58,7 @@ class GATConv(AttentionConv):
     @opaque
     def forward(
         self,
-        graph: DataGraph,
+        graph: GraphView,
         feat: torch.Tensor,
         edge_weight: torch.Tensor | None = None,
         get_attention: bool = False,

@@ -8,9 +8,9 @@ from torch import nn
 from distgnn import ops
 from distgnn.nn.conv.attention import AttentionConv
 from distgnn.nn.conv.graph_module import is_watched
-from distgnn.nn.protocol import DataGraph
 from distgnn.ops.dense.made_again import taken
 from distgnn.ops.entry import opaque
+from distgnn.ops.graph_view import GraphView
 
 
 class GATv2Conv(AttentionConv):
@@ -29,6 +29,9 @@ class GATv2Conv(AttentionConv):
         torch.Size([60, 2, 4])
     """
 
+    linear_names = ("fc_src", "fc_dst")
+    attention_names = ("attn",)
+
     def __init__(self, *arguments: Any, share_weights: bool = False, **options: Any):
         self.share_weights = share_weights
         super().__init__(*arguments, **options)
@@ -38,13 +41,8 @@ class GATv2Conv(AttentionConv):
         self.fc_dst: nn.Linear = self.fc_src if self.share_weights else nn.Linear(self.in_feats, width, bias=bias)
         self.attn: nn.Parameter = nn.Parameter(torch.empty(1, self.num_heads, self.out_feats))
 
-    def reset_parameters(self) -> None:
-        """Xavier-normal weights with the gain of ReLU, zero biases."""
-        self.reset_linear(self.fc_src, self.fc_dst)
-        nn.init.xavier_normal_(self.attn, gain=nn.init.calculate_gain("relu"))
-
     @opaque
-    def forward(self, graph: DataGraph, feat: torch.Tensor, get_attention: bool = False) -> Any:
+    def forward(self, graph: GraphView, feat: torch.Tensor, get_attention: bool = False) -> Any:
         """With `get_attention` also the attention of local arcs, [A, H, 1]."""
         self.check(graph)
         inputs = self.feat_drop(feat, graph)
@@ -58,7 +56,7 @@ class GATv2Conv(AttentionConv):
         out = self.finish(ops.spmm_heads(graph, sources, attention), inputs)
         return (out, attention[:, :, None]) if get_attention else out
 
-    def _project(self, graph: DataGraph, layer: nn.Linear, rows: torch.Tensor, again: Any) -> torch.Tensor:
+    def _project(self, graph: GraphView, layer: nn.Linear, rows: torch.Tensor, again: Any) -> torch.Tensor:
         if is_watched(layer):
             return layer(rows)
         return ops.linear(graph, rows, layer.weight.T, layer.bias, again=again)

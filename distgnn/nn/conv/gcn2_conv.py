@@ -9,9 +9,10 @@ from torch import nn
 
 from distgnn import ops
 from distgnn.errors import InputError
-from distgnn.nn.edge_weight_norm import normalized_weight, propagate, scales_of
-from distgnn.nn.protocol import NOT_FUSED, DataGraph, Fusion
+from distgnn.nn.edge_weight_norm import normalized_weight, scales_of
+from distgnn.nn.fusion import NOT_FUSED, Fusion
 from distgnn.ops.entry import opaque
+from distgnn.ops.graph_view import GraphView
 
 
 class GCN2Conv(nn.Module):
@@ -74,7 +75,7 @@ class GCN2Conv(nn.Module):
     @opaque
     def forward(
         self,
-        graph: DataGraph,
+        graph: GraphView,
         feat: torch.Tensor,
         feat_0: torch.Tensor,
         edge_weight: torch.Tensor | None = None,
@@ -103,7 +104,7 @@ class GCN2Conv(nn.Module):
                 room=feat,
             )
             return out if self.activation is None else self.activation(out)
-        feat = (1 - self.alpha) * propagate(graph, feat, weight, "in")
+        feat = (1 - self.alpha) * ops.spmm(graph, feat, weight, *scales_of(graph, weight, "in"))
         feat_0 = self.alpha * feat_0
         total = feat + feat_0
         projected = ops.plain_product(graph, total if self.weight2 is None else feat, self.weight1)

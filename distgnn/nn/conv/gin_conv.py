@@ -10,8 +10,9 @@ from distgnn import ops
 from distgnn.config import check_choice
 from distgnn.nn.conv.graph_module import is_watched
 from distgnn.nn.edge_weight_norm import constant
-from distgnn.nn.protocol import Fusion
+from distgnn.nn.fusion import Fusion
 from distgnn.ops.entry import opaque
+from distgnn.ops.graph_view import GraphView
 
 AGGREGATORS = ("sum", "mean", "max")
 
@@ -59,7 +60,7 @@ class GINConv(nn.Module):
     @opaque
     def forward(
         self,
-        graph: ops.GraphView,
+        graph: GraphView,
         feat: torch.Tensor,
         edge_weight: torch.Tensor | None = None,
         fusion: Fusion | None = None,

@@ -5,6 +5,7 @@ from torch import nn
 
 from distgnn import ops
 from distgnn.ops.entry import opaque
+from distgnn.ops.graph_view import GraphView
 
 
 class GINEConv(nn.Module):
@@ -35,7 +36,7 @@ class GINEConv(nn.Module):
             self.register_buffer("eps", eps)
 
     @opaque
-    def forward(self, graph: ops.GraphView, node_feat: torch.Tensor, edge_feat: torch.Tensor) -> torch.Tensor:
+    def forward(self, graph: GraphView, node_feat: torch.Tensor, edge_feat: torch.Tensor) -> torch.Tensor:
         messages = torch.relu(ops.to_arcs(graph, node_feat, "source") + edge_feat)
         out = (1 + self.eps) * node_feat + ops.from_arcs(graph, messages)
         return out if self.apply_func is None else self.apply_func(out)

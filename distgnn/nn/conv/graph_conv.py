@@ -9,8 +9,9 @@ from torch import nn
 from distgnn import ops
 from distgnn.errors import InputError
 from distgnn.nn.edge_weight_norm import constant
-from distgnn.nn.protocol import NOT_FUSED, DataGraph, Fusion
+from distgnn.nn.fusion import NOT_FUSED, Fusion
 from distgnn.ops.entry import opaque
+from distgnn.ops.graph_view import GraphView
 
 NORMS = ("both", "right", "left", "none")
 
@@ -68,7 +69,6 @@ class GraphConv(nn.Module):
         return self.activation is None
 
     def reset_parameters(self) -> None:
-        """Xavier-uniform weight, zero bias."""
         if self.weight is not None:
             nn.init.xavier_uniform_(self.weight)
         if self.bias is not None:
@@ -77,7 +77,7 @@ class GraphConv(nn.Module):
     @opaque
     def forward(
         self,
-        graph: DataGraph,
+        graph: GraphView,
         feat: torch.Tensor,
         weight: torch.Tensor | None = None,
         edge_weight: torch.Tensor | None = None,

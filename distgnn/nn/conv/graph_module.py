@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import nn
 
-from distgnn.nn.protocol import DataGraph
+from distgnn.ops.graph_view import GraphView
 
 HOOKS = ("_forward", "_backward", "_backward_pre")  # as torch calls its tables of them
 
@@ -12,9 +12,9 @@ HOOKS = ("_forward", "_backward", "_backward_pre")  # as torch calls its tables 
 class GraphModule(nn.Module):
     """Base of dropout and norms: the graph comes with the call, or once by `distgnn.nn.distribute(model, graph)`."""
 
-    graph: DataGraph | None = None
+    graph: GraphView | None = None
 
-    def graph_of(self, given: DataGraph | None) -> DataGraph:
+    def graph_of(self, given: GraphView | None) -> GraphView:
         """The graph of this call.
 
         Raises: ValueError where there is none.

@@ -14,6 +14,7 @@ from distgnn import ops
 from distgnn.config import check_choice
 from distgnn.nn.dropout import Dropout
 from distgnn.ops.entry import opaque
+from distgnn.ops.graph_view import GraphView
 
 REGULARIZERS = ("none", "basis", "bdd")
 
@@ -143,7 +144,7 @@ class RelGraphConv(nn.Module):
     @opaque
     def forward(
         self,
-        graph: ops.GraphView,
+        graph: GraphView,
         feat: torch.Tensor,
         etypes: torch.Tensor | ops.RelationArcs,
         norm: torch.Tensor | None = None,

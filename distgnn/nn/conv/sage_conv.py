@@ -10,8 +10,9 @@ from distgnn import ops
 from distgnn.config import check_choice
 from distgnn.nn.dropout import Dropout
 from distgnn.nn.edge_weight_norm import constant
-from distgnn.nn.protocol import NOT_FUSED, DataGraph, Fusion
+from distgnn.nn.fusion import NOT_FUSED, Fusion
 from distgnn.ops.entry import opaque
+from distgnn.ops.graph_view import GraphView
 
 AGGREGATORS = ("mean", "gcn", "pool")
 
@@ -86,7 +87,7 @@ class SAGEConv(nn.Module):
     @opaque
     def forward(
         self,
-        graph: DataGraph,
+        graph: GraphView,
         feat: torch.Tensor,
         edge_weight: torch.Tensor | None = None,
         fusion: Fusion | None = None,

@@ -12,13 +12,13 @@ from distgnn.nn.models.label_reuse import LabelReuse
 from distgnn.nn.models.relational_stack import RGCN
 from distgnn.nn.models.stacks import GAT, GCN, GIN, Described, GATv2, GraphSAGE
 from distgnn.nn.pair_predictor import PairDecoder, PairPredictor
-from distgnn.nn.protocol import DataGraph
+from distgnn.ops.graph_view import GraphView
 
 CLASSES: tuple[type[Described], ...] = (GraphSAGE, GCN, GIN, GAT, GATv2, GCN2, APPNP, GINE, EdgeGAT, RGCN)
 STACKS = {one.config_name: one for one in CLASSES}
 
 
-def model_for(config: ModelConfig, graph: DataGraph, task: str = "node") -> nn.Module:
+def model_for(config: ModelConfig, graph: GraphView, task: str = "node") -> nn.Module:
     """The stack that `config` describes, with the sizes of a DistGraph; see `build_model`.
 
     Args: task: what it predicts; of pairs of vertices a `PairPredictor`, whose encoder is the stack.

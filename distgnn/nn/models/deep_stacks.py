@@ -11,9 +11,10 @@ from distgnn.nn.conv.appnp_conv import APPNPConv
 from distgnn.nn.conv.gcn2_conv import GCN2Conv
 from distgnn.nn.conv.graph_module import is_watched
 from distgnn.nn.dropout import Dropout, number_sites
+from distgnn.nn.fusion import NOT_FUSED
 from distgnn.nn.models.stacks import Described, fused_layer, fused_linear, make_norms
-from distgnn.nn.protocol import NOT_FUSED, DataGraph
 from distgnn.ops.entry import opaque
+from distgnn.ops.graph_view import GraphView
 
 
 class DeepStack(Described):
@@ -38,7 +39,7 @@ class DeepStack(Described):
         raise NotImplementedError
 
     def finish(
-        self, graph: DataGraph, run: Any, feats: torch.Tensor, norm: int | None, drop: int, watched: bool = False
+        self, graph: GraphView, run: Any, feats: torch.Tensor, norm: int | None, drop: int, watched: bool = False
     ) -> torch.Tensor:
         """A hidden layer `run(fusion=...)` of `feats` with norm (None: without), ReLU and dropout, by number.
 
@@ -46,10 +47,6 @@ class DeepStack(Described):
         """
         module = None if self.norms is None or norm is None else self.norms[norm]
         return fused_layer(graph, run, module, self.drops[drop], feats, not watched, not watched)
-
-    def edge_weight_of(self, graph: DataGraph) -> torch.Tensor | None:
-        """The weights that multiply messages, or None."""
-        return graph.edge_weight if self.weighted else None
 
 
 class GCN2(DeepStack):
@@ -100,7 +97,7 @@ class GCN2(DeepStack):
         return num_layers, num_layers + 1
 
     @opaque
-    def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:
+    def forward(self, graph: GraphView, feats: torch.Tensor) -> torch.Tensor:
         edge_weight = self.edge_weight_of(graph)
         rows = initial = self.finish(graph, partial(fused_linear, self.first, graph, feats), feats, None, 0)
         for layer, conv in enumerate(self.convs):
@@ -149,7 +146,7 @@ class APPNP(DeepStack):
         return num_layers - 1, num_layers - 1
 
     @opaque
-    def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:
+    def forward(self, graph: GraphView, feats: torch.Tensor) -> torch.Tensor:
         for layer in range(len(self.drops)):
             run = partial(fused_linear, self.linears[layer], graph, feats)
             feats = self.finish(graph, run, feats, layer, layer)

@@ -8,8 +8,8 @@ from torch import nn
 from distgnn.nn.conv.edge_gat_conv import EdgeGATConv
 from distgnn.nn.conv.gine_conv import GINEConv
 from distgnn.nn.models.stacks import GAT, Stack
-from distgnn.nn.protocol import DataGraph
 from distgnn.ops.entry import opaque
+from distgnn.ops.graph_view import GraphView
 
 
 class EncodedGINE(nn.Module):
@@ -25,7 +25,7 @@ class EncodedGINE(nn.Module):
         self.conv: GINEConv = GINEConv(func, learn_eps=True)
 
     @opaque
-    def forward(self, graph: DataGraph, rows: torch.Tensor, edge_feats: torch.Tensor) -> torch.Tensor:
+    def forward(self, graph: GraphView, rows: torch.Tensor, edge_feats: torch.Tensor) -> torch.Tensor:
         return self.conv(graph, rows, self.encoder(edge_feats))
 
 
@@ -56,7 +56,7 @@ class GINE(OfEdgeFeats):
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         return EncodedGINE(in_feats, out_feats, self.num_edge_feats)
 
-    def convolve(self, graph: DataGraph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+    def convolve(self, graph: GraphView, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
         return conv(graph, feats, graph.edata["feat"])
 
 
@@ -78,6 +78,6 @@ class EdgeGAT(OfEdgeFeats, GAT):
         options = {"attn_drop": self.attn_drop, "residual": False, "allow_zero_in_degree": True}
         return EdgeGATConv(in_feats, self.num_edge_feats, width, self.num_heads, **options)
 
-    def convolve(self, graph: DataGraph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+    def convolve(self, graph: GraphView, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
         out = conv(graph, feats, graph.edata["feat"])
         return out.mean(1) if last else out.flatten(1)

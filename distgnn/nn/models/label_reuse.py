@@ -13,8 +13,8 @@ from distgnn import ops
 from distgnn.config import ModelConfig
 from distgnn.errors import InputError
 from distgnn.nn.models.stacks import Described
-from distgnn.nn.protocol import DataGraph
 from distgnn.ops.entry import opaque
+from distgnn.ops.graph_view import GraphView
 
 COLUMN = "training_labels"
 SITE = (1 << 16) - 1  # the last of the dropout sites of a call: no model has so many
@@ -65,21 +65,21 @@ class LabelReuse(nn.Module):
         return Described.to_pyg(self)  # type: ignore[arg-type]
 
     @opaque
-    def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:
+    def forward(self, graph: GraphView, feats: torch.Tensor) -> torch.Tensor:
         labels = training_labels(graph)
         shown = labels * self.shown(graph).to(labels.dtype) if self.training else labels
         return self.model(graph, torch.cat([feats, shown], 1))
 
-    def shown(self, graph: DataGraph) -> torch.Tensor:
+    def shown(self, graph: GraphView) -> torch.Tensor:
         """Which rows would show a label in this training step, bool [O, 1]."""
         return ops.dropout(graph, torch.ones(graph.num_nodes(), 1), 1 - self.rate, SITE) > 0
 
-    def loss_rows(self, graph: DataGraph) -> torch.Tensor:
+    def loss_rows(self, graph: GraphView) -> torch.Tensor:
         """The training rows whose labels are hidden in this training step, bool [O]."""
         return graph.train_mask & ~self.shown(graph)[:, 0]
 
 
-def training_labels(graph: DataGraph) -> torch.Tensor:
+def training_labels(graph: GraphView) -> torch.Tensor:
     """Labels of training vertices as columns of 0 and 1, zeros for all others: [O, C]. Kept in `graph.ndata`.
 
     Collective: the first time (with update on copies, halo copies get theirs by one broadcast, as features do).

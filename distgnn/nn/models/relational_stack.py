@@ -9,13 +9,13 @@ from torch import nn
 from distgnn import ops
 from distgnn.nn.conv.rel_graph_conv import RelGraphConv
 from distgnn.nn.models.stacks import Stack
-from distgnn.nn.protocol import DataGraph
 from distgnn.ops.entry import opaque
+from distgnn.ops.graph_view import GraphView
 
 COLUMN = "relation_norm"
 
 
-def relation_norm(graph: DataGraph) -> torch.Tensor:
+def relation_norm(graph: GraphView) -> torch.Tensor:
     """One over the number of in-arcs of the same relation at the same target, in the whole graph: [A, 1]. Kept.
 
     Collective: the first time.
@@ -114,12 +114,12 @@ class RGCN(Stack):
         bases: dict[str, Any] = {"regularizer": "basis", "num_bases": self.num_bases} if self.num_bases else {}
         return RelGraphConv(in_feats, out_feats, self.num_relations, **bases)
 
-    def convolve(self, graph: DataGraph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+    def convolve(self, graph: GraphView, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
         if graph not in self._arcs_of:
             norm = relation_norm(graph)
             self._arcs_of[graph] = ops.RelationArcs(graph, graph.edata["etype"], self.num_relations, norm)
         return conv(graph, feats, self._arcs_of[graph])
 
     @opaque
-    def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:
+    def forward(self, graph: GraphView, feats: torch.Tensor) -> torch.Tensor:
         return super().forward(graph, torch.relu(self.inputs(feats, graph.node_types)))

@@ -22,10 +22,11 @@ from distgnn.nn.conv.graph_conv import GraphConv
 from distgnn.nn.conv.graph_module import GraphModule, is_watched, takes_hooks_before
 from distgnn.nn.conv.sage_conv import SAGEConv
 from distgnn.nn.dropout import Dropout, number_sites
+from distgnn.nn.fusion import NOT_FUSED, Fusion
 from distgnn.nn.norms import BatchNorm1d, ColumnNorm, GraphNorm, PairNorm
-from distgnn.nn.protocol import NOT_FUSED, DataGraph, Fusion
 from distgnn.ops.dense.made_again import room_of
 from distgnn.ops.entry import opaque
+from distgnn.ops.graph_view import GraphView
 
 
 class Described(nn.Module):
@@ -53,12 +54,15 @@ class Described(nn.Module):
         config = ModelConfig(self.config_name, hidden_feats, **options)
         return config, {"num_feats": in_feats, "num_classes": num_classes} | self.graph_sizes(), self.layer_numbers()
 
+    def edge_weight_of(self, graph: GraphView) -> torch.Tensor | None:
+        """The weights that multiply messages, or None."""
+        return graph.edge_weight if self.weighted else None
+
     def own_settings(self) -> dict[str, Any]:
         """Fields of `ModelConfig` that not all models have."""
         raise NotImplementedError
 
     def graph_sizes(self) -> dict[str, int]:
-        """Further sizes of the graph."""
         return {}
 
     def layer_numbers(self) -> dict[str, float]:
@@ -136,7 +140,7 @@ class Stack(Described):
     def own_settings(self) -> dict[str, Any]:
         return {"num_layers": len(self.convs), "residual": self.residual, "jump": self.jump}
 
-    def touch_ahead(self, graph: DataGraph) -> None:
+    def touch_ahead(self, graph: GraphView) -> None:
         """Before the first step on a graph: the memory of each hidden layer's rows, and of one gradient, is touched."""
         gradients = int(graph.dtype != torch.bfloat16)  # those are float32
         if len(self.drops) and not self.remat:
@@ -145,12 +149,12 @@ class Stack(Described):
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         raise NotImplementedError
 
-    def convolve(self, graph: DataGraph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+    def convolve(self, graph: GraphView, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
         """One convolution; `last` where its output is the logits."""
         return conv(graph, feats, edge_weight=self.edge_weight_of(graph))
 
     @opaque
-    def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:
+    def forward(self, graph: GraphView, feats: torch.Tensor) -> torch.Tensor:
         hidden = []
         for layer in range(len(self.drops)):
             conv = self.convs[layer]
@@ -178,7 +182,7 @@ class Stack(Described):
             return self.convolve(graph, self.convs[-1], feats, last=True)
         return self.read(torch.cat(hidden, 1) if self.jump == "cat" else torch.stack(hidden).amax(0))
 
-    def _makes_last_rows_again(self, graph: DataGraph) -> bool:
+    def _makes_last_rows_again(self, graph: GraphView) -> bool:
         """With remat, does the last layer narrow, and does nobody but it look at its rows?"""
         conv: Any = self.convs[-1]
         if not self.remat or type(conv) not in (SAGEConv, GraphConv) or not conv.is_plain:
@@ -186,7 +190,7 @@ class Stack(Described):
         is_seen = is_watched(conv) or takes_hooks_before(conv) or self.residual or self.jump != "none"
         return not is_seen and graph.narrows(*self.sizes[1:])
 
-    def _hidden_layer(self, graph: DataGraph, layer: int, feats: torch.Tensor, is_unread: bool = False) -> torch.Tensor:
+    def _hidden_layer(self, graph: GraphView, layer: int, feats: torch.Tensor, is_unread: bool = False) -> torch.Tensor:
         conv, norm = self.convs[layer], None if self.norms is None else self.norms[layer]
         drop: Any = self.drops[layer]
         # The next convolution makes the gradient; only this layer reads it, or a residual, a jump or a hook too.
@@ -201,17 +205,11 @@ class Stack(Described):
             out = normed_and_activated(graph, norm, out, drop, alone and torch.is_grad_enabled())
         return out + feats if self.residual and out.shape == feats.shape else out
 
-    def edge_weight_of(self, graph: DataGraph) -> torch.Tensor | None:
-        """The weights that multiply messages, or None."""
-        return graph.edge_weight if self.weighted else None
-
     def fuses(self, conv: nn.Module) -> bool:
-        """Can norm, ReLU and dropout run with the convolution?"""
         return isinstance(conv, SAGEConv | GraphConv)
 
 
 def make_norms(norm: str, width: int, count: int) -> nn.ModuleList | None:
-    """One norm per hidden layer, or None."""
     check_choice("norm", norm, NORMS)
     makers = {
         "layer": lambda: nn.LayerNorm(width),
@@ -223,7 +221,7 @@ def make_norms(norm: str, width: int, count: int) -> nn.ModuleList | None:
 
 
 def fused_layer(
-    graph: DataGraph,
+    graph: GraphView,
     run: Callable[..., torch.Tensor],
     norm: nn.Module | None,
     drop: Any,
@@ -246,7 +244,7 @@ def fused_layer(
     return normed_and_activated(graph, norm, out, drop, alone, room_of(feats, out))
 
 
-def fused_linear(module: Any, graph: DataGraph, feats: torch.Tensor, fusion: Fusion) -> torch.Tensor:
+def fused_linear(module: Any, graph: GraphView, feats: torch.Tensor, fusion: Fusion) -> torch.Tensor:
     """A linear layer and what follows it in one function; where somebody watches the layer, by its own call."""
     weight, bias = module.weight.T, module.bias
     if is_watched(module):
@@ -257,7 +255,7 @@ def fused_linear(module: Any, graph: DataGraph, feats: torch.Tensor, fusion: Fus
 
 
 def normed_and_activated(
-    graph: DataGraph,
+    graph: GraphView,
     norm: nn.Module | None,
     rows: torch.Tensor,
     drop: Any,
@@ -326,7 +324,7 @@ class GIN(Stack):
     def fuses(self, conv: nn.Module) -> bool:
         return isinstance(conv, GINConv) and conv.may_fuse(None)
 
-    def convolve(self, graph: DataGraph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+    def convolve(self, graph: GraphView, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
         weight = self.edge_weight_of(graph)
         options = {"fusion": NOT_FUSED} if self.fuses(conv) else {}
         return conv(graph, feats, edge_weight=None if weight is None else weight[:, None], **options)
@@ -365,7 +363,7 @@ class GAT(Stack):
     def fuses(self, conv: nn.Module) -> bool:
         return isinstance(conv, GATConv) and not self.weighted and not conv.drops_attention
 
-    def convolve(self, graph: DataGraph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+    def convolve(self, graph: GraphView, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
         is_seen = is_watched(conv) or takes_hooks_before(conv)
         if last and self.fuses(conv) and isinstance(conv, GATConv) and not is_seen:
             return conv.attend(graph, feats, conv.bias, mean=True, lends=True)
@@ -390,6 +388,6 @@ class GATv2(GAT):
             raise InputError("gatv2 takes no edge weights: choose gat, or leave weighted out")
         super().__init__(*sizes, **options)
 
-    def convolve(self, graph: DataGraph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+    def convolve(self, graph: GraphView, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
         out = conv(graph, feats)
         return out.mean(1) if last else out.flatten(1)

@@ -67,7 +67,6 @@ class CopyAggregator:
 
     @property
     def num_arcs(self) -> int:
-        """Local arcs."""
         return self.block.num_arcs
 
     def __call__(

@@ -18,7 +18,7 @@ Over 300 lines: blocks of arcs, and the run over them, which is the only one tha
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -83,15 +83,15 @@ class Block:
         return Block(indptr, indices, self.first_arc, positions, self.tuning)
 
 
+@dataclass(eq=False)
 class Arcs:
-    """One rank's arcs in four blocks, named targets_sources, and their transpose made when first asked for."""
+    """One rank's arcs in four blocks, named targets_sources."""
 
-    def __init__(self, owned_owned: Block, owned_halo: Block, halo_owned: Block, halo_halo: Block):
-        self.owned_owned = owned_owned
-        self.owned_halo = owned_halo
-        self.halo_owned = halo_owned
-        self.halo_halo = halo_halo
-        self._looped: tuple[np.ndarray, Arcs] | None = None
+    owned_owned: Block
+    owned_halo: Block
+    halo_owned: Block
+    halo_halo: Block
+    _looped: "tuple[np.ndarray, Arcs] | None" = field(default=None, init=False)
 
     @classmethod
     def of(cls, local: LocalGraph, tuning: kernels.Tuning) -> "Arcs":
@@ -123,7 +123,6 @@ class Arcs:
 
     @property
     def num_arcs(self) -> int:
-        """Local arcs, over all blocks."""
         return sum(b.num_arcs for b in (self.owned_owned, self.owned_halo, self.halo_owned, self.halo_halo))
 
     @cached_property
@@ -214,7 +213,6 @@ class Aggregator:
 
     @property
     def num_arcs(self) -> int:
-        """Local arcs."""
         return self.arcs.num_arcs
 
     def scales_at(

@@ -44,7 +44,6 @@ class _Key:
 
     @property
     def is_dead(self) -> bool:
-        """Is the tensor gone?"""
         return self.tensor is not None and self.tensor() is None
 
 

@@ -61,7 +61,7 @@ from distgnn.ops.dense.products import (
 )
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.entry import operator
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.graph_view import GraphView
 
 
 class Plan(Enum):
@@ -169,16 +169,6 @@ class _Kept(Kept):
     aggregated: torch.Tensor | None
 
 
-@dataclass
-class _Saved(_Kept):
-    """What the backward pass needs; `aggregated` is A x where the plan saves it."""
-
-    feats: Any
-    weights: tuple[torch.Tensor, torch.Tensor | None]
-    bias: torch.Tensor | None
-    norm: Norm | None
-
-
 class _Convolve(Fused):
     @staticmethod
     def run(feats, aggregated, neigh, own, bias, gamma, beta, call: Call, _room: None) -> tuple[torch.Tensor, _Kept]:  # type: ignore[no-untyped-def]
@@ -224,12 +214,11 @@ class _Convolve(Fused):
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         (feats, aggregated, neigh, own, bias, gamma, beta), kept = _Convolve.inputs_and_kept(ctx)
         norm = None if gamma is None else (gamma, beta)
-        of_neigh, before = kept.aggregated if aggregated is None else aggregated, kept.epilogue
-        saved = _Saved(None, of_neigh, feats, (neigh, own), bias, norm)
-        del kept, aggregated, of_neigh
-        call, needs_grad = ctx.call, ctx.needs_input_grad[0]
-        if before is not None and before.out is None and before.rows is None:
-            z, _ = _constant(call, _Operands(saved.feats, saved.aggregated, neigh, own, saved.feats.dtype))
+        aggregated, before = kept.aggregated if aggregated is None else aggregated, kept.epilogue
+        del kept
+        call: Call = ctx.call
+        if before is not None and before.is_made_in_pieces:
+            z, _ = _constant(call, _Operands(feats, aggregated, neigh, own, feats.dtype))
             before = SavedEpilogue(None, z, before.stats)
             if norm is None:
                 before = SavedEpilogue(activated(call.graph, z, bias, None, call.epilogue, True)[0])
@@ -239,16 +228,17 @@ class _Convolve(Fused):
         if gone is not None:
             call.graph.buffers.give_back(below=grad.nbytes)
             grads, more = grad, gone
-            more[0] = more[0] if bias is not None else None
         elif before is None:
             more[0] = column_sums(grad) if bias is not None else None
-            grads = grad.to(saved.feats.dtype)
+            grads = grad.to(feats.dtype)
         else:
             grads, *more = activated_backward(call.graph, grad, before, bias, norm, call.epilogue, call.alone)
-            more[0] = more[0] if bias is not None else None
-        del grad, before
-        grad_feats, grad_neigh, grad_own = _BACKWARD[call.plan](call, saved, grads, needs_grad)
-        return grad_feats, None, grad_neigh, grad_own, *more, None, None, None, None
+        more[0] = more[0] if bias is not None else None
+        found = _Backward(call, feats, aggregated, neigh, own, grads, norm is not None, ctx.needs_input_grad[0])
+        del grad, before, aggregated, feats, grads
+        keeps = call.plan in (Plan.CONSTANT, Plan.KEEP_AGGREGATE)
+        grad_feats = found.from_aggregate() if keeps else found.from_rows()
+        return grad_feats, None, found.of_neigh, found.of_own, *more, None, None, None, None
 
 
 # --- forward, a function per plan: (z, the aggregate to save or None) ------------------------------------------
@@ -353,107 +343,106 @@ def _aggregate(
     return aggregate(call.graph, rows, spec.edge_weight, spec.scales, call.site, *how)[0]
 
 
-# --- backward, a function per way to take dWn: gradients of (feats, neigh, own) --------------------------------
+# --- backward ------------------------------------------------------------------------------------------------
 
 
-class _WeightGradients:
-    """dWs and dWn: pieces of work that need no message, and what they found."""
+@dataclass
+class _Backward:
+    """A backward pass on its way: what it needs and gives up, and the gradients of weights that it has found."""
 
-    def __init__(self, graph: GraphView, saved: _Saved, grads: torch.Tensor):
-        self.graph, self.saved, self.grads = graph, saved, grads
-        self.own: torch.Tensor | None = None
-        self.neigh: torch.Tensor | None = None
+    call: Call
+    feats: Any
+    aggregated: torch.Tensor | None  # A x, where the plan saves it
+    neigh: torch.Tensor
+    own: torch.Tensor | None
+    grads: torch.Tensor  # g
+    has_norm: bool
+    needs_grad: bool
+    of_own: torch.Tensor | None = None
+    of_neigh: torch.Tensor | None = None
 
     @property
     def own_work(self) -> Work:
         """The work for dWs. Not an attribute: in a cycle of references, rows would live on to the next collection."""
-        return [] if self.saved.weights[1] is None else [self.make_own]
+        return [] if self.own is None else [self.make_own]
 
     def make_own(self) -> None:
-        self.own = weight_gradient(self.graph, self.saved.feats, self.grads)
+        self.of_own = weight_gradient(self.call.graph, self.feats, self.grads)
 
     def make_neigh(self) -> None:
-        self.neigh = weight_gradient(self.graph, cast(torch.Tensor, self.saved.aggregated), self.grads)
+        self.of_neigh = weight_gradient(self.call.graph, cast(torch.Tensor, self.aggregated), self.grads)
 
+    def from_aggregate(self) -> torch.Tensor | None:
+        """dx = g Ws' + A' (g Wn'), and dWn = (A x)' g."""
+        graph, grads = self.call.graph, self.grads
+        recording = self._recording(self.aggregated, grads)
+        work: Work = [*self.own_work, self.make_neigh, *recording]
+        grad_feats = None
+        if not (self.needs_grad and graph.waits_for_rows):
+            work = _do(work)
+            self.aggregated = None
+        if self.needs_grad:
+            grad_feats = _aggregate(self.call, product(graph, grads, self.neigh.T), work, backward=True)
+            if self.own is not None:
+                add_product(graph, grads, self.own.T, grad_feats)
+        self.aggregated = None
+        return grad_feats
 
-def _backward_from_aggregate(call: Call, saved: _Saved, grads: torch.Tensor, needs_grad: bool) -> tuple:
-    """dWn = (A x)' g and dx = g Ws' + A' (g Wn')."""
-    graph, (neigh, own) = call.graph, saved.weights
-    found = _WeightGradients(graph, saved, grads)
-    recording = _recording(call, saved, saved.aggregated, grads, grads, needs_grad)
-    work: Work = [*found.own_work, found.make_neigh, *recording]
-    grad_feats = None
-    if not (needs_grad and graph.waits_for_rows):
-        work = _do(work)
-        saved.aggregated = None
-    if needs_grad:
-        grad_feats = _aggregate(call, product(graph, grads, neigh.T), work, backward=True)
-        if own is not None:
-            add_product(graph, grads, own.T, grad_feats)
-    saved.aggregated = None
-    return grad_feats, found.neigh, found.own
+    def from_rows(self) -> torch.Tensor | None:
+        """dx = g Ws' + t Wn', and dWn = x' t, t = A' g."""
+        call, graph, feats, grads, own = self.call, self.call.graph, self.feats, self.grads, self.own
+        together = own is not None and isinstance(feats, MadeAgain) and not graph.waits_for_rows
+        grad_feats = None
+        # `grads` is ours to write over where the epilogue made it, or nobody else uses it.
+        made_here = self.has_norm or not call.epilogue.is_empty or call.alone
+        is_ours = made_here and grads.shape == feats.shape
+        passes = self.needs_grad and isinstance(feats, MadeAgain) and feats.is_unread
+        if self.needs_grad and own is not None and graph.waits_for_rows and not passes:
+            over = is_ours and graph.factor_recorder is None and _goes_over(call, grads, own)
+            grad_feats = grads if over else graph.buffers.empty(len(grads), own.shape[0], grads.dtype)
+            work = [*self.own_work, *product_pieces(graph, grads, own.T, grad_feats)]
+        else:
+            work = [] if together else _do(self.own_work)
+        turned = _aggregate(call, grads, work, backward=True)
+        if together:  # x is made again once for both
+            self.of_own, self.of_neigh = weight_gradients(graph, feats, [grads, turned])
+        else:
+            self.of_neigh = weight_gradient(graph, feats, turned)
+        _do(self._recording(feats, turned))
+        if passes:
+            return self._gradient_before(turned)
+        if grad_feats is not None:
+            add_product(graph, turned, self.neigh.T, grad_feats)
+        elif self.needs_grad:
+            pairs = [(turned, self.neigh.T), *([] if own is None else [(grads, own.T)])]
+            grad_feats = sum_of_products(graph, pairs, over=grads if is_ours else None)
+        return grad_feats
 
+    def _gradient_before(self, turned: torch.Tensor) -> torch.Tensor:
+        """dx through what made x. Products come in the order in which they make dx."""
+        graph, grads, neigh, own = self.call.graph, self.grads, self.neigh, self.own
 
-def _backward_from_rows(call: Call, saved: _Saved, grads: torch.Tensor, needs_grad: bool) -> tuple:
-    """dWn = x' t and dx = g Ws' + t Wn', t = A' g."""
-    graph, (neigh, own) = call.graph, saved.weights
-    found = _WeightGradients(graph, saved, grads)
-    together = own is not None and isinstance(saved.feats, MadeAgain) and not graph.waits_for_rows
-    grad_feats = None
-    # `grads` is ours to write over where the epilogue made it, or nobody else uses it.
-    made_here = saved.norm is not None or not call.epilogue.is_empty or call.alone
-    is_ours = made_here and grads.shape == saved.feats.shape
-    passes = needs_grad and isinstance(saved.feats, MadeAgain) and saved.feats.is_unread
-    if needs_grad and own is not None and graph.waits_for_rows and not passes:
-        over = is_ours and graph.factor_recorder is None and _goes_over(call, grads, own)
-        grad_feats = grads if over else graph.buffers.empty(len(grads), own.shape[0], grads.dtype)
-        work = [*found.own_work, *product_pieces(graph, grads, own.T, grad_feats)]
-    else:
-        work = [] if together else _do(found.own_work)
-    turned = _aggregate(call, grads, work, backward=True)
-    if together:  # x is made again once for both
-        found.own, grad_neigh = weight_gradients(graph, saved.feats, [grads, turned])
-    else:
-        grad_neigh = weight_gradient(graph, saved.feats, turned)
-    _do(_recording(call, saved, saved.feats, turned, grads, needs_grad))
-    if passes:
-        grad_feats = _gradient_before(graph, saved, turned, grads)
-    elif grad_feats is not None:
-        add_product(graph, turned, neigh.T, grad_feats)
-    elif needs_grad:
-        pairs = [(turned, neigh.T), *([] if own is None else [(grads, own.T)])]
-        grad_feats = sum_of_products(graph, pairs, over=grads if is_ours else None)
-    return grad_feats, grad_neigh, found.own
+        def make(rows: slice) -> torch.Tensor:
+            of_neigh = turned[rows], neigh.T
+            if own is None or not graph.waits_for_rows:
+                return sum_of_products(graph, [of_neigh, *([] if own is None else [(grads[rows], own.T)])])
+            made = product(graph, grads[rows], own.T)
+            add_product(graph, *of_neigh, made)
+            return made
 
+        gradient: torch.Tensor = self.feats.gradient(make, pieces(len(grads)))
+        return gradient
 
-def _gradient_before(graph: GraphView, saved: _Saved, turned: torch.Tensor, grads: torch.Tensor) -> torch.Tensor:
-    """dx through what made x. Products come in the order in which they make dx."""
-    neigh, own = saved.weights
-
-    def make(rows: slice) -> torch.Tensor:
-        of_neigh = turned[rows], neigh.T
-        if own is None or not graph.waits_for_rows:
-            return sum_of_products(graph, [of_neigh, *([] if own is None else [(grads[rows], own.T)])])
-        made = product(graph, grads[rows], own.T)
-        add_product(graph, *of_neigh, made)
-        return made
-
-    gradient: torch.Tensor = saved.feats.gradient(make, pieces(len(grads)))
-    return gradient
-
-
-def _recording(
-    call: Call, saved: _Saved, inputs: Any, of_neigh: torch.Tensor, of_own: torch.Tensor, needs_grad: bool
-) -> Work:
-    """Tell the recorder, where there is one: Wn multiplies `inputs` with gradient `of_neigh`, Ws multiplies x."""
-    recorder, (neigh, own) = call.graph.factor_recorder, saved.weights
-    if recorder is None:
-        return []
-    shared = inputs is saved.feats  # the recorder knows rows that it has met
-    inputs = whole(inputs)
-    feats = None if own is None else inputs if shared else whole(saved.feats)
-    factors = [(neigh, inputs, of_neigh), *([] if own is None else [(own, feats, of_own)])]
-    return [lambda: recorder.add(factors, constant=not needs_grad)]
+    def _recording(self, inputs: Any, of_neigh: torch.Tensor) -> Work:
+        """Tell the recorder, where there is one: Wn multiplies `inputs` with gradient `of_neigh`, Ws multiplies x."""
+        recorder, own = self.call.graph.factor_recorder, self.own
+        if recorder is None:
+            return []
+        shared = inputs is self.feats  # the recorder knows rows that it has met
+        inputs = whole(inputs)
+        feats = None if own is None else inputs if shared else whole(self.feats)
+        factors = [(self.neigh, inputs, of_neigh), *([] if own is None else [(own, feats, self.grads)])]
+        return [lambda: recorder.add(factors, constant=not self.needs_grad)]
 
 
 def _do(work: Work) -> list[Callable[[], object]]:
@@ -468,10 +457,4 @@ _FORWARD = {
     Plan.PRODUCT_FIRST: _product_first,
     Plan.KEEP_AGGREGATE: _aggregate_first,
     Plan.AGGREGATE_ONLY: _aggregate_only,
-}
-_BACKWARD = {
-    Plan.CONSTANT: _backward_from_aggregate,
-    Plan.PRODUCT_FIRST: _backward_from_rows,
-    Plan.KEEP_AGGREGATE: _backward_from_aggregate,
-    Plan.AGGREGATE_ONLY: _backward_from_rows,
 }

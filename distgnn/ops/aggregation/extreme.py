@@ -1,14 +1,19 @@
-"""Maximum and minimum over the in-arcs of each vertex, over the whole graph, with the winner remembered.
+"""Maximum and minimum over the in-arcs of each vertex, over the whole graph.
 
     y[v, k] = max over arcs (u -> v) of x[u, k]        (or of m[arc, k]);   0 where v has no in-arc
 
-Ties go to the smallest global arc id, as in DGL on the whole graph. Every rank finds its best arc of each target
-copy; the owner merges (value, arc id); the winner's id travels back, so that in the backward pass only the rank that
-has the winning arc passes the gradient on.
+`extreme` gives the gradient to one winner. Ties go to the smallest global arc id, as in DGL on the whole graph. Every
+rank finds its best arc of each target copy; the owner merges (value, arc id); the winner's id travels back, so that in
+the backward pass only the rank that has the winning arc passes the gradient on.
 
-Legend: O owned rows, T target halos, A local arcs, D width.
+`tied_extreme` gives each of n equal winners 1 / n of it, as torch and PyG do. Only values are merged at owners (8 bytes
+per number), and backward the number of winners. Where the result is 0 it is one more than there are: torch's
+`scatter_reduce` starts from zeros, and counts its zero as equal.
+
+Legend: O owned rows, S / T source and target halos, A local arcs, D width.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,9 +24,11 @@ from distgnn.ops.aggregation.halo import as_array, merge_at_owners, onto_owners,
 from distgnn.ops.edges.on_arcs import FLOATS, check_arc_rows, check_rows, flat
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.graph_view import GraphView
 
 NO_ARC = float(2**53)  # the id of "no arc": arc ids travel beside values, as float64
+COLUMNS = 16  # compared at a time: rows of arcs are never whole in memory
+BETTER: dict[str, Any] = {"max": np.maximum, "min": np.minimum}
 
 
 @operator
@@ -97,3 +104,80 @@ class _Extreme(Function):
         out.scatter_add_(0, torch.from_numpy(places), torch.from_numpy(grads[won]))
         found = out.view(num_rows, width)
         return found if ctx.on_arcs else torch.from_numpy(onto_owners(graph, found.numpy(), "source")), None, None, None
+
+
+@operator
+def tied_extreme(graph: GraphView, rows: torch.Tensor, reduce: str = "max") -> torch.Tensor:
+    """The largest (or smallest) source row over the in-arcs of each vertex, column by column: [O, ...] to [O, ...].
+
+    Collective: yes, and again in the backward pass.
+    """
+    check_rows(graph, rows)
+    return _TiedExtreme.apply(flat(rows), None, graph, reduce, False).view(rows.shape)
+
+
+@operator
+def tied_arc_extreme(
+    graph: GraphView, arc_rows: torch.Tensor, reduce: str = "max", own: torch.Tensor | None = None
+) -> torch.Tensor:
+    """The same over rows on arcs [A, ...], and over a row of each vertex itself, `own` [O, ...]: [O, ...].
+
+    Collective: yes, and again in the backward pass.
+
+    Notes: an arc whose row is infinite (-inf for "max") takes no part.
+    """
+    check_arc_rows(graph, arc_rows)
+    own = None if own is None else flat(own)
+    return _TiedExtreme.apply(flat(arc_rows), own, graph, reduce, True).view(graph.num_owned, *arc_rows.shape[1:])
+
+
+class _TiedExtreme(Function):
+    @staticmethod
+    def forward(
+        ctx: Any, rows: torch.Tensor, own: torch.Tensor | None, graph: GraphView, reduce: str, on_arcs: bool
+    ) -> torch.Tensor:
+        group = graph.local_arcs.grouped["target"]
+        table = as_array(rows) if on_arcs else with_halos(graph, as_array(rows), "source")
+        places = group.arcs if on_arcs else group.others
+        values, _ = kernels.spmm(group.indptr, places, table, reduce, keep_inf=True)
+        best = merge_at_owners(graph, values, "target", BETTER[reduce])
+        ctx.own = None if own is None else as_array(own)
+        best = best if ctx.own is None else BETTER[reduce](best, ctx.own)
+        ctx.graph, ctx.on_arcs, ctx.table, ctx.best = graph, on_arcs, table.copy(), best
+        return torch.from_numpy(np.where(np.isinf(best), 0, best).astype(table.dtype, copy=False))
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
+        graph, table = ctx.graph, ctx.table
+        group = graph.local_arcs.grouped["target"]
+        best = with_halos(graph, ctx.best, "target")
+        counts = np.empty((group.num_copies, table.shape[1]), table.dtype)
+        in_order = np.arange(len(group.arcs), dtype=np.int32)
+        for columns, won in _winners(graph, table, best, ctx.on_arcs):
+            counts[:, columns] = kernels.spmm(group.indptr, in_order, won)
+        owned = onto_owners(graph, counts, "target") + (ctx.best == 0)  # see the head: torch's zero
+        mine = None if ctx.own is None else (ctx.own == ctx.best).astype(table.dtype)
+        shares = as_array(grad) / np.maximum(owned if mine is None else owned + mine, 1)
+        grad_own = None if mine is None else torch.from_numpy(mine * shares)
+        # Each winner's share: of arc rows [A, D], or added at the sources' owners [O, D].
+        sources, shares = graph.local_arcs.grouped["source"], with_halos(graph, shares, "target")
+        ends = np.repeat(np.arange(group.num_copies), np.diff(group.indptr))
+        grads = np.empty_like(table)
+        for columns, won in _winners(graph, table, best, ctx.on_arcs):
+            rows = np.empty_like(won)
+            rows[group.arcs] = won * shares[ends, columns]
+            grads[:, columns] = rows if ctx.on_arcs else kernels.spmm(sources.indptr, sources.arcs, rows)
+        grads = grads if ctx.on_arcs else onto_owners(graph, grads, "source")
+        return torch.from_numpy(grads), grad_own, None, None, None
+
+
+def _winners(
+    graph: GraphView, table: np.ndarray, best: np.ndarray, on_arcs: bool
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """(columns, 1 where an arc's row is its target's best), some columns at a time, arcs grouped by target."""
+    group = graph.local_arcs.grouped["target"]
+    places = group.arcs if on_arcs else group.others
+    ends = np.repeat(np.arange(group.num_copies), np.diff(group.indptr))
+    for first in range(0, table.shape[1], COLUMNS):
+        columns = slice(first, min(first + COLUMNS, table.shape[1]))
+        yield columns, (table[places, columns] == best[ends, columns]).astype(table.dtype)

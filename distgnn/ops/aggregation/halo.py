@@ -8,14 +8,14 @@ Legend: O owned rows, S / T source and target halos, D width. Each verb takes a 
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
 
+from distgnn.comm import Exchange
 from distgnn.ops.entry import operator
-from distgnn.ops.function import Function
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.function import linear_map
+from distgnn.ops.graph_view import GraphView
 
 
 @operator
@@ -28,7 +28,7 @@ def halo_broadcast(graph: GraphView, rows: torch.Tensor, role: str = "source") -
         >>> dg.ops.halo_broadcast(graph, graph.feats).shape  # one rank has no halo
         torch.Size([0, 8])
     """
-    return _Broadcast.apply(rows, graph, role)
+    return linear_map(rows, lambda one: _sent(graph, one, role), lambda one: _added(graph, one, role))
 
 
 @operator
@@ -41,31 +41,17 @@ def halo_reduce(graph: GraphView, partials: torch.Tensor, role: str = "target") 
         >>> dg.ops.halo_reduce(graph, torch.zeros(0, 8)).shape
         torch.Size([60, 8])
     """
-    return _Reduce.apply(partials, graph, role)
+    return linear_map(partials, lambda one: _added(graph, one, role), lambda one: _sent(graph, one, role))
 
 
-class _Broadcast(Function):
-    @staticmethod
-    def forward(ctx: Any, rows: torch.Tensor, graph: GraphView, role: str) -> torch.Tensor:
-        ctx.graph, ctx.role = graph, role
-        return torch.from_numpy(_broadcast(graph, as_array(rows), role).copy())
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        out = np.zeros((ctx.graph.num_owned, grad.shape[1]), as_array(grad).dtype)
-        return torch.from_numpy(_reduce(ctx.graph, as_array(grad), out, ctx.role)), None, None
+def _sent(graph: GraphView, rows: torch.Tensor, role: str) -> torch.Tensor:
+    return torch.from_numpy(_broadcast(graph, as_array(rows), role).copy())
 
 
-class _Reduce(Function):
-    @staticmethod
-    def forward(ctx: Any, partials: torch.Tensor, graph: GraphView, role: str) -> torch.Tensor:
-        ctx.graph, ctx.role = graph, role
-        rows = as_array(partials)
-        return torch.from_numpy(_reduce(graph, rows, np.zeros((graph.num_owned, rows.shape[1]), rows.dtype), role))
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        return torch.from_numpy(_broadcast(ctx.graph, as_array(grad), ctx.role).copy()), None, None
+def _added(graph: GraphView, halos: torch.Tensor, role: str) -> torch.Tensor:
+    rows = as_array(halos)
+    out = np.zeros((graph.num_owned, rows.shape[1]), rows.dtype)
+    return torch.from_numpy(reduce_onto(_reducing(graph, role), rows, out))
 
 
 def with_halos(graph: GraphView, rows: np.ndarray, role: str) -> np.ndarray:
@@ -76,7 +62,7 @@ def with_halos(graph: GraphView, rows: np.ndarray, role: str) -> np.ndarray:
 
 def onto_owners(graph: GraphView, copies: np.ndarray, role: str) -> np.ndarray:
     """Copies [O + S or T, D] are added at their owners, over the rows of these: [O, D]. Collective: yes."""
-    return _reduce(graph, copies[graph.num_owned :], copies[: graph.num_owned], role)
+    return reduce_onto(_reducing(graph, role), copies[graph.num_owned :], copies[: graph.num_owned])
 
 
 def merge_at_owners(
@@ -91,9 +77,8 @@ def merge_at_owners(
         merge: of two equally shaped blocks of partial rows, the one so far and another rank's. It is called rank by
             rank, so the order is the same in every run.
     """
-    exchange = graph.exchange if role == "target" else graph.transposed_exchange
     merged = copies[: graph.num_owned].copy()
-    for rows, partial in exchange.reduce_by_rank(np.ascontiguousarray(copies[graph.num_owned :])):
+    for rows, partial in _reducing(graph, role).reduce_by_rank(np.ascontiguousarray(copies[graph.num_owned :])):
         merged[rows] = merge(merged[rows], partial)
     return merged
 
@@ -111,10 +96,14 @@ def _broadcast(graph: GraphView, rows: np.ndarray, role: str) -> np.ndarray:
     return exchange.finish_broadcast()
 
 
-def _reduce(graph: GraphView, halos: np.ndarray, out: np.ndarray, role: str) -> np.ndarray:
-    exchange = graph.exchange if role == "target" else graph.transposed_exchange
+def reduce_onto(exchange: Exchange, halos: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Rows of halos are added to owned rows `out` [O, D] at their owners, in place. Collective: yes."""
     buffer = exchange.target_rows(halos)
     np.copyto(buffer, halos)
     exchange.start_reduce(buffer)
     exchange.finish_reduce(out)
     return out
+
+
+def _reducing(graph: GraphView, role: str) -> Exchange:
+    return graph.exchange if role == "target" else graph.transposed_exchange

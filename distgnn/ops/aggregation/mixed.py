@@ -16,7 +16,7 @@ from distgnn.ops.dense.made_again import MadeAgain, lend, offer, taken
 from distgnn.ops.dense.sparse_rows import dense
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.graph_view import GraphView
 
 
 @operator

@@ -1,6 +1,6 @@
 """Factors of vertices, by which an aggregation scales its sources and its targets."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,27 +22,18 @@ class RowScale:
     sources: np.ndarray
     targets: np.ndarray
     local: "RowScale | None" = None  # the factors where only a rank's own arcs take part (0c)
+    whole: "RowScale | None" = None  # for a model that sees some of a part's owned rows: the factors of all of them
 
     def transposed(self) -> "RowScale":
         """For the transposed arcs: sources and targets change places."""
-        return RowScale(self.owned, self.targets, self.sources, self.local)
+        whole = None if self.whole is None else self.whole.transposed()
+        return RowScale(self.owned, self.targets, self.sources, self.local, whole)
 
-
-@dataclass(frozen=True, eq=False)
-class SubsetScale(RowScale):
-    """Factors for a model that sees some of a part's owned rows, in `owned`; `whole`: those of all of them."""
-
-    whole: RowScale = field(kw_only=True)
-
-    @classmethod
-    def of(cls, whole: RowScale, rows: Any) -> "SubsetScale":
-        """The factors of some owned rows, an index of numpy's."""
-        return cls(whole.owned[rows], whole.sources, whole.targets, whole=whole)
-
-    def transposed(self) -> "SubsetScale":
-        return SubsetScale(self.owned, self.targets, self.sources, whole=self.whole.transposed())
+    def of_rows(self, rows: Any) -> "RowScale":
+        """The factors for a model that sees some of the owned rows, an index of numpy's."""
+        return RowScale(self.owned[rows], self.sources, self.targets, whole=self)
 
 
 def whole_scale(scale: RowScale | None) -> RowScale | None:
     """The factors of all owned rows behind those of some."""
-    return scale.whole if isinstance(scale, SubsetScale) else scale
+    return scale if scale is None or scale.whole is None else scale.whole

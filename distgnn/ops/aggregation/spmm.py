@@ -20,7 +20,7 @@ from distgnn.ops.dense.products import Work
 from distgnn.ops.dense.sparse_rows import dense
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.graph_view import GraphView
 
 Scales = tuple[RowScale | None, RowScale | None]  # of sources, of targets
 FLOATS = (torch.float32, torch.float64, torch.bfloat16)
@@ -53,7 +53,6 @@ class SelfLoops:
         total.addcmul_(self.factors[:, None].to(total.dtype), rows.to(total.dtype))
 
     def add_others(self, total: torch.Tensor, rows: torch.Tensor) -> None:
-        """The same beside `as_arcs`."""
         if len(self._others):
             more = self.factors[self._others, None].to(total.dtype) * rows[self._others].to(total.dtype)
             total.index_add_(0, self._others, more)

@@ -48,7 +48,7 @@ from distgnn.ops.dense.made_again import room_of, unread, whole
 from distgnn.ops.dense.products import has_own_products, pieces, product, sum_of_products
 from distgnn.ops.edges.on_arcs import check_update
 from distgnn.ops.entry import operator
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.graph_view import GraphView
 
 KEPT_COLUMNS = 128  # of x, from which on r is saved: a product's time for each number of r grows with them
 KEPT_NARROW = 64  # the same of bfloat16 rows, whose memory is half
@@ -131,16 +131,11 @@ class _Kept(Kept):
     maximum: np.ndarray
     sums: np.ndarray
     together: torch.Tensor | None
-
-
-@dataclass
-class _Saved(_Kept):
-    """All that the backward pass needs."""
-
-    feats: torch.Tensor
-    weights: tuple[torch.Tensor, torch.Tensor]
-    bias: torch.Tensor | None
-    norm: Norm | None
+    # The inputs, in a backward pass:
+    feats: Any = None
+    weights: Any = None
+    bias: torch.Tensor | None = None
+    norm: Norm | None = None
 
 
 class _Attend(Fused):
@@ -173,10 +168,9 @@ class _Attend(Fused):
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        (feats, weight, attn, bias, gamma, beta), kept = _Attend.inputs_and_kept(ctx)
-        norm = None if gamma is None else (gamma, beta)
-        saved = _Saved(**vars(kept), feats=feats, weights=(weight, attn), bias=bias, norm=norm)
-        del kept
+        (feats, weight, attn, bias, gamma, beta), saved = _Attend.inputs_and_kept(ctx)
+        saved.feats, saved.weights, saved.bias = feats, (weight, attn), bias
+        saved.norm = None if gamma is None else (gamma, beta)
         graph, heads = ctx.call.graph, ctx.call.how
         before_heads = _through_mean if heads.mean else _through_activation
         before: Any = saved.epilogue
@@ -222,7 +216,7 @@ def _projected(
 def _attention(
     graph: GraphView, feats: Any, weight: torch.Tensor, attn: torch.Tensor, heads: Heads, narrow: bool
 ) -> tuple:
-    """(z [O, H * F], and of `_Saved`: rows, scores of copies at both ends, maximum, sums [O, H], together).
+    """(z [O, H * F], and of `_Kept`: rows, scores of copies at both ends, maximum, sums [O, H], together).
 
     Args: narrow: z may have the dtype of rows; what is merged has not.
     """
@@ -304,7 +298,7 @@ def _mean(
     return out, short
 
 
-def _through_mean(call: Call, saved: _Saved, before: Any, grad: torch.Tensor) -> tuple:
+def _through_mean(call: Call, saved: _Kept, before: Any, grad: torch.Tensor) -> tuple:
     """(H dz [O, F], the same for all heads, in the dtype of feats, H <dz, z> [O, H], gradients of bias, gamma, beta).
 
     What is missing, 1 / H, is in the sums from now on.
@@ -318,7 +312,7 @@ def _through_mean(call: Call, saved: _Saved, before: Any, grad: torch.Tensor) ->
     return grads, dots, None if saved.bias is None else grad.sum(0).div_(count).repeat(count), None, None
 
 
-def _through_activation(call: Call, saved: _Saved, before: Any, grad: torch.Tensor) -> tuple:
+def _through_activation(call: Call, saved: _Kept, before: Any, grad: torch.Tensor) -> tuple:
     """As `_through_mean`, through bias, norm, ReLU and dropout."""
     graph, heads, count = call.graph, call.how, call.how.num_heads
     grad = grad.contiguous()
@@ -345,7 +339,7 @@ def _through_activation(call: Call, saved: _Saved, before: Any, grad: torch.Tens
     return grads.to(saved.feats.dtype), dots, None if saved.bias is None else grad_bias, gamma, beta
 
 
-def _through_pieces(graph: GraphView, saved: _Saved, norm: Norm, heads: Heads, grads: torch.Tensor) -> tuple:
+def _through_pieces(graph: GraphView, saved: _Kept, norm: Norm, heads: Heads, grads: torch.Tensor) -> tuple:
     """As `_through_activation` on one rank, which makes z, maximum and sums of some rows at a time."""
     indptr, indices = _arcs(graph)[0]
     (left, right), (_, count, width) = saved.scores, saved.rows.shape
@@ -366,7 +360,7 @@ def _through_pieces(graph: GraphView, saved: _Saved, norm: Norm, heads: Heads, g
 
 
 def _through_attention(
-    graph: GraphView, saved: _Saved, grads: torch.Tensor, dots: np.ndarray, heads: Heads
+    graph: GraphView, saved: _Kept, grads: torch.Tensor, dots: np.ndarray, heads: Heads
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Gradients of rows r, but for what scores add, [O, H * F] in the dtype of feats, and of both scores [O, 2 H]."""
     shape, weight = saved.rows.shape[1:], saved.weights[0]
@@ -406,7 +400,7 @@ def _through_attention(
     return out, torch.from_numpy(np.concatenate([left, right], axis=1) if beside is None else beside)
 
 
-def _room(graph: GraphView, saved: _Saved, num_targets: int, dots: np.ndarray) -> np.ndarray:
+def _room(graph: GraphView, saved: _Kept, num_targets: int, dots: np.ndarray) -> np.ndarray:
     """Memory for the parts of the targets' sums: where z was, if that is large enough."""
     shape, room = (PARTS * num_targets, dots.shape[1]), 0
     if saved.together is not None:  # r, whose gradient is made meanwhile, may be its second half
@@ -416,7 +410,7 @@ def _room(graph: GraphView, saved: _Saved, num_targets: int, dots: np.ndarray) -
     return as_array(graph.buffers.empty(*shape, torch.from_numpy(dots).dtype))
 
 
-def _through_loops(saved: _Saved, rows: torch.Tensor, grads: torch.Tensor, dots: np.ndarray, heads: Heads) -> tuple:
+def _through_loops(saved: _Kept, rows: torch.Tensor, grads: torch.Tensor, dots: np.ndarray, heads: Heads) -> tuple:
     """Of arcs of vertices to themselves: (weight times number, gradient of the sum of both scores), [O, H] each."""
     owned = len(rows)
     pre = saved.scores[0][:owned] + saved.scores[1][:owned]

@@ -21,7 +21,7 @@ from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.dense import made_again
 from distgnn.ops.dense.products import narrow_gradient, sum_of_products, weight_gradient
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.graph_view import GraphView
 
 
 @dataclass
@@ -37,7 +37,6 @@ class ThroughScores:
     attn: torch.Tensor
 
     def of_parameters(self, grad_rows: torch.Tensor, grad_scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Gradients of weight and attn."""
         weight, heads = self.weight, grad_scores.shape[1] // 2
         sums = narrow_gradient(self.feats, grad_scores).reshape(-1, 2, heads)
         grad_weight = weight_gradient(self.graph, self.feats, grad_rows).contiguous()

@@ -17,7 +17,7 @@ from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.dense.made_again import MadeAgain, room_of, unread
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Facts, Function, is_same, version_of
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.graph_view import GraphView
 
 BLOCK_ROWS = 1 << 12  # rows of a pass
 Norm = tuple[torch.Tensor, torch.Tensor]  # gamma and beta of a layer norm, [D] each
@@ -43,11 +43,9 @@ class Epilogue:
 
     @property
     def is_empty(self) -> bool:
-        """Does nothing follow?"""
         return not self.relu and self.p == 0
 
     def keywords(self) -> dict[str, Any]:
-        """As the kernels take it."""
         key = {"row_ids": self.row_ids, "seed": self.seed, "step": self.step, "site": self.site}
         return {"activation": "relu" if self.relu else "none", "p": self.p} | key
 

@@ -1,6 +1,6 @@
 """A norm whose statistics are over all vertices, and what follows it, as one differentiable function.
 
-    m = mean(x)    c = centre(m)    q = mean((x - c)²)    (s, b) = scale(q)    y = dropout(relu((x - c) s + b))
+    m = mean(x)    c = centre(m)    q = mean((x - c)²)    (s, b) = factors(q)    y = dropout(relu((x - c) s + b))
 
 Legend: V rows of the model, N vertices of the whole graph, D columns; m, c, q, s, b are [D], a number for each column.
 
@@ -9,8 +9,8 @@ part of the gradient, and L the loss:
 
     dL/ds = Σ g (x - c)    dL/db = Σ g    dL/dc = -s Σ g - 2 dL/dq (m - c)    dx = g s + 2 dL/dq (x - c) / N + dL/dm / N
 
-dL/dq, dL/dm and the gradients of parameters come from `centre` and `scale` on [D] numbers, by torch. Passes go block by
-block, so nothing as large as x is made but the result.
+dL/dq, dL/dm and the gradients of parameters come from `centre` and `factors` on [D] numbers, by torch. Passes go block
+by block, so nothing as large as x is made but the result.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,27 +33,16 @@ from distgnn.ops.dense.activation import (
 from distgnn.ops.dense.made_again import MadeAgain, offer, taken
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.graph_view import GraphView
 
 Small = torch.Tensor  # [D]
-
-
-class ColumnForm(NamedTuple):
-    """A norm as functions of column statistics, of torch's operations on [D] numbers.
-
-    Args: centre: (m, parameters) to c; scale: (q, parameters) to (s, b).
-    """
-
-    centre: Callable[[Small, Sequence[Small]], Small]
-    scale: Callable[[Small, Sequence[Small]], tuple[Small, Small]]
+Copy = Callable[[torch.Tensor], torch.Tensor]
 
 
 class _Call(NamedTuple):
-    """What one call hands to both passes."""
-
     graph: GraphView
     num_nodes: int
-    form: ColumnForm
+    form: Any
     fixed: tuple[Small, Small] | None
     epilogue: Epilogue
     alone: bool
@@ -63,7 +52,7 @@ class _Call(NamedTuple):
 def column_norm(
     graph: GraphView,
     rows: torch.Tensor,
-    form: ColumnForm,
+    form: Any,
     parameters: Sequence[Small],
     *,
     fixed: tuple[Small, Small] | None = None,
@@ -76,7 +65,8 @@ def column_norm(
     Collective: twice, and once in the backward pass; with `fixed` statistics not at all.
 
     Args:
-        parameters: of the norm, which `form` reads; fixed: (m, q) to use in place of those of the rows;
+        form: a norm with `centre(m, parameters)`, which gives c, and `factors(q, parameters)`, which gives (s, b), of
+        torch's operations on [D] numbers; parameters: of the norm, [D] each; fixed: (m, q) in place of those of `rows`;
         epilogue: what follows; alone: only this function uses `rows` and the gradient of its result. It may write over
         that gradient, and over rows that need none; the result is offered to be made again. room: where to write it.
     """
@@ -99,23 +89,23 @@ class _ColumnNorm(Function):
         *parameters: torch.Tensor,
     ) -> tuple:
         ctx.call, ctx.needs = call, [one.requires_grad for one in parameters]
-        plain, room = rows.detach(), _Room(rows)
+        plain, (copy, _) = rows.detach(), _room(rows)
         own = [one.detach() for one in parameters]
         if call.fixed is None:
-            mean = _mean(call, plain, room, None)
+            mean = _mean(call, plain, copy, None)
             centre = call.form.centre(mean, own)
-            square = _mean(call, plain, room, centre)
+            square = _mean(call, plain, copy, centre)
         else:
             mean, square = (one.detach().clone() for one in call.fixed)
             centre = call.form.centre(mean, own)
-        scale, offset = call.form.scale(square, own)
+        scale, offset = call.form.factors(square, own)
         over = call.alone and not rows.requires_grad and not torch.is_grad_enabled()
         if room_of_out is not None:
             out = room_of_out.detach()
         else:
             out = plain if over else call.graph.buffers.empty_like(plain)
         for block in blocks(len(plain)):
-            out[block].copy_(_made(call, plain, block, (centre, scale, offset), room.first))
+            out[block].copy_(_made(call, plain, block, (centre, scale, offset), copy))
         ctx.again = None if again is None else again.of(())
         kept = (rows,) if again is None else again.kept
         ctx.save_for_backward(mean, square, *parameters, *kept)
@@ -131,24 +121,24 @@ class _ColumnNorm(Function):
         if grad is None:
             return *[None] * 5, *(None for _ in parameters)
         rows = kept[0] if ctx.again is None else ctx.again.of(kept).whole()
-        rows, grad, room = rows.detach(), grad.contiguous(), _Room(rows)
+        rows, grad, (copy, other) = rows.detach(), grad.contiguous(), _room(rows)
         with torch.enable_grad():
             leaves = [one.detach().requires_grad_() for one in (mean, square, *parameters)]
             centre = call.form.centre(leaves[0], leaves[2:])
-            scale, offset = call.form.scale(leaves[1], leaves[2:])
+            scale, offset = call.form.factors(leaves[1], leaves[2:])
         c, s, b = (one.detach() for one in (centre, scale, offset))
         out = grad if call.alone else call.graph.buffers.empty_like(grad)
         total, moment = torch.zeros_like(c), torch.zeros_like(c)
         for block in blocks(len(rows)):
-            g = room.second(grad[block])
+            g = other(grad[block])
             if not call.epilogue.is_empty:
-                made = SavedEpilogue(_made(call, rows, block, (c, s, b), room.first))
+                made = SavedEpilogue(_made(call, rows, block, (c, s, b), copy))
                 activated_backward(
                     call.graph, g, made, None, None, rows_of(call.epilogue, block), may_overwrite_grad=True
                 )
             out[block].copy_(g)
             total += g.sum(0)
-            moment += room.first(rows[block]).sub_(c).mul_(g).sum(0)
+            moment += copy(rows[block]).sub_(c).mul_(g).sum(0)
         of_square = _grads([scale], [moment], leaves[1:2])[0] * (call.fixed is None)
         of_centre = -s * total - 2 * of_square * (mean - c)
         of_mean, *of_parameters = _grads([centre, scale, offset], [of_centre, moment, total], [leaves[0], *leaves[2:]])
@@ -156,10 +146,10 @@ class _ColumnNorm(Function):
             both = sum_over_ranks(call.graph.transport.comm, torch.stack([of_square, of_mean]).numpy())
             slope, constant = torch.from_numpy(both) / call.num_nodes * torch.tensor([[2.0], [1.0]], dtype=s.dtype)
         for block in blocks(len(rows)):
-            g = room.second(out[block]).mul_(s)
+            g = other(out[block]).mul_(s)
             if call.fixed is None and block.start < call.graph.num_owned:
                 owned = slice(0, call.graph.num_owned - block.start)
-                g[owned] += room.first(rows[block][owned]).sub_(c).mul_(slope).add_(constant)
+                g[owned] += copy(rows[block][owned]).sub_(c).mul_(slope).add_(constant)
             out[block].copy_(g)
         needed = (one if needed else None for one, needed in zip(of_parameters, ctx.needs, strict=True))
         return out, None, None, None, None, *needed
@@ -182,28 +172,20 @@ def _again(call: _Call, rows: torch.Tensor, source: MadeAgain | None, numbers: t
     return MadeAgain((*parts, *numbers), make, (rows.shape[0], rows.shape[1]), rows.dtype)
 
 
-class _Room:
-    """Two blocks of rows in the dtype of sums, used again and again: fresh ones would be faulted in."""
-
-    def __init__(self, rows: torch.Tensor):
-        dtype = torch.float32 if rows.dtype == torch.bfloat16 else rows.dtype
-        self._blocks = torch.empty(2, min(BLOCK_ROWS, len(rows)), rows.shape[1], dtype=dtype)
-
-    def first(self, rows: torch.Tensor) -> torch.Tensor:
-        """A copy of a block, which may be written to until this is called again."""
-        return self._blocks[0, : len(rows)].copy_(rows)
-
-    def second(self, rows: torch.Tensor) -> torch.Tensor:
-        """The same, beside `first`."""
-        return self._blocks[1, : len(rows)].copy_(rows)
+def _room(rows: torch.Tensor) -> tuple[Copy, Copy]:
+    """Two functions that copy a block of rows in the dtype of sums. Each writes over its last copy: fresh memory would
+    be faulted in."""
+    dtype = torch.float32 if rows.dtype == torch.bfloat16 else rows.dtype
+    one, two = torch.empty(2, min(BLOCK_ROWS, len(rows)), rows.shape[1], dtype=dtype)
+    return lambda block: one[: len(block)].copy_(block), lambda block: two[: len(block)].copy_(block)
 
 
-def _mean(call: _Call, rows: torch.Tensor, room: _Room, centre: torch.Tensor | None) -> torch.Tensor:
+def _mean(call: _Call, rows: torch.Tensor, copy: Copy, centre: torch.Tensor | None) -> torch.Tensor:
     """The mean over all vertices, of squares from a centre on where one is given: sums over blocks, then over ranks."""
     owned = rows[: call.graph.num_owned]
-    total = torch.zeros(rows.shape[1], dtype=room.first(rows[:0]).dtype)
+    total = torch.zeros(rows.shape[1], dtype=copy(rows[:0]).dtype)
     for block in blocks(len(owned)):
-        wide = room.first(owned[block])
+        wide = copy(owned[block])
         total += wide.sum(0) if centre is None else wide.sub_(centre).square_().sum(0)
     everywhere = sum_over_ranks(call.graph.transport.comm, total.numpy())
     return torch.from_numpy(np.asarray(everywhere)) / call.num_nodes

@@ -1,7 +1,5 @@
 """Dropout whose mask belongs to vertices or arcs, not to ranks: the same for any number of ranks and threads."""
 
-from typing import Any
-
 import numpy as np
 import torch
 
@@ -9,8 +7,8 @@ from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.dense.activation import activate, before_relu, relu_dropout
 from distgnn.ops.entry import operator
-from distgnn.ops.function import Function
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.function import linear_map
+from distgnn.ops.graph_view import GraphView
 
 
 @operator
@@ -44,31 +42,21 @@ def dropout_of(graph: GraphView, rows: torch.Tensor, ids: np.ndarray, p: float, 
         >>> dg.ops.dropout_of(graph, torch.ones(2, 3), np.array([10, 20]), 0.5, site=0).shape
         torch.Size([2, 3])
     """
-    return _Dropout.apply(rows, graph, ids, p, graph.seed, graph.step, site)
+    return _dropped(rows, graph, ids, p, graph.seed, graph.step, site)
 
 
 def dropout_by_key(graph: GraphView, rows: torch.Tensor, ids: np.ndarray, p: float, key: int) -> torch.Tensor:
     """The same with a key that stands for seed, step and site."""
-    return _Dropout.apply(rows, graph, ids, p, key, 0, 0)
+    return _dropped(rows, graph, ids, p, key, 0, 0)
 
 
-class _Dropout(Function):
-    @staticmethod
-    def forward(
-        ctx: Any, rows: torch.Tensor, graph: GraphView, ids: np.ndarray, p: float, seed: int, step: int, site: int
-    ) -> torch.Tensor:
-        ctx.key = graph, ids, p, seed, step, site
-        return _masked(rows, *ctx.key)
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        return _masked(grad, *ctx.key), None, None, None, None, None, None
-
-
-def _masked(
+def _dropped(
     rows: torch.Tensor, graph: GraphView, ids: np.ndarray, p: float, seed: int, step: int, site: int
 ) -> torch.Tensor:
-    flat = rows.detach().reshape(len(rows), rows.shape[1:].numel())
-    out = graph.buffers.empty_like(flat)
-    kernels.dropout(as_array(flat), ids, p, seed=seed, step=step, site=site, out=as_array(out))
-    return out.view(rows.shape)
+    def masked(rows: torch.Tensor) -> torch.Tensor:
+        flat = rows.detach().reshape(len(rows), rows.shape[1:].numel())
+        out = graph.buffers.empty_like(flat)
+        kernels.dropout(as_array(flat), ids, p, seed=seed, step=step, site=site, out=as_array(out))
+        return out.view(rows.shape)
+
+    return linear_map(rows, masked, masked)

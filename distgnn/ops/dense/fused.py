@@ -13,7 +13,7 @@ from distgnn.errors import RunError, on_all_ranks
 from distgnn.ops.dense.activation import Epilogue, SavedEpilogue, activated_again
 from distgnn.ops.dense.made_again import MadeAgain, lend, offer, taken
 from distgnn.ops.function import Function
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.graph_view import GraphView
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 WRITTEN = (

@@ -29,7 +29,7 @@ from distgnn.ops.dense.fused import Call, Fused, Kept
 from distgnn.ops.dense.made_again import MadeAgain, unread
 from distgnn.ops.dense.products import has_own_products, pieces, sum_of_products, weight_gradient
 from distgnn.ops.entry import operator
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.graph_view import GraphView
 
 
 @operator

@@ -10,52 +10,42 @@ Legend: O rows, D columns.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import torch
 
 from distgnn.ops.function import Facts
 
-Make = Callable[[Sequence[torch.Tensor], slice], torch.Tensor]  # what is kept, and which rows, to these rows
+Make = Callable[[Sequence[Any], slice], torch.Tensor]  # what is kept, and which rows, to these rows
 Through = Callable[[Sequence[Any], slice, torch.Tensor, Any], Any]  # the same, gradients and sums before, to sums
 
 _made_again, _lent, _gone_through = Facts(), Facts(), Facts()
 
 
+@dataclass(eq=False)
 class MadeAgain:
     """Rows [O, D]: some of them by `rows[first:stop]`, in the memory of these alone, or all as `whole()`.
 
     Args: kept: tensors that they are made of; `make` holds none. shape, dtype: of all rows. through: takes gradients of
-        some rows, after sums over those before, through what makes them, and writes over kept[0] there.
-
-    Attributes: is_unread: nobody has the rows, and their gradient goes `through`, once.
+        some rows, after sums over those before, through what makes them, and writes over kept[0] there. is_unread:
+        nobody has the rows, and their gradient goes `through`, once.
     """
 
-    is_unread = False
-
-    def __init__(
-        self,
-        kept: Sequence[torch.Tensor | None],
-        make: Any,
-        shape: tuple[int, int],
-        dtype: torch.dtype,
-        through: Through | None = None,
-    ):
-        self.kept: tuple[torch.Tensor | None, ...] = tuple(kept)
-        self.make = make
-        self.shape = shape
-        self.dtype = dtype
-        self.through = through
+    kept: Sequence[torch.Tensor | None]
+    make: Make
+    shape: tuple[int, int]
+    dtype: torch.dtype
+    through: Through | None = None
+    is_unread: bool = False
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, rows: slice) -> torch.Tensor:
-        made: torch.Tensor = self.make(self.kept, rows)
-        return made
+        return self.make(self.kept, rows)
 
     def whole(self) -> torch.Tensor:
-        """All rows."""
         return self[: len(self)]
 
     def detach(self) -> "MadeAgain":
@@ -63,9 +53,7 @@ class MadeAgain:
 
     def of(self, kept: Sequence[torch.Tensor | None]) -> "MadeAgain":
         """The same from these tensors."""
-        other = MadeAgain(kept, self.make, self.shape, self.dtype, self.through)
-        other.is_unread = self.is_unread
-        return other
+        return replace(self, kept=kept)
 
     def gradient(self, make: Callable[[slice], torch.Tensor], pieces: Sequence[slice]) -> torch.Tensor:
         """The gradient of kept[0], written over it, in place of the rows' own. Args: make: that of some rows."""
@@ -120,5 +108,4 @@ def gone_through(grad: torch.Tensor) -> Any:
 
 
 def whole(rows: Any) -> Any:
-    """Rows as a tensor, whatever they are."""
     return rows.whole() if isinstance(rows, MadeAgain) else rows

@@ -22,7 +22,7 @@ from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.dense.made_again import MadeAgain
 from distgnn.ops.dense.sparse_rows import SparseRows
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.graph_view import GraphView
 
 OVER_ROWS = 1 << 13  # rows of a block that is written over what it is made of: it stays in the caches
 BLOCK_ROWS = 1 << 15  # rows whose bfloat16 products are summed inside one product that is rounded
@@ -93,9 +93,7 @@ def product_pieces(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, o
     weight = weight.to(rows.dtype).contiguous()
     step = max(-(-len(rows) // NUM_PIECES), LEAST_ROWS)
     parts = [slice(first, min(first + step, len(rows))) for first in range(0, len(rows), step)]
-    if isinstance(rows, MadeAgain):
-        return [partial(_product_of_part, graph, rows, part, weight, out) for part in parts]
-    return [partial(sum_of_products, graph, [(rows[part], weight)], out[part]) for part in parts]
+    return [partial(_product_of_part, graph, rows, part, weight, out) for part in parts]
 
 
 def _product_of_part(graph: GraphView, rows: Any, part: slice, weight: torch.Tensor, out: torch.Tensor) -> None:

@@ -32,7 +32,7 @@ from torch.nn import functional as F
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.csr_rows import Entries
-from distgnn.ops.function import Function, constants
+from distgnn.ops.function import constants, linear_map
 
 BLOCK_ROWS = 1 << 15  # of gradients whose dtype is changed for a product
 DENSE_ABOVE = 0.1  # share of non-zeros up to which the sparse product is surely cheaper: docs/internals/epoch.md
@@ -219,24 +219,15 @@ def dense(rows: Any) -> Any:
     return type(rows)(map(dense, rows)) if type(rows) in (list, tuple) else rows
 
 
-class _Product(Function):
-    """Sparse rows [O, I] times weight [I, D]; the gradient of the weight is the transposed product."""
-
-    @staticmethod
-    def forward(ctx: Any, rows: SparseRows, weight: torch.Tensor) -> torch.Tensor:
-        ctx.rows, ctx.dtype = rows, weight.dtype
-        out = torch.empty(len(rows), weight.shape[1], dtype=rows.dtype)
-        return rows.times(weight.to(rows.dtype), out)
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[None, torch.Tensor]:
-        return None, ctx.rows.turned_times(grad).to(ctx.dtype)
-
-
 def _matmul(rows: Any, weight: Any, **kwargs: Any) -> Any:
     if kwargs or not isinstance(rows, SparseRows) or isinstance(weight, SparseRows) or weight.dim() != 2:
         return NotImplemented
-    return _Product.apply(rows, weight)
+    dtype = weight.dtype
+
+    def product(one: torch.Tensor) -> torch.Tensor:
+        return rows.times(one.to(rows.dtype), torch.empty(len(rows), one.shape[1], dtype=rows.dtype))
+
+    return linear_map(weight, product, lambda grad: rows.turned_times(grad).to(dtype))
 
 
 def _linear(rows: Any, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Any:

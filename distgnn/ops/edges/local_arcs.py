@@ -52,21 +52,12 @@ class LocalArcs:
     def of(cls, local: LocalGraph) -> "LocalArcs":
         """From the blocks of a part. Memory: 8 numbers per arc."""
         sources, targets = compact_ends(local)
-        sizes = {
-            "source": local.num_owned + local.num_source_halos,
-            "target": local.num_owned + local.num_target_halos,
-        }
-        ends = {"source": sources, "target": targets}
         by_id = np.argsort(local.arc_ids, kind="stable")
         grouped = {
-            "source": _grouped(sources, targets, by_id, sizes["source"]),
-            "target": _grouped(targets, sources, by_id, sizes["target"]),
+            "source": _grouped(sources, targets, by_id, local.num_owned + local.num_source_halos),
+            "target": _grouped(targets, sources, by_id, local.num_owned + local.num_target_halos),
         }
-        return cls(local.arc_ids, ends, grouped)
-
-    @property
-    def num_arcs(self) -> int:
-        return len(self.arc_ids)
+        return cls(local.arc_ids, {"source": sources, "target": targets}, grouped)
 
 
 def compact_ends(local: LocalGraph) -> tuple[np.ndarray, np.ndarray]:

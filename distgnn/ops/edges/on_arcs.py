@@ -7,8 +7,6 @@ Legend: O owned rows, A local arcs, D width, role "source" or "target": which en
 Each is the other's transpose, so each is the other's backward pass.
 """
 
-from typing import Any
-
 import numpy as np
 import torch
 
@@ -18,8 +16,8 @@ from distgnn.ops.aggregation.aggregate_columns import BY_COLUMNS, ColumnAggregat
 from distgnn.ops.aggregation.aggregate_copies import CopyAggregator
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.entry import operator
-from distgnn.ops.function import Function
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.function import linear_map
+from distgnn.ops.graph_view import GraphView
 
 FLOATS = (torch.float32, torch.float64)
 
@@ -39,7 +37,8 @@ def to_arcs(graph: GraphView, rows: torch.Tensor, role: str) -> torch.Tensor:
     check_rows(graph, rows)
     if rows.dtype not in FLOATS:
         return to_arcs(graph, rows.double(), role).to(rows.dtype)
-    return _ToArcs.apply(flat(rows), graph, role).view(graph.num_edges(), *rows.shape[1:])
+    found = linear_map(flat(rows), lambda one: _gathered(graph, one, role), lambda one: _summed(graph, one, role))
+    return found.view(graph.num_edges(), *rows.shape[1:])
 
 
 @operator
@@ -54,7 +53,8 @@ def from_arcs(graph: GraphView, arc_rows: torch.Tensor, role: str = "target") ->
         True
     """
     check_arc_rows(graph, arc_rows)
-    return _FromArcs.apply(flat(arc_rows), graph, role).view(graph.num_owned, *arc_rows.shape[1:])
+    found = linear_map(flat(arc_rows), lambda one: _summed(graph, one, role), lambda one: _gathered(graph, one, role))
+    return found.view(graph.num_owned, *arc_rows.shape[1:])
 
 
 def check_rows(graph: GraphView, rows: torch.Tensor) -> None:
@@ -91,26 +91,12 @@ def flat(rows: torch.Tensor) -> torch.Tensor:
     return rows.reshape(len(rows), rows.shape[1:].numel()).contiguous()
 
 
-class _ToArcs(Function):
-    @staticmethod
-    def forward(ctx: Any, rows: torch.Tensor, graph: GraphView, role: str) -> torch.Tensor:
-        ctx.graph, ctx.role = graph, role
-        return torch.from_numpy(gathered(graph, as_array(rows), role))
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        return torch.from_numpy(summed(ctx.graph, as_array(grad), ctx.role)), None, None
+def _gathered(graph: GraphView, rows: torch.Tensor, role: str) -> torch.Tensor:
+    return torch.from_numpy(gathered(graph, as_array(rows), role))
 
 
-class _FromArcs(Function):
-    @staticmethod
-    def forward(ctx: Any, arc_rows: torch.Tensor, graph: GraphView, role: str) -> torch.Tensor:
-        ctx.graph, ctx.role = graph, role
-        return torch.from_numpy(summed(graph, as_array(arc_rows), role))
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        return torch.from_numpy(gathered(ctx.graph, as_array(grad), ctx.role)), None, None
+def _summed(graph: GraphView, arc_rows: torch.Tensor, role: str) -> torch.Tensor:
+    return torch.from_numpy(summed(graph, as_array(arc_rows), role))
 
 
 def gathered(graph: GraphView, rows: np.ndarray, role: str) -> np.ndarray:

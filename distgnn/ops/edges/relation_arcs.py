@@ -19,8 +19,8 @@ from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, halo_broadcast, halo_reduce
 from distgnn.ops.edges.on_arcs import check_update
 from distgnn.ops.entry import operator
-from distgnn.ops.function import Function
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.function import linear_map
+from distgnn.ops.graph_view import GraphView
 
 
 class RelationArcs:
@@ -60,12 +60,12 @@ class RelationArcs:
     def sums(self, rows: torch.Tensor) -> torch.Tensor:
         """Weighted sums of owned rows [O, D] over the arcs of each group, [G, D]. Collective: yes, and backward."""
         halos = halo_broadcast(self.graph, rows.contiguous(), "source")
-        return _Product.apply(torch.cat([rows, halos]), self._gather)
+        return self._gather.product(torch.cat([rows, halos]))
 
     @operator
     def at_owners(self, group_rows: torch.Tensor) -> torch.Tensor:
         """Rows of groups [G, D], added at their targets' owners: [O, D]. Collective: yes, and backward."""
-        copies = _Product.apply(group_rows, self._scatter)
+        copies = self._scatter.product(group_rows)
         owned, halos = copies[: self.graph.num_owned], copies[self.graph.num_owned :]
         return owned + halo_reduce(self.graph, halos.contiguous(), "target")
 
@@ -91,13 +91,5 @@ class _Matrix:
     def times(self, rows: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(kernels.spmm(self.indptr, self.indices, as_array(rows), edge_weight=self.weight))
 
-
-class _Product(Function):
-    @staticmethod
-    def forward(ctx: Any, rows: torch.Tensor, matrix: _Matrix) -> torch.Tensor:
-        ctx.matrix = matrix
-        return matrix.times(rows)
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        return ctx.matrix.transposed.times(grad), None
+    def product(self, rows: torch.Tensor) -> torch.Tensor:
+        return linear_map(rows, self.times, lambda grad: self.transposed.times(grad))

@@ -19,7 +19,7 @@ from distgnn.ops.aggregation.halo import as_array, merge_at_owners, with_halos
 from distgnn.ops.edges.on_arcs import check_arc_rows, flat, gathered, partial_sums, summed
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function
-from distgnn.ops.protocol import GraphView
+from distgnn.ops.graph_view import GraphView
 
 
 @operator

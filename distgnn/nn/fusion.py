@@ -1,0 +1,25 @@
+"""Fusion: what a convolution is to run with itself."""
+
+from typing import NamedTuple
+
+import torch
+
+from distgnn import ops
+
+
+class Fusion(NamedTuple):
+    """What a stack lets a convolution do in the same function, by `conv(..., fusion=Fusion(...))`: hooks see it.
+
+    `norm` is (gamma, beta) of a layer norm, or None.
+    `remat`: keep no row of what is made of constant rows. `is_unread`: with remat, of sage and gcn see
+    `ops.ConvSpec`; of others this is made for a backward pass, and nobody reads the result.
+    """
+
+    epilogue: ops.Epilogue
+    norm: tuple[torch.Tensor, torch.Tensor] | None = None
+    may_overwrite_grad: bool = False
+    remat: bool = False
+    is_unread: bool = False
+
+
+NOT_FUSED = Fusion(ops.Epilogue())
