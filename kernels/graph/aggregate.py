@@ -135,7 +135,7 @@ def _tiles(width, heads, dtype, factors):
     if width == 0:
         return []
     if heads == 1:
-        return row_tiles(width, dtype, None if factors else sum_vectors())
+        return row_tiles(width, dtype, sum_vectors(factors))
     return [(0, tile) for tile in head_tiles(heads, width // heads, dtype)]
 
 
