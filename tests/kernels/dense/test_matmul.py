@@ -48,10 +48,10 @@ def test_over_what_it_is_made_of(num_threads):
 
 @pytest.mark.parametrize(("width", "dtype"), [(320, np.float32), (8, np.float64)])
 def test_results_written_past_the_caches_have_the_same_bits(width, dtype, num_threads, monkeypatch):
-    rows, weight, made = rows_of(203, width, dtype), rows_of(width, width, dtype, 1), matmul._product_kernel
+    rows, weight, run = rows_of(203, width, dtype), rows_of(width, width, dtype, 1), matmul.run
     plain, asked = product(rows, weight), []
     monkeypatch.setattr(arrays, "PAST_CACHES", 0)
-    monkeypatch.setattr(matmul, "_product_kernel", lambda tile, past: (asked.append(past), made(tile, past))[1])
+    monkeypatch.setattr(matmul, "run", lambda *given: (asked.append(given[-1]), run(*given)))
     unaligned = empty_rows((rows.size + 1,), dtype)[1:].reshape(rows.shape)
     for out, past in ((None, True), (unaligned, False), (rows, False)):
         np.testing.assert_array_equal(product(rows, weight, out=out), plain)
