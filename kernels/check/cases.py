@@ -17,40 +17,12 @@ from distgnn.kernels.check import cases_graph, cases_rows
 from distgnn.kernels.check.inputs import Graph, Pairs
 from distgnn.kernels.runtime.formats import BlockedCsr
 
+# The case of kernel `spmm` is the function `spmm_case` of one of the two files.
 CASES: dict[str, Callable[[Callable, dict, Graph], Pairs]] = {
-    "block_csr": cases_graph.block_csr_case,
-    "spmm_blocked": cases_graph.spmm_blocked_case,
-    "spmm": cases_graph.spmm_case,
-    "sddmm": cases_graph.sddmm_case,
-    "edge_softmax": cases_graph.softmax_case,
-    "edge_softmax_backward": cases_graph.softmax_backward_case,
-    "attention": cases_graph.attention_case,
-    "attention_partial": cases_graph.attention_partial_case,
-    "attention_backward": cases_graph.attention_backward_case,
-    "merge_attention": cases_graph.merge_attention_case,
-    "finish_attention": cases_graph.finish_attention_case,
-    "head_dots": cases_rows.head_dots_case,
-    "head_mean": cases_rows.head_mean_case,
-    "head_outer": cases_rows.head_outer_case,
-    "head_scores": cases_rows.head_scores_case,
-    "relu_backward_dots": cases_rows.relu_backward_dots_case,
-    "pair_scores": cases_graph.pair_scores_case,
-    "pair_scores_backward": cases_graph.pair_scores_case,
-    "dropout": cases_rows.dropout_case,
-    "activate": cases_rows.activate_case,
-    "activate_backward": cases_rows.activate_backward_case,
-    "cross_entropy": cases_rows.cross_entropy_case,
-    "cross_entropy_backward": cases_rows.cross_entropy_case,
-    "product": cases_rows.product_case,
-    "inner_product": cases_rows.inner_product_case,
-    "narrow_product": cases_rows.narrow_product_case,
-    "pack_rows": cases_rows.pack_case,
-    "add_rows": cases_rows.add_case,
-    "copy_columns": cases_rows.copy_case,
-    "encode_rows": cases_rows.encode_case,
-    "decode_rows": cases_rows.decode_case,
-    "csr_from_edges": cases_graph.csr_case,
-    "transpose_csr": cases_graph.csr_case,
+    name.removesuffix("_case"): case
+    for cases in (cases_graph, cases_rows)
+    for name, case in vars(cases).items()
+    if name.endswith("_case")
 }
 
 

@@ -35,12 +35,12 @@ def sddmm_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     return [(function(*csr_of(given, graph), *rows, out=like(given.get("out"), graph.num_arcs), **options), expected)]
 
 
-def softmax_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+def edge_softmax_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     scores, ids = like(given["scores"], graph.num_arcs), permuted(given.get("edge_ids"), graph.num_arcs)
     return [(function(graph.indptr, scores, edge_ids=ids), reference.edge_softmax(graph.indptr, scores, edge_ids=ids))]
 
 
-def softmax_backward_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+def edge_softmax_backward_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     rows = like(given["out"], graph.num_arcs), like(given["grad"], graph.num_arcs, 1)
     ids = permuted(given.get("edge_ids"), graph.num_arcs)
     expected = reference.edge_softmax_backward(graph.indptr, *rows, edge_ids=ids)
@@ -107,14 +107,19 @@ def pair_scores_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     return zip(function(*arguments, grad, **pick(given, "slope")), expected, strict=True)
 
 
-def csr_case(function: Callable, given: dict, graph: Graph) -> Pairs:
-    """For both functions of csr.py."""
+pair_scores_backward_case = pair_scores_case
+
+
+def csr_from_edges_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     if function.__name__ == "transpose_csr":
         arguments = *csr_of(given, graph), graph.num_sources
         return zip(function(*arguments), reference.transpose_csr(*arguments), strict=True)
     keys = np.repeat(np.arange(graph.num_targets), np.diff(graph.indptr))[::-1].astype(np.asarray(given["dst"]).dtype)
     arguments = graph.indices.astype(np.asarray(given["src"]).dtype), keys, graph.num_sources
     return zip(function(*arguments), reference.csr_from_edges(*arguments), strict=True)
+
+
+transpose_csr_case = csr_from_edges_case
 
 
 def block_csr_case(function: Callable, given: dict, graph: Graph) -> Pairs:

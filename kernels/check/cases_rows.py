@@ -62,6 +62,9 @@ def cross_entropy_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     return [(np.array([got], logits.dtype), np.array([loss])), (got_state[rows], state[rows])]
 
 
+cross_entropy_backward_case = cross_entropy_case
+
+
 def head_outer_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     num = graph.num_targets
     feats, rows = like(given["feats"], num), like(given["rows"], len(given["rows"]), 2)
@@ -139,19 +142,19 @@ def narrow_product_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     return [(function(rows, grads), reference_fused.inner_product(rows, reference.widened(grads)))]
 
 
-def pack_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+def pack_rows_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     feats, rows = like(given["feats"], graph.num_sources), _half(given["rows"], graph)
     return [(function(feats, rows, like(given.get("out"), len(rows))), reference.widened(feats)[rows])]
 
 
-def add_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+def add_rows_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     out, rows = like(given["out"], graph.num_sources), _half(given["rows"], graph)
     packed = like(given["packed"], len(rows))
     expected = reference.add_rows(reference.widened(out), rows, reference.widened(packed))
     return [(function(out, rows, packed), expected)]
 
 
-def copy_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+def copy_columns_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     rows, out = like(given["rows"], graph.num_sources), like(given["out"], graph.num_sources, 1)
     expected, count, first, into = reference.widened(out).copy(), *(given.get(k, 0) for k in ("count", "first", "into"))
     expected[:, into : into + count] = reference.widened(rows)[:, first : first + count]
@@ -163,7 +166,7 @@ def _half(value, graph):
     return permuted(value, graph.num_sources)[: graph.num_sources // 2 + 1]
 
 
-def encode_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+def encode_rows_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     num, wire = graph.num_sources, given["wire"]
     feats, rows = like(given["feats"], num), permuted(given["rows"], num)[: -(-num // 3)]
     ids = np.arange(num) if given.get("row_ids") is None else distinct_ids(given["row_ids"], num)
@@ -172,7 +175,7 @@ def encode_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     return [(_decoded(packed, wire, feats.shape[1]), np.asarray(expected, np.float32))]
 
 
-def decode_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+def decode_rows_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     num, wire = graph.num_sources, given["wire"]
     out = like(given["out"], num)
     packed = np.random.default_rng(5).integers(0, 256, (num, row_bytes(out.shape[1], wire)), np.uint8)

@@ -16,8 +16,8 @@ import numpy as np
 from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.graph.extremes import extreme
 from distgnn.kernels.runtime.arrays import (
-    CACHE_LINE,
     ROWS,
+    goes_past_caches,
     index_array,
     indptr_array,
     output,
@@ -27,7 +27,7 @@ from distgnn.kernels.runtime.arrays import (
 )
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
-from distgnn.kernels.runtime.tiles import arcs_ahead, cache_bytes, head_tiles, row_tiles, sum_vectors
+from distgnn.kernels.runtime.tiles import arcs_ahead, head_tiles, row_tiles, sum_vectors
 from distgnn.kernels.simd.vectors import (
     add,
     at,
@@ -42,9 +42,7 @@ from distgnn.kernels.simd.vectors import (
     zeros,
 )
 
-LEVEL_3 = 32 << 20  # bytes, where the system does not say
 REDUCTIONS = ("sum", "mean", "max", "min")
-PAST_CACHES = 2  # level 3 caches that a result fills: its first rows are gone when it is complete
 
 
 @checked_once
@@ -101,7 +99,7 @@ def spmm(
         target_scale = _divided(target_scale, degree, rows, dtype)
     mean = reduce == "mean" and degree is None
     flat = out.reshape(rows, feats.shape[1])
-    past = flat.nbytes >= PAST_CACHES * cache_bytes(3, LEVEL_3) and not accumulate and _begin_lines(flat)
+    past = not accumulate and goes_past_caches(flat)
     arguments = indptr, indices, feats, weight, edge_ids, source_scale, target_scale, flat, accumulate, mean, past
     bounds = edge_chunks(indptr, feats.shape[1])
     # A row wider than the registers is summed in several passes over the arcs, each over some of its columns: the sums
@@ -111,11 +109,6 @@ def spmm(
         ahead = arcs_ahead(tile.width * feats.itemsize)
         run(_sum_kernel(tile, len(weight) > 0, len(source_scale) > 0), bounds, column, ahead, *arguments)
     return out
-
-
-def _begin_lines(rows):
-    """Does each row begin with a cache line?"""
-    return rows.__array_interface__["data"][0] % CACHE_LINE == 0 and rows.strides[0] % CACHE_LINE == 0
 
 
 def weights(edge_weight, dtype, tail):
@@ -135,7 +128,7 @@ def _tiles(width, heads, dtype, factors):
     if width == 0:
         return []
     if heads == 1:
-        return row_tiles(width, dtype, None if factors else sum_vectors())
+        return row_tiles(width, dtype, sum_vectors(factors))
     return [(0, tile) for tile in head_tiles(heads, width // heads, dtype)]
 
 

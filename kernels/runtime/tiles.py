@@ -61,11 +61,15 @@ def registers() -> tuple[int, int]:
     return 16, 20 if platform.machine() in ("aarch64", "arm64") else 10
 
 
-def sum_vectors() -> int | None:
-    """How many vectors of sums without factors a pass holds; None: as many as `registers` says."""
+def sum_vectors(factors: bool) -> int | None:
+    """How many vectors of sums a pass holds; None: as many as `registers` says. Args: factors: one for each arc."""
     # AVX2 adds from memory, so that all 16 registers hold sums: fewer passes over the arcs, and rows whose width is a
     # power of two use more of the sets of level 1: bfloat16 took 0.4 to 0.85 of the time (docs/internals/kernels.md).
-    return 16 if registers()[0] == 32 else None
+    # With AVX-512, 16 rows of 1 KiB under way are half of a level 1 of 32 KiB, and more halves of rows fit a cache:
+    # passes of 512 bytes took 0.87 to 0.97 of the time (docs/internals/kernels.md).
+    if registers()[0] == 64:
+        return 8 if _small_level_1() else None
+    return 16 if registers()[0] == 32 and not factors else None
 
 
 @functools.cache
@@ -97,7 +101,11 @@ def arcs_ahead(row_bytes: int) -> int:
 
 @functools.cache
 def _bytes_ahead() -> int:
-    return BYTES_AHEAD_OF_32K if cache_bytes(0, 48 << 10) <= 32 << 10 else BYTES_AHEAD
+    return BYTES_AHEAD_OF_32K if _small_level_1() else BYTES_AHEAD
+
+
+def _small_level_1() -> bool:
+    return cache_bytes(0, 48 << 10) <= 32 << 10
 
 
 @functools.cache

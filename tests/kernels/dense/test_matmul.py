@@ -5,6 +5,9 @@ import pytest
 
 from distgnn.kernels import inner_product, inner_products, narrow_product, narrow_products, product
 from distgnn.kernels.check import reference
+from distgnn.kernels.dense import matmul
+from distgnn.kernels.runtime import arrays
+from distgnn.kernels.runtime.arrays import empty_rows
 
 from ..graphs import close, rows_of
 
@@ -41,6 +44,20 @@ def test_over_what_it_is_made_of(num_threads):
     expected = product(rows, weight, more, more_weight)
     assert product(rows, weight, more, more_weight, out=rows) is rows
     np.testing.assert_array_equal(rows, expected)
+
+
+@pytest.mark.parametrize(("width", "dtype"), [(320, np.float32), (8, np.float64)])
+def test_results_written_past_the_caches_have_the_same_bits(width, dtype, num_threads, monkeypatch):
+    rows, weight, run = rows_of(203, width, dtype), rows_of(width, width, dtype, 1), matmul.run
+    plain, asked = product(rows, weight), []
+    monkeypatch.setattr(arrays, "PAST_CACHES", 0)
+    monkeypatch.setattr(matmul, "run", lambda *given: (asked.append(given[-1]), run(*given)))
+    unaligned = empty_rows((rows.size + 1,), dtype)[1:].reshape(rows.shape)
+    for out, past in ((None, True), (unaligned, False), (rows, False)):
+        np.testing.assert_array_equal(product(rows, weight, out=out), plain)
+        assert asked[-1] == past
+    product(rows, weight, out=plain, accumulate=True)
+    assert not asked[-1]
 
 
 def test_a_rows_bits_depend_on_that_row_only():
