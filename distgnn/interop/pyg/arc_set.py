@@ -23,7 +23,6 @@ from distgnn.ops.aggregation.extreme import tied_arc_extreme, tied_extreme
 from distgnn.ops.edges.on_arcs import check_rows, check_update
 from distgnn.ops.edges.softmax import edge_softmax_with_own
 from distgnn.ops.function import constants
-from distgnn.ops.graph_view import GraphView
 from distgnn.ops.sums import min_over_ranks
 from distgnn.rows.space import Joined, MaskedRows, Space
 
@@ -40,14 +39,12 @@ class ArcSet:
         rows: are the rows of vertices and arcs those of all ranks (`distgnn.rows`)?
     """
 
-    graph: GraphView
+    graph: Any  # a RowGraph, where rows are those of all ranks
     positions: torch.Tensor | None
     loops: bool
     rows: bool
 
-    def __init__(
-        self, graph: GraphView, positions: torch.Tensor | None = None, loops: bool = False, rows: bool = False
-    ):
+    def __init__(self, graph: Any, positions: torch.Tensor | None = None, loops: bool = False, rows: bool = False):
         check_update(graph)
         self.graph, self.positions, self.loops, self.rows = graph, positions, loops, rows
         self._degrees: dict[str, torch.Tensor] = {}
