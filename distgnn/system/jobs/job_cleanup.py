@@ -3,7 +3,7 @@
     python -I -S job_cleanup.py JOB FOLDER
 
 FOLDER is the launcher's, to be removed when all is over, or empty. The launcher has the other end of standard input. It
-writes "done" where it has ended the job itself.
+writes a line "done" where it has ended the job itself.
 
 Every process of a job on this machine (mpiexec, its proxies, ranks, what they start) has DISTGNN_JOB=JOB in its
 environment, so it is found whoever its parent is by then. Shared memory of an MPI library is known by its age: made
@@ -148,7 +148,7 @@ def mapped_segments(maps: Path) -> set[str]:
 def main() -> None:
     job, folder = sys.argv[1:]
     began = time.time()
-    if sys.stdin.read() == "done":
+    if sys.stdin.readline() == "done\n":  # not to the end of the pipe: a fork of the caller may hold it open
         return
     end_job(job)
     if folder:

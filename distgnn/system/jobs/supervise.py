@@ -200,7 +200,7 @@ class Job:
         if self.relay is not None:
             self.relay.finish(STOP_SECONDS)
         if self.cleanup is not None:
-            self.cleanup.communicate(b"done")
+            self.cleanup.communicate(b"done\n")
 
 
 class _Stopped(BaseException):
