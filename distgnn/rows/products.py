@@ -21,7 +21,8 @@ def matmul(func: Any, *args: Any, **kwargs: Any) -> Any:
     name = func.__name__
     if kwargs.pop("out", None) is not None:
         refuse(name, "leave out= out")
-    left, right = (*args, *kwargs.values())
+    first = [kwargs.pop("input")] if "input" in kwargs else []  # a user may name it behind the other one
+    left, right = (*first, *args, *kwargs.values())
     if name == "__rmatmul__":
         left, right = right, left
     if name == "inner" and min(left.dim(), right.dim()) > 1:
