@@ -356,7 +356,10 @@ def tidy_labels(labels: np.ndarray, path: Path) -> np.ndarray:
     """Labels of a file as int64 [N] or int8 [N, C]: NaN becomes -1 (none), one column becomes a list."""
     if labels.dtype.kind not in "biuf":
         raise GraphFormatError(f"{path}: expected integer labels, found {labels.dtype}")
-    found = as_labels(labels, Findings(), num_classes=0)
+    try:
+        found = as_labels(labels, Findings(), num_classes=0)
+    except InputError as error:
+        raise GraphFormatError(f"{path}: {error}") from None
     if "labels" not in found:
         raise GraphFormatError(f"{path}: labels must be whole numbers, or NaN for none")
     return found["labels"]

@@ -103,8 +103,8 @@ class ExchangeConfig:
 
     exchange: str = _option(
         "auto",
-        "flat: each pair of ranks sends messages. node: a row of an exact exchange crosses the network once per node, "
-        "and ranks of a node share memory. auto: node on two or more nodes of two or more ranks each.",
+        "flat: each pair of ranks sends messages. node: where all rows are exact, a row crosses the network once per "
+        "node, and ranks of a node share memory. auto: node on two or more nodes of two or more ranks each.",
         choices=EXCHANGES,
     )
     ranks_per_node: int | None = _option(

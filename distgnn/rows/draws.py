@@ -127,13 +127,14 @@ def fill(func: Any, *args: Any, generator: Any = None, **kwargs: Any) -> RowTens
 
 @handles("constant_")
 def constant(func: Any, tensor: RowTensor, val: float) -> torch.Tensor:
-    """Of `torch.nn.init`, which hands over by name; and so the next one."""
+    """Of `torch.nn.init`, which hands its arguments over by name."""
     with torch.no_grad():
         return tensor.fill_(val)
 
 
 @handles("kaiming_uniform_")
 def kaiming(func: Any, tensor: RowTensor, a: float, mode: str, nonlinearity: Any, generator: Any) -> torch.Tensor:
+    """Of `torch.nn.init`, too."""
     fan = tensor.shape[1 if mode == "fan_in" else 0] * math.prod(tensor.shape[2:])
     bound = math.sqrt(3.0 / fan) * torch.nn.init.calculate_gain(nonlinearity, a)
     with torch.no_grad():
@@ -151,6 +152,14 @@ for _name in "random geometric cauchy poisson multinomial binomial alpha_dropout
     INSTEAD[_name] = BY_OTHERS
 
 
+def _in_place(input: RowTensor, out: Any, inplace: bool) -> RowTensor:
+    """`out`, or where the call is to be in place, `input` with its values."""
+    if not inplace:
+        return out
+    input.inner.copy_(out.inner)
+    return again(input)
+
+
 @handles("dropout", "dropout_", "native_dropout")
 def dropout(
     func: Any, input: RowTensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, train: bool = True
@@ -162,11 +171,7 @@ def dropout(
         return input
     front, space, key = input.inner.movedim(input.row_dim, 0), input.row_space, draw_key()
     out = front * 0 if p == 1 else dropout_by_key(space.graph, front, space.draw_ids, p, key)
-    out = out.movedim(0, input.row_dim)
-    if inplace or func.__name__ == "dropout_":
-        input.inner.copy_(out)
-        return again(input)
-    return input.like(out)
+    return _in_place(input, input.like(out.movedim(0, input.row_dim)), inplace or func.__name__ == "dropout_")
 
 
 @handles("dropout1d", "dropout2d", "feature_dropout")
@@ -180,7 +185,7 @@ def feature_dropout(
         refuse(func.__name__, "give it rows [N, C, L], or use F.dropout")
     ones = rows_of(torch.ones(input.inner.shape[:2], dtype=input.dtype), input.row_space)
     mask = dropout(torch.nn.functional.dropout, ones, p)
-    return input * mask.reshape([*mask.shape, *[1] * (input.dim() - 2)])
+    return _in_place(input, input * mask.reshape([*mask.shape, *[1] * (input.dim() - 2)]), inplace)
 
 
 @handles("rrelu")
@@ -193,9 +198,9 @@ def rrelu(
     inplace: bool = False,
 ) -> torch.Tensor:
     if not training:
-        return torch.nn.functional.leaky_relu(input, (lower + upper) / 2)
+        return torch.nn.functional.leaky_relu(input, (lower + upper) / 2, inplace)
     slopes = input.like(uniform(input, draw_key(), input.dtype) * (upper - lower) + lower)
-    return torch.where(input >= 0, input, input * slopes)
+    return _in_place(input, torch.where(input >= 0, input, input * slopes), inplace)
 
 
 @handles("gumbel_softmax")

@@ -136,9 +136,10 @@ WHOLE["backward"], WHOLE["grad"] = _backward, _grad
 
 @handles("backward")
 def backward(func: Any, rows: RowTensor, gradient: Any = None, *args: Any, **kwargs: Any) -> None:
+    """Args: args, kwargs: as of `torch.Tensor.backward`."""
     if not isinstance(gradient, RowTensor):
         raise InputError("backward of rows of all ranks needs one gradient for each row: take .sum() or a loss first")
-    (rows * gradient).sum().backward()
+    (rows * gradient).sum().backward(None, *args, **kwargs)
 
 
 @handles("grad")

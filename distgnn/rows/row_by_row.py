@@ -172,11 +172,22 @@ def layer_norm(func: Any, input: Any, normalized_shape: Any = (), *args: Any, **
 
 
 @handles("embedding")
-def embedding(func: Any, input: Any, weight: Any, *args: Any, **kwargs: Any) -> Any:
+def embedding(
+    func: Any,
+    input: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
     """Rows of a table by ids: of an ordinary table each rank its own; of a table of rows, by global id."""
     if isinstance(weight, RowTensor):
+        if padding_idx is not None or max_norm is not None or scale_grad_by_freq:
+            refuse("embedding", "a table of rows of all ranks has no padding_idx, max_norm or scale_grad_by_freq")
         return weight[input]
-    return input.like(func(input.inner, local_of(weight), *args, **kwargs))
+    return input.like(func(input.inner, local_of(weight), padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse))
 
 
 @handles("one_hot")

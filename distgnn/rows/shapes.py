@@ -24,8 +24,9 @@ def _sizes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int]:
 @handles("view", "reshape", "_reshape_alias")
 def view(func: Any, input: RowTensor, *shape: Any, **named: Any) -> RowTensor:
     """Another shape; the rows stay whole, or are flattened with what is behind them."""
-    if shape and isinstance(shape[0], torch.dtype):
-        return input.like(func(input.inner, shape[0]))
+    dtype = named.get("dtype", shape[0] if shape else None)
+    if isinstance(dtype, torch.dtype):
+        return input.like(func(input.inner, dtype))
     return reshaped(input, _sizes(shape, named))
 
 

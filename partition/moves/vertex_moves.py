@@ -17,7 +17,7 @@ from distgnn.partition.moves.groups import count_groups, groups_of
 from distgnn.partition.moves.replica_table import count_copies, empty_table
 
 SWEEPS = 8
-MOST_MARKED = 16  # keys for each edge up to which they are marked rather than sorted
+MOST_MARKED = 8  # keys for each edge up to which they are marked rather than sorted: 40 bytes an edge, as sorting takes
 
 
 def move_vertices(

@@ -1,9 +1,9 @@
 """A small process beside the launcher that ends the launcher's job when the launcher is killed.
 
-    python -I -S job_cleanup.py JOB FOLDER
+    python -I -S job_cleanup.py JOB FOLDER BEGAN
 
-FOLDER is the launcher's, to be removed when all is over, or empty. The launcher has the other end of standard input. It
-writes a line "done" where it has ended the job itself.
+FOLDER is the launcher's, to be removed when all is over, or empty. BEGAN is when the job began, in seconds. The
+launcher has the other end of standard input. It writes a line "done" where it has ended the job itself.
 
 Every process of a job on this machine (mpiexec, its proxies, ranks, what they start) has DISTGNN_JOB=JOB in its
 environment, so it is found whoever its parent is by then. Shared memory of an MPI library is known by its age: made
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 VARIABLE = "DISTGNN_JOB"
 SECONDS = 10.0
-SEGMENTS = "/dev/shm/mpich_shm_"
-OTHER_LIBRARIES = ("vader_segment.", "sm_segment.", "osc_rdma.", "Intel_MPI_")  # Open MPI 4 and 5, Intel MPI
+SHARED = "/dev/shm"
+SEGMENTS = ("mpich_shm_", "vader_segment.", "sm_segment.", "osc_rdma.", "Intel_MPI_")  # MPICH, Open MPI 4, 5, Intel MPI
 LOOKS, LOOK_SECONDS = 3, 0.2  # before a segment counts as nobody's: it is made a moment before it is mapped
 
 
@@ -119,12 +119,12 @@ def stop_tree(process: "subprocess.Popen[Any]", seconds: float) -> None:
 
 def remove_strays(since: float) -> None:
     """Remove segments of MPI libraries that this user has made since then, and that no process has mapped any more."""
-    found, (folder, _, ours) = set(), SEGMENTS.rpartition("/")
-    for path in Path(folder).glob("*"):
+    found = set()
+    for path in Path(SHARED).glob("*"):
         with suppress(OSError):
             made = path.stat()
-            if path.name.startswith((ours, *OTHER_LIBRARIES)) and made.st_ctime >= since:
-                found |= {str(path)} if made.st_uid == os.geteuid() else set()
+            if path.name.startswith(SEGMENTS) and made.st_ctime >= since and made.st_uid == os.geteuid():
+                found.add(str(path))
     for look in range(LOOKS if found else 0):
         time.sleep(LOOK_SECONDS if look else 0.0)
         found.difference_update(*map(mapped_segments, Path("/proc").glob("[0-9]*/maps")))
@@ -138,16 +138,13 @@ def mapped_segments(maps: Path) -> set[str]:
         lines = maps.read_text().splitlines()
     except OSError:
         return set()
-    folder, _, ours = SEGMENTS.rpartition("/")
-    names = (ours, *OTHER_LIBRARIES)
-    paths = {line[line.index(f" {folder}/") + 1 :] for line in lines if f" {folder}/" in line}
+    paths = {line[line.index(f" {SHARED}/") + 1 :] for line in lines if f" {SHARED}/" in line}
     found = {path for path in paths if not path.endswith(" (deleted)")}
-    return {path for path in found if path.removeprefix(f"{folder}/").startswith(names)}
+    return {path for path in found if path.removeprefix(f"{SHARED}/").startswith(SEGMENTS)}
 
 
 def main() -> None:
-    job, folder = sys.argv[1:]
-    began = time.time()
+    job, folder, began = sys.argv[1:]
     if sys.stdin.readline() == "done\n":  # not to the end of the pipe: a fork of the caller may hold it open
         return
     end_job(job)
@@ -155,7 +152,7 @@ def main() -> None:
         import shutil  # 10 ms
 
         shutil.rmtree(folder, ignore_errors=True)
-    remove_strays(began)
+    remove_strays(float(began))
 
 
 if __name__ == "__main__":

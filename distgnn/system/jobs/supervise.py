@@ -132,7 +132,8 @@ class Job:
 
     def _start(self) -> None:
         if sys.platform == "linux":
-            command = [sys.executable, "-I", "-S", job_cleanup.__file__, self.name, str(self.temporary or "")]
+            told = self.name, str(self.temporary or ""), str(self.began)
+            command = [sys.executable, "-I", "-S", job_cleanup.__file__, *told]
             self.cleanup = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd="/", start_new_session=True
             )
@@ -190,7 +191,7 @@ class Job:
         return None
 
     def _end(self) -> None:
-        """End what is left, whoever its parent is, and remove its shared memory, which MPI does where it ends well."""
+        """End what is left, whoever its parent is. Where it ended well, MPI has removed its shared memory."""
         if self.process is not None:
             stop_tree(self.process, STOP_SECONDS)
         if sys.platform == "linux":

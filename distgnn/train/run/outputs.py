@@ -58,13 +58,13 @@ class Outputs:
         self._callbacks.call("on_train_epoch_end", self._trainer, record)
 
     def finish(self, summary: dict[str, Any]) -> None:
-        """Write what comes last: the trace and the summary."""
-        if self._trainer.trace and self._trainer.config.run_dir is not None:
-            events = self._trainer.trace.gather(self._comm)
-            self.write(lambda folder: folder.write_trace(events))
+        """Write what comes last: the summary, then the trace, without which a run is whole."""
         self._log("on_train_end", summary)
         self._loggers.close()
         self.write(lambda folder: folder.finish(summary))
+        if self._trainer.trace and self._trainer.config.run_dir is not None:
+            events = self._trainer.trace.gather(self._comm)
+            self.write(lambda folder: folder.write_trace(events))
         self._callbacks.call("on_train_end", self._trainer, summary)
 
     def close(self) -> None:

@@ -66,7 +66,7 @@ class Trace:
         name = {"name": "process_name", "ph": "M", "pid": self.rank, "tid": 0, "args": {"name": f"rank {self.rank}"}}
         mine = json.dumps([name, *self.events()])[1:-1].encode()
         every = gather_arrays(comm, np.frombuffer(mine, np.uint8)) or []
-        return b'{"traceEvents": [' + b", ".join(one.tobytes() for one in every) + b"]}"
+        return b'{"traceEvents": [' + b", ".join(one.data for one in every) + b"]}"
 
 
 def trace_event(name: str, category: str, rank: int, start: float, seconds: float) -> dict[str, Any]:

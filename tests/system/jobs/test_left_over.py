@@ -14,7 +14,7 @@ from distgnn.system.jobs import job_cleanup, supervise
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc")
 def test_segments_of_nobody_are_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(job_cleanup, "SEGMENTS", str(tmp_path / "mpich_shm_"))
+    monkeypatch.setattr(job_cleanup, "SHARED", str(tmp_path))
     monkeypatch.setattr(job_cleanup, "LOOK_SECONDS", 0.01)
     old, nobodys, mapped = (tmp_path / f"mpich_shm_{name}" for name in ("1", "2", "3"))
     old.write_bytes(b"x")
@@ -32,7 +32,7 @@ def test_segments_of_nobody_are_removed(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc")
 def test_segments_of_a_job_that_fails_are_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(job_cleanup, "SEGMENTS", str(tmp_path / "mpich_shm_"))
+    monkeypatch.setattr(job_cleanup, "SHARED", str(tmp_path))
     monkeypatch.setattr(job_cleanup, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(supervise, "LOOK_SECONDS", 0.02)
     command = ["sh", "-c", f"sleep 0.3; echo x > {tmp_path}/mpich_shm_7; exit 9"]

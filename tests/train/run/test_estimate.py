@@ -17,7 +17,7 @@ from distgnn.train.run.estimate import estimate_blocks
 
 NODES, WIDTH = 12_000, 128
 ONCE = 20_000_000  # what malloc rounds up, and keeps of other sizes
-OF_ARCS = 20_000_000  # pieces of rows of arcs that malloc keeps: they are of less than 4 MB here
+OF_ARCS = 35_000_000  # pieces of rows of arcs that malloc keeps: they are of less than 4 MB here; 28 to 51 MB with ONCE
 FIXED = ("program", "features", "structure")  # there before the first step
 
 
