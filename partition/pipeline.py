@@ -88,18 +88,25 @@ def partition_graph(
             config = replace(config, method="cmr-stream", effort="normal")
             manifest, parts = partition_on_disk(graph, num_parts, config, Path(out), folder, memory, clock, say)
         else:
-            edge_list = graph.edge_list(config.direction, config.self_loops)
-            check_size(edge_list, num_parts, graph.name)
-            # Flows come late and are half of what a cut compiles.
-            flows = config.method == "cmr" and num_parts > 1 and 0 < len(edge_list.src) <= SMALL and memory is None
-            with compiling_ahead([LAST_STEPS] if flows else []):
-                clock.start("cut", 1)
-                cut = cut_edges(edge_list, num_parts, config)
-                places = cluster_places(edge_list) if config.clusters else None
-                clock.start("write", num_parts)
-                manifest, parts = _write_parts(folder, graph, edge_list, cut, clock, places)
+            manifest, parts = _cut_in_memory(graph, num_parts, config, folder, clock)
         manifest |= config.manifest() | {"peak_rss_bytes": peak_rss_bytes(), "parts": parts}
         return write_manifest(folder, manifest)
+
+
+def _cut_in_memory(
+    graph: GraphData, num_parts: int, config: CutConfig, folder: Path, clock: Clock
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Cut and write the parts; returns the manifest without them, and their entries."""
+    edge_list = graph.edge_list(config.direction, config.self_loops)
+    check_size(edge_list, num_parts, graph.name)
+    # Flows come late and are half of what a cut compiles.
+    flows = config.method == "cmr" and num_parts > 1 and 0 < len(edge_list.src) <= SMALL and config.memory is None
+    with compiling_ahead([LAST_STEPS] if flows else []):
+        clock.start("cut", 1)
+        cut = cut_edges(edge_list, num_parts, config)
+        places = cluster_places(edge_list) if config.clusters else None
+        clock.start("write", num_parts)
+        return _write_parts(folder, graph, edge_list, cut, clock, places)
 
 
 def _load(

@@ -200,17 +200,19 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         register(self)
         self._scales: dict[tuple[str, float, int], RowScale] = {}
         self._backward_arcs: dict[bool, Any] = {}
-        self.buffers = Buffers(offload)
-        empty = None if offload is None else self.buffers.empty
-        how: dict[str, Any] = {"sparse": sparse_feats and on_owners, "norm": self.feat_norm, "empty": empty}
-        feats = input_rows(self.transport, local.feats, self.dtype, **how)
-        self.feats = self.rows_from_owned(feats) if isinstance(feats, torch.Tensor) else feats
-        self.buffers.send_out()
+        self.buffers, self.constants = Buffers(offload), ConstantRows(self.comm, cache_first)
+        self._attach_feats(local, sparse_feats and on_owners)
         self._attach_columns(local)
-        self.constants = ConstantRows(self.comm, cache_first)
         self.factor_recorder: Any = None  # of a second-order optimiser
         outside = None if self.buffers.disk is None else self.buffers.holds
         self.ledger = MemoryLedger(partial(blocks_of, self), self.buffers.idle_bytes, outside)
+
+    def _attach_feats(self, local: LocalGraph, sparse: bool) -> None:
+        empty = None if self.buffers.disk is None else self.buffers.empty
+        how: dict[str, Any] = {"sparse": sparse, "norm": self.feat_norm, "empty": empty}
+        feats = input_rows(self.transport, local.feats, self.dtype, **how)
+        self.feats = self.rows_from_owned(feats) if isinstance(feats, torch.Tensor) else feats
+        self.buffers.send_out()
         if isinstance(self.feats, SparseRows):
             self.feats.on_dense = self.constants.expect
         elif self.feats is not None:

@@ -159,12 +159,7 @@ class Trainer:
         self.optimizer.watch(model, graph, self.say)
         self.schedules: Schedules = Schedules(LearningRate(config), EarlyStopping(config.patience))
         self.optimizer.follow(self.schedules.learning_rate.value, None)
-        self.settings = run_settings(config, config.metric or self.metric, describe or {}, graph)
-        # Names of what is not the program's own: a resumed run must have the same
-        others = {"loss": name_of(loss), "callbacks": self.callbacks.names}
-        if isinstance(self.optimizer, TorchOptimizer):
-            others |= {"optimizer": self.optimizer.name, "scheduler": self.optimizer.scheduler_name}
-        self.settings |= {f"train.{name}": value for name, value in others.items() if value}
+        self.settings = run_settings(config, config.metric or self.metric, describe or {}, graph) | self._others()
         self.best_state: dict[str, torch.Tensor] = {}
         self.best_record: dict[str, Any] | None = None
         self.last_record: dict[str, Any] | None = None
@@ -177,6 +172,13 @@ class Trainer:
         self.watchdog: Watchdog = Watchdog(graph.comm, self.log, config.timeout)
         if config.run_dir is not None and not is_told_apart(name_of(loss)):
             self.say("the loss is a lambda without source: that a resumed run has the same one is not checked")
+
+    def _others(self) -> dict[str, Any]:
+        """Names of what is not the program's own: a resumed run must have the same."""
+        found = {"loss": name_of(self.own_loss), "callbacks": self.callbacks.names}
+        if isinstance(self.optimizer, TorchOptimizer):
+            found |= {"optimizer": self.optimizer.name, "scheduler": self.optimizer.scheduler_name}
+        return {f"train.{name}": value for name, value in found.items() if value}
 
     def objects(self) -> dict[str, Any]:
         """States of a torch optimiser, its scheduler and of callbacks, as a checkpoint keeps them."""

@@ -119,6 +119,14 @@ def finish_attention(out: np.ndarray, sums: np.ndarray) -> np.ndarray:
 
 
 @checked_once
+def _room(room, parts, num, heads, dtype):
+    """Memory [parts, num, heads] to work in, of what was given for it."""
+    room = empty_rows((PARTS * num, heads), dtype) if room is None else row_array(room, "room", (dtype,))
+    if len(room) < parts * num or room.shape[1] != heads:
+        raise ValueError(f"room must be at least {(parts * num, heads)}, got {room.shape}")
+    return room[: parts * num].reshape(parts, num, heads)
+
+
 def attention_backward(
     indptr: np.ndarray,
     indices: np.ndarray,
@@ -160,10 +168,7 @@ def attention_backward(
     parts = min(PARTS, max(1, graph.rows))
     bounds = edge_parts(graph.indptr, parts)
     grad_source = np.zeros((1, graph.rows, heads), graph.dtype)
-    room = empty_rows((PARTS * num, heads), graph.dtype) if room is None else row_array(room, "room", (graph.dtype,))
-    if len(room) < parts * num or room.shape[1] != heads:
-        raise ValueError(f"room must be at least {(parts * num, heads)}, got {room.shape}")
-    grad_target = room[: parts * num].reshape(parts, num, heads)
+    grad_target = _room(room, parts, num, heads, graph.dtype)
     flat = grad_feats.reshape(feats.shape)
     arrays = graph.indptr, graph.indices, graph.feats, graph.scores[1], state, graph.slope, feats, flat
     for number, repeated in enumerate(_tiles(graph)):

@@ -100,15 +100,19 @@ def spmm(
     mean = reduce == "mean" and degree is None
     flat = out.reshape(rows, feats.shape[1])
     past = not accumulate and goes_past_caches(flat)
-    arguments = indptr, indices, feats, weight, edge_ids, source_scale, target_scale, flat, accumulate, mean, past
-    bounds = edge_chunks(indptr, feats.shape[1])
+    _sum(dtype, indptr, indices, feats, weight, edge_ids, source_scale, target_scale, flat, accumulate, mean, past)
+    return out
+
+
+def _sum(dtype, indptr, indices, feats, weight, edge_ids, source_scale, *rest):
+    """Run the kernel for each tile of columns."""
+    bounds, arguments = edge_chunks(indptr, feats.shape[1]), (indptr, indices, feats, weight, edge_ids, source_scale)
     # A row wider than the registers is summed in several passes over the arcs, each over some of its columns: the sums
     # of a pass never leave the registers. Chunks of rows go to threads; a chunk's rows are written by one thread.
-    factors = len(weight) > 0 or len(source_scale) > 0
-    for column, tile in _tiles(feats.shape[1], weight.shape[1], dtype, factors):
+    weighted, scaled = len(weight) > 0, len(source_scale) > 0
+    for column, tile in _tiles(feats.shape[1], weight.shape[1], dtype, weighted or scaled):
         ahead = arcs_ahead(tile.width * feats.itemsize)
-        run(_sum_kernel(tile, len(weight) > 0, len(source_scale) > 0), bounds, column, ahead, *arguments)
-    return out
+        run(_sum_kernel(tile, weighted, scaled), bounds, column, ahead, *arguments, *rest)
 
 
 def weights(edge_weight, dtype, tail):

@@ -32,6 +32,8 @@ COLUMNS_MEAN = (
 )
 THREADS = 28  # of a socket of the paper
 UNMEASURED = 2.0  # so wrong prices may be that were not measured
+DOUBT = "epochs may take half or twice as long"
+KEPT = "epochs: without what --remat computes again, and --offload writes and reads"
 
 
 @with_options
@@ -57,9 +59,7 @@ def plan(
     from distgnn.errors import InputError
     from distgnn.partition import read_manifest
     from distgnn.planning.choose import all_estimates, choose, commands, parse_ranks
-    from distgnn.planning.epoch_estimate import Rank, assumed_prices
     from distgnn.planning.graph_sizes import sizes_of_parts, sizes_of_source
-    from distgnn.planning.prices import read_prices
     from distgnn.replay.network import parse_network
     from distgnn.system.sizes import parse_bytes
 
@@ -71,20 +71,15 @@ def plan(
         raise InputError(f"plan counts no edge features and relations, which {model.name} needs: train says its memory")
     if (threads is not None and threads < 1) or (target_seconds is not None and not target_seconds > 0):
         raise InputError("expected at least 1 thread and a target of more than 0 seconds")
-    if prices is None:
-        rank = Rank(assumed_prices(threads or THREADS), threads or THREADS, UNMEASURED)
-    else:
-        rank = Rank(read_prices(prices), threads or int(json.loads(Path(prices).read_text()).get("threads", 1)))
+    rank = _rank(prices, threads)
     is_parts = (Path(source) / "partition.json").is_file()
     sizes = sizes_of_parts(read_manifest(source)) if is_parts else sizes_of_source(source, data_root)
     found = all_estimates(sizes, counts, settings, rank, links)
     assumed = [f"rows sent: {sizes.basis}"]
-    if prices is None:
-        assumed.append(
-            f"prices: a Zen 4 core of our benchmarks, {rank.threads} of them; epochs may take half or twice as long"
-        )
-    if model.remat or train.offload:
-        assumed.append("epochs: without what --remat computes again, and --offload writes and reads")
+    assumed += (
+        [] if prices is not None else [f"prices: a Zen 4 core of our benchmarks, {rank.threads} of them; {DOUBT}"]
+    )
+    assumed += [KEPT] if model.remat or train.offload else []
     report: dict[str, Any] = {
         "graph": {"name": sizes.name, "num_nodes": sizes.num_nodes, "num_arcs": sizes.num_arcs}
         | {"num_feats": sizes.num_feats, "num_classes": sizes.num_classes},
@@ -106,6 +101,16 @@ def plan(
         print(json.dumps(report, indent=1))
     else:
         print_table("", _advice(report))
+
+
+def _rank(prices: str | None, threads: int | None) -> Any:
+    """A rank of the file's prices, or of assumed ones."""
+    from distgnn.planning.epoch_estimate import Rank, assumed_prices
+    from distgnn.planning.prices import read_prices
+
+    if prices is None:
+        return Rank(assumed_prices(threads or THREADS), threads or THREADS, UNMEASURED)
+    return Rank(read_prices(prices), threads or int(json.loads(Path(prices).read_text()).get("threads", 1)))
 
 
 def _title(report: dict[str, Any]) -> str:

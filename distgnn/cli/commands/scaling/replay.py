@@ -45,11 +45,10 @@ def replay(
     """Predict the epoch of a cluster: each part trains alone here, its messages cross a network model."""
     from distgnn.config import num_threads
     from distgnn.partition import read_manifest
-    from distgnn.replay.measure import Measuring, check_replayable, measure_parts
+    from distgnn.replay.measure import Measuring, check_replayable
     from distgnn.replay.network import parse_network
     from distgnn.replay.outcome import replay as play
     from distgnn.replay.outcome import write_trace
-    from distgnn.replay.recording import read_recordings, write_recordings
 
     if preset is not None:
         run = replace(run, **preset_options(preset))
@@ -63,13 +62,7 @@ def replay(
     check_place(out, "out")
     check_place(trace, "trace")
     speak = not quiet and not as_json
-    key = {"partition": manifest["sha256"], "settings": asdict(settings), "measuring": asdict(measuring)}
-    found = None if recordings is None else read_recordings(Path(recordings), key)
-    if found is None:
-        with progress_bar("measured", manifest["num_parts"], speak) as advance:
-            found = measure_parts(parts, settings, measuring, advance)
-        if recordings is not None:
-            write_recordings(found, Path(recordings), key)
+    found = _recorded(parts, manifest, settings, measuring, recordings, speak)
     played = [play(found, one) for one in networks]
     if trace is not None:
         write_trace(played[0][1], Path(trace))
@@ -87,6 +80,23 @@ def replay(
         title = f"Replay of {manifest['name']}, {manifest['num_parts']} ranks"
         print_columns(title, COLUMNS, [_cells(one) for one in outcomes])
         print_table("", _made_of(outcomes[-1], settings))
+
+
+def _recorded(
+    parts: str, manifest: dict[str, Any], settings: Settings, measuring: Any, folder: str | None, speak: bool
+) -> Any:
+    """What the folder holds; else what is measured now, which it then holds."""
+    from distgnn.replay.measure import measure_parts
+    from distgnn.replay.recording import read_recordings, write_recordings
+
+    key = {"partition": manifest["sha256"], "settings": asdict(settings), "measuring": asdict(measuring)}
+    found = None if folder is None else read_recordings(Path(folder), key)
+    if found is None:
+        with progress_bar("measured", manifest["num_parts"], speak) as advance:
+            found = measure_parts(parts, settings, measuring, advance)
+        if folder is not None:
+            write_recordings(found, Path(folder), key)
+    return found
 
 
 def _made_of(outcome: dict[str, Any], settings: Settings) -> list[tuple[str, str]]:
