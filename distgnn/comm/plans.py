@@ -1,7 +1,7 @@
-"""Exchange plans made of others: update on copies, ranks that share a part.
+"""Exchange plans made of others: update on copies, some rows, ranks that share a part.
 
-Legend: P parts, H halo copies in the order of local rows ([source only | both | target only] of each owner), T target
-halos, t ranks that share a part.
+Legend: P parts, O owned rows, H halo copies in the order of local rows ([source only | both | target only] of each
+owner), S source and T target halos, t ranks that share a part.
 """
 
 from dataclasses import replace
@@ -33,6 +33,22 @@ def plan_to_all_copies(plan: ExchangePlan, halo_counts: np.ndarray) -> ExchangeP
         broadcast_indptr=indptr_of([len(part) for part in rows]),
         broadcast_rows=np.concatenate(rows),
         source_indptr=indptr_of(halo_counts.sum(axis=1)),
+    )
+
+
+def plan_of_some(plan: ExchangePlan, owned: np.ndarray, sources: np.ndarray, targets: np.ndarray) -> ExchangePlan:
+    """The part of a plan that is about some rows, bool [O], [S] and [T]; owned rows are numbered anew."""
+    sent, added = owned[plan.broadcast_rows], owned[plan.reduce_rows]
+    numbers = (np.cumsum(owned) - 1).astype(np.int32)
+    return replace(
+        plan,
+        num_owned=int(owned.sum()),
+        broadcast_indptr=indptr_of(sent)[plan.broadcast_indptr],
+        broadcast_rows=numbers[plan.broadcast_rows[sent]],
+        source_indptr=indptr_of(sources)[plan.source_indptr],
+        reduce_indptr=indptr_of(added)[plan.reduce_indptr],
+        reduce_rows=numbers[plan.reduce_rows[added]],
+        target_indptr=indptr_of(targets)[plan.target_indptr],
     )
 
 

@@ -80,7 +80,7 @@ class ColumnGraph(DistGraph):
     local: RowShare
 
     @cached_property
-    def group(self) -> ColumnGroup:
+    def _group(self) -> ColumnGroup:
         """The ranks that share the part."""
         return ColumnGroup(self.transport, self.columns, self.part.num_owned)
 
@@ -94,10 +94,10 @@ class ColumnGraph(DistGraph):
 
     def _aggregator(self, arcs: Arcs, direction: int) -> ColumnAggregator:
         exchanges = self.exchanges
-        return ColumnAggregator(arcs, exchanges.exact[direction], exchanges.delayed[direction], group=self.group)
+        return ColumnAggregator(arcs, exchanges.exact[direction], exchanges.delayed[direction], group=self._group)
 
     def _scale(self, kind: str, factors: Callable[[np.ndarray], np.ndarray]) -> RowScale:
-        return super()._scale(kind, factors).of_rows(self.group.own_rows)
+        return super()._scale(kind, factors).of_rows(self._group.own_rows)
 
     @property
     def arcs_counted(self) -> LocalGraph:
@@ -117,7 +117,7 @@ class ColumnGraph(DistGraph):
 
     def drain(self) -> None:
         super().drain()
-        self.group.drain()
+        self._group.drain()
 
     def exchange_bytes(self) -> int:
-        return super().exchange_bytes() + self.group.buffer_bytes()
+        return super().exchange_bytes() + self._group.buffer_bytes()

@@ -31,7 +31,7 @@ class CopyGraph(DistGraph):
         neighbours (max, attention) are for update on owners.
     """
 
-    update = "copies"
+    _update = "copies"
 
     @staticmethod
     def plan_of(local: LocalGraph) -> ExchangePlan:

@@ -112,7 +112,7 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         290
     """
 
-    update: str = "owners"  # who updates a vertex: "owners" or "copies"
+    _update: str = "owners"
 
     local: LocalGraph
     info: dict[str, Any]
@@ -184,12 +184,7 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         self.comm, self.rank = self.transport.comm, self.transport.rank
         on_owners = self.update == "owners"
         self.plan = self.plan_of(local)
-        late = self.algorithm.delay is not None or not (self.schedule.exact or self.algorithm.no_exchange)
-        refused = "late and narrow rows do not travel by nodes" if late else None
-        halos = self.plan.num_source_halos + self.plan.num_target_halos
-        chosen = choose_nodes(self.comm, exchange, ranks_per_node, refused, halos)
-        nodes, self.transport.is_far, self.exchange_note = chosen
-        self.exchanges = TrainingExchanges(self, nodes)
+        self.exchanges = self._exchanges(exchange, ranks_per_node)
         self.num_owned, self.num_rows = local.num_owned, local.num_owned if on_owners else local.num_rows
         self.row_ids = np.ascontiguousarray(local.global_ids[: self.num_rows])
         self.owned_ids = np.ascontiguousarray(local.global_ids[: local.num_owned])
@@ -206,6 +201,14 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         self.factor_recorder: Any = None  # of a second-order optimiser
         outside = None if self.buffers.disk is None else self.buffers.holds
         self.ledger = MemoryLedger(partial(blocks_of, self), self.buffers.idle_bytes, outside)
+
+    def _exchanges(self, exchange: str, ranks_per_node: int | None) -> TrainingExchanges:
+        late = self.algorithm.delay is not None or not (self.schedule.exact or self.algorithm.no_exchange)
+        refused = "late and narrow rows do not travel by nodes" if late else None
+        halos = self.plan.num_source_halos + self.plan.num_target_halos
+        chosen = choose_nodes(self.comm, exchange, ranks_per_node, refused, halos)
+        nodes, self.transport.is_far, self.exchange_note = chosen
+        return TrainingExchanges(self, nodes)
 
     def _attach_feats(self, local: LocalGraph, sparse: bool) -> None:
         empty = None if self.buffers.disk is None else self.buffers.empty
@@ -400,6 +403,11 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
 
     def _aggregator(self, arcs: Arcs, direction: int) -> Aggregator:
         return Aggregator(arcs, self.exchanges.exact[direction], self.exchanges.delayed[direction])
+
+    @property
+    def update(self) -> str:
+        """Who updates a vertex: "owners" or "copies"."""
+        return self._update
 
     @cached_property
     def forward_arcs(self) -> Aggregator | CopyAggregator:

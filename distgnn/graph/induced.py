@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from distgnn.comm import Exchange, sum_over_ranks
-from distgnn.comm.plans import indptr_of, plan_to_all_copies
+from distgnn.comm.plans import indptr_of, plan_of_some, plan_to_all_copies
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.ops.aggregation.halo import reduce_onto
 from distgnn.ops.edges.local_arcs import SIDES, arc_ends
-from distgnn.partition import ExchangePlan, LocalGraph
+from distgnn.partition import LocalGraph
 from distgnn.partition.core.local_graph import BLOCKS, Csr
 from distgnn.partition.core.part_arrays import OF_ARCS, OF_VERTICES
 
@@ -100,22 +100,6 @@ def _induced(local: LocalGraph, kept: np.ndarray, arcs: np.ndarray, num_nodes: i
         graph=local.graph | {"valid": 0, "test": 0, "edge_splits": {}},
         edge_splits={},
         **own | dict.fromkeys(("valid_mask", "test_mask"), np.zeros(plan.num_owned, dtype=bool)),
-    )
-
-
-def plan_of_some(plan: ExchangePlan, owned: np.ndarray, sources: np.ndarray, targets: np.ndarray) -> ExchangePlan:
-    """The part of a plan that is about some rows, bool [O], [S] and [T]; owned rows are numbered anew."""
-    sent, added = owned[plan.broadcast_rows], owned[plan.reduce_rows]
-    numbers = (np.cumsum(owned) - 1).astype(np.int32)
-    return replace(
-        plan,
-        num_owned=int(owned.sum()),
-        broadcast_indptr=indptr_of(sent)[plan.broadcast_indptr],
-        broadcast_rows=numbers[plan.broadcast_rows[sent]],
-        source_indptr=indptr_of(sources)[plan.source_indptr],
-        reduce_indptr=indptr_of(added)[plan.reduce_indptr],
-        reduce_rows=numbers[plan.reduce_rows[added]],
-        target_indptr=indptr_of(targets)[plan.target_indptr],
     )
 
 

@@ -118,7 +118,6 @@ def finish_attention(out: np.ndarray, sums: np.ndarray) -> np.ndarray:
     return out
 
 
-@checked_once
 def _room(room, parts, num, heads, dtype):
     """Memory [parts, num, heads] to work in, of what was given for it."""
     room = empty_rows((PARTS * num, heads), dtype) if room is None else row_array(room, "room", (dtype,))
@@ -127,6 +126,7 @@ def _room(room, parts, num, heads, dtype):
     return room[: parts * num].reshape(parts, num, heads)
 
 
+@checked_once
 def attention_backward(
     indptr: np.ndarray,
     indices: np.ndarray,

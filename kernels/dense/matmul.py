@@ -5,8 +5,7 @@ inner_product    out[k, j] = Σ_i rows[i, k] grads[i, j]
 
 Six rows times four registers of columns are summed at once, so each number that is read is used four or six times.
 262,144 x 256 times 256 x 256 in float32, 2 cores of an AMD EPYC with AVX-512: 375 GFLOP/s (two such products summed:
-423), its transposed product 373; torch's (MKL, which does not know this processor) 188 and 194. With AVX2 (Zen 3):
-docs/internals/kernels.md.
+423); torch's (MKL, which does not know this processor) 188. Transposed products, and AVX2: docs/internals/kernels.md.
 
 Legend: N rows, K columns in, J columns out.
 """

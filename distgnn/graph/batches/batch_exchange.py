@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from distgnn.comm.exchange import Exchange
-from distgnn.graph.induced import plan_of_some
+from distgnn.comm.plans import plan_of_some
 from distgnn.partition import ExchangePlan
 
 
 @dataclass(frozen=True)
 class OwnedAndHalos:
-    """One number for each owned row [O], source halo [S] and target halo [T]: is it in a batch, or its micro-part."""
+    """Of each owned row [O], source halo [S] and target halo [T]: is it in a batch, its micro-part, or its degrees."""
 
     owned: np.ndarray
     sources: np.ndarray

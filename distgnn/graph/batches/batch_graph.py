@@ -130,7 +130,8 @@ class BatchGraph(DrawsByKeys):
                 factors = self._whole.degree_scale(*key)
             else:
                 column, dtype = ("in", "out").index(kind), np.float64 if self.dtype == torch.float64 else np.float32
-                every = (degrees[:, column] for degrees in vars(self._degrees).values())
+                found = self._degrees
+                every = (degrees[:, column] for degrees in (found.owned, found.sources, found.targets))
                 factors = RowScale(*((np.maximum(one + offset, 1) ** power).astype(dtype) for one in every))
             self._scales[key] = factors.of_rows(self.rows)
         return self._scales[key]

@@ -6,6 +6,7 @@ own code. This one shows them as `RowTensor`s, for scripts. Operators take eithe
 
 import functools
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,7 @@ class RowFrame(Frame):
     """The columns of a frame as rows of all ranks."""
 
     def __init__(self, frame: Frame, space: Space, kept: dict[str, RowTensor]):
-        self._frame, self._space, self._kept, self.data = frame, space, kept, frame.data
+        self._frame, self._space, self._kept = frame, space, kept
         self.kind: str = frame.kind
         self.num_rows: int = space.num_global
 
@@ -96,7 +97,16 @@ class RowFrame(Frame):
         self._frame[name] = local_column(column, self._space, name)
         self._kept.pop(name, None)
 
-    def copy(self) -> Any:
+    def __delitem__(self, name: str) -> None:
+        del self._frame[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._frame)
+
+    def __len__(self) -> int:
+        return len(self._frame)
+
+    def copy(self) -> Frame:
         return self._frame.copy()
 
 

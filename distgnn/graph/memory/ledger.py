@@ -179,5 +179,5 @@ def blocks_of(graph: Any) -> Iterator[tuple[str, Any]]:
         yield name, Span(first, last)
     yield "structure", (graph.local, graph.part)
     yield from graph.exchanges.blocks()
-    yield "halo rows", vars(graph).get("group")
+    yield "halo rows", vars(graph).get("_group")
     yield "structure", list(vars(graph).values())

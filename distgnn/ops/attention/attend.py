@@ -119,7 +119,7 @@ def attend(
 
 @dataclass
 class _Kept(Kept):
-    """What the backward pass needs beside the inputs.
+    """What the backward pass needs beside the inputs, which it puts here, too.
 
     Args: rows: r of all copies [O + S, H, F] if `_keeps_rows`, else of source halos; together: of a mean,
         memory that the gradient of feats is written over: of feats, [O, I], where z was written over them, or on one

@@ -1,7 +1,8 @@
 """One number per arc and head: weights of an aggregation, and scores of the rows at both ends; with exact gradients.
 
     spmm_heads    y[v, h] = sum over arcs (u -> v) of weight[arc, h] * x[u, h]
-    pair_dots     <source row[h], target row[h]> of every arc; each of both is the other's gradient
+    pair_dots     <source row[h], target row[h]> of every arc. This is the gradient of spmm_heads in its
+                  weights, and spmm_heads is that of pair_dots
     pair_scores   <attn[h], leaky_relu(source row[h] + target row[h])> of every arc (GATv2), without a row per arc:
                   backward the sums of both rows are taken again
 

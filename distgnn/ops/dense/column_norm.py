@@ -42,7 +42,7 @@ Copy = Callable[[torch.Tensor], torch.Tensor]
 class _Call(NamedTuple):
     graph: GraphView
     num_nodes: int
-    form: Any
+    norm: Any
     fixed: tuple[Small, Small] | None
     epilogue: Epilogue
     alone: bool
@@ -52,7 +52,7 @@ class _Call(NamedTuple):
 def column_norm(
     graph: GraphView,
     rows: torch.Tensor,
-    form: Any,
+    norm: Any,
     parameters: Sequence[Small],
     *,
     fixed: tuple[Small, Small] | None = None,
@@ -65,13 +65,15 @@ def column_norm(
     Collective: twice, and once in the backward pass; with `fixed` statistics not at all.
 
     Args:
-        form: a norm with `centre(m, parameters)`, which gives c, and `factors(q, parameters)`, which gives (s, b), of
-        torch's operations on [D] numbers; parameters: of the norm, [D] each; fixed: (m, q) in place of those of `rows`;
-        epilogue: what follows; alone: only this function uses `rows` and the gradient of its result. It may write over
-        that gradient, and over rows that need none; the result is offered to be made again. room: where to write it.
+        norm: one with `centre(m, parameters)`, which gives c, and `factors(q, parameters)`, which gives (s, b), of
+            torch's operations on [D] numbers.
+        parameters: of the norm, [D] each; fixed: (m, q) in place of those of `rows`; epilogue: what follows.
+        alone: only this function uses `rows` and the gradient of its result. It may write over that gradient, and over
+            rows that need none; the result is offered to be made again.
+        room: where to write it.
     """
     offered: list = []
-    call = _Call(graph, graph.num_global_nodes, form, fixed, epilogue, alone)
+    call = _Call(graph, graph.num_global_nodes, norm, fixed, epilogue, alone)
     again = taken(rows) if torch.is_grad_enabled() else None
     out, *statistics = _ColumnNorm.apply(rows.contiguous(), call, again, room, offered, *parameters)
     return offer(out, offered[0]) if alone and out.requires_grad else out, *statistics
@@ -93,12 +95,12 @@ class _ColumnNorm(Function):
         own = [one.detach() for one in parameters]
         if call.fixed is None:
             mean = _mean(call, plain, copy, None)
-            centre = call.form.centre(mean, own)
+            centre = call.norm.centre(mean, own)
             square = _mean(call, plain, copy, centre)
         else:
             mean, square = (one.detach().clone() for one in call.fixed)
-            centre = call.form.centre(mean, own)
-        scale, offset = call.form.factors(square, own)
+            centre = call.norm.centre(mean, own)
+        scale, offset = call.norm.factors(square, own)
         over = call.alone and not rows.requires_grad and not torch.is_grad_enabled()
         if room_of_out is not None:
             out = room_of_out.detach()
@@ -124,8 +126,8 @@ class _ColumnNorm(Function):
         rows, grad, (copy, other) = rows.detach(), grad.contiguous(), _room(rows)
         with torch.enable_grad():
             leaves = [one.detach().requires_grad_() for one in (mean, square, *parameters)]
-            centre = call.form.centre(leaves[0], leaves[2:])
-            scale, offset = call.form.factors(leaves[1], leaves[2:])
+            centre = call.norm.centre(leaves[0], leaves[2:])
+            scale, offset = call.norm.factors(leaves[1], leaves[2:])
         c, s, b = (one.detach() for one in (centre, scale, offset))
         out = grad if call.alone else call.graph.buffers.empty_like(grad)
         total, moment = torch.zeros_like(c), torch.zeros_like(c)
