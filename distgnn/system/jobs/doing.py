@@ -22,6 +22,7 @@ from typing import Any
 
 waits: dict[int, tuple[str, float]] = {}  # by thread: what it waits for in MPI, and since when
 compiling: list[str] = []  # kernels, by threads that compile, or wait for one that does
+_looking = threading.Lock()  # by a thread that looks at others: it alone turns collections off and on
 OTHERS = (  # than the user's own files: this program, Python's library
     *(f"{Path(__file__).parents[up] / name}{os.sep}" for up, name in ((2, ""), (3, "kernels"), (3, "partition"))),
     sysconfig.get_path("stdlib") + os.sep,
@@ -60,34 +61,40 @@ def hear_of_compiling() -> None:
         event.register(kind, Hears())
 
 
-def frames() -> dict[int, FrameType]:
-    """What each other thread runs.
+def stacks() -> dict[int, list[FrameType]]:
+    """What each other thread runs: its frames, the innermost first.
 
     Not the caller's own: it would hold what was found here, in a cycle, and so the activations of a training step up to
     the next collection, through an evaluation. Frame objects are made while other threads stand still. A collection
     that this sets off may let them go on, and CPython 3.11 then gives an object that has taken the frame's place: no
-    collection meanwhile, and no such.
+    collection before the outermost frame is found, and no such.
     """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        found = sys._current_frames()
-        del found[threading.get_ident()]
-    finally:
-        if collects:
-            gc.enable()
-    return {thread: frame for thread, frame in found.items() if isinstance(frame, FrameType)}
+    found: dict[int, list[FrameType]] = {}
+    with _looking:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            current = sys._current_frames()
+            del current[threading.get_ident()]
+            for thread, innermost in current.items():
+                frame: FrameType | None = innermost
+                found[thread] = []
+                while isinstance(frame, FrameType):
+                    found[thread].append(frame)
+                    frame = frame.f_back
+        finally:
+            if collects:
+                gc.enable()
+    return found
 
 
 def imports() -> bool:
     """Whether another thread imports: it runs the body of a module that is not the program."""
-    for frame in frames().values():
-        one: FrameType | None = frame
-        while one is not None:
-            of = one.f_globals
-            if one.f_code.co_name == "<module>" and of.get("__spec__") and of.get("__name__") != "__main__":
+    for frames in stacks().values():
+        for frame in frames:
+            of = frame.f_globals
+            if frame.f_code.co_name == "<module>" and of.get("__spec__") and of.get("__name__") != "__main__":
                 return True
-            one = one.f_back
     return False
 
 
@@ -98,9 +105,7 @@ def is_users(file: str) -> bool:
 
 def line_of(thread: int, users: bool = False) -> str:
     """The innermost line that a thread runs, or that of the user's program; empty where there is none."""
-    frame = frames().get(thread)
-    while frame is not None and users and not is_users(frame.f_code.co_filename):
-        frame = frame.f_back
-    if frame is None:
-        return ""
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}"
+    for frame in stacks().get(thread, []):
+        if not users or is_users(frame.f_code.co_filename):
+            return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}"
+    return ""

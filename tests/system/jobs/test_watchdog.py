@@ -214,11 +214,25 @@ def test_a_wait_says_so_itself(dog, clock):
 
 
 def test_frames_are_taken_without_a_collection_and_nothing_else_is(monkeypatch):
-    """CPython 3.11 was seen to give a Trainer where the frame of the thread that trains had been."""
-    real, collects = sys._current_frames(), []
-    monkeypatch.setattr(sys, "_current_frames", lambda: collects.append(gc.isenabled()) or real | {-1: "a Trainer"})
-    assert doing.frames().keys() == real.keys() - {threading.get_ident()}
-    assert collects == [False] and gc.isenabled()
+    """CPython 3.11 was seen to give a Trainer, or an Exchange, where the frame of the thread that trains had been."""
+    collects = []
+
+    class Frame:
+        def __init__(self, caller):
+            self.caller = caller
+
+        @property
+        def f_back(self):
+            collects.append(gc.isenabled())
+            return self.caller
+
+    outer = Frame("a Trainer")
+    inner = Frame(outer)
+    current = {threading.get_ident(): inner, 1: inner, 2: "an Exchange"}
+    monkeypatch.setattr(doing, "FrameType", Frame)
+    monkeypatch.setattr(sys, "_current_frames", lambda: collects.append(gc.isenabled()) or current)
+    assert doing.stacks() == {1: [inner, outer], 2: []}
+    assert collects == [False, False, False] and gc.isenabled()
 
 
 def test_what_a_thread_held_is_free_when_it_ends_however_often_it_was_looked_at():
@@ -234,7 +248,7 @@ def test_what_a_thread_held_is_free_when_it_ends_however_often_it_was_looked_at(
     try:
         thread = threading.Thread(target=hold)
         thread.start()
-        assert inside.wait(300) and thread.ident in doing.frames() and seen[0]() is not None
+        assert inside.wait(300) and doing.stacks()[thread.ident] and seen[0]() is not None
         over.set()
         thread.join()
         assert seen[0]() is None
