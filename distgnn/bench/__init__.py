@@ -1,1 +1,1 @@
-"""Floor 8: measurements that stay in the program, behind `distgnn bench` and `distgnn calibrate`."""
+"""Measurements that stay in the program, behind `distgnn bench` and `distgnn calibrate`."""

@@ -1,4 +1,4 @@
-"""Floor 8: the command line. One file per command; each imports what it needs when it runs."""
+"""The command line. One file per command; each imports what it needs when it runs."""
 
 from distgnn.cli.main import main
 

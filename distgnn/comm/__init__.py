@@ -1,4 +1,4 @@
-"""Floor 4: moving rows between ranks. Plans come from `distgnn.partition`; here they are run over MPI."""
+"""Moving rows between ranks. Plans come from `distgnn.partition`; here they are run over MPI."""
 
 from distgnn.comm.agree import agree, check_same, raise_together
 from distgnn.comm.bins import make_bins

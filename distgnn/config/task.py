@@ -12,6 +12,7 @@
 from typing import Any
 
 from distgnn.errors import InputError
+from distgnn.system.units import human_share
 
 TASKS = ("node", "regression", "edge", "edge-regression", "link")
 SPLITS = ("train", "valid", "test")  # of vertices or of pairs
@@ -38,6 +39,11 @@ METRICS_OF: dict[str, tuple[str, ...]] = {
     "link": LINK_METRICS,
 }
 LOWER_IS_BETTER = VALUE_METRICS
+
+
+def human_metric(name: str, value: float | None) -> str:
+    """A metric as people read it: a share in per cent, an error as a number."""
+    return f"{value:.4g}" if name in LOWER_IS_BETTER and value is not None else human_share(value)
 
 
 def check_training_graph(config: Any, graph: dict[str, Any]) -> None:

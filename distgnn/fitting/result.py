@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from torch import nn
 
+from distgnn.config.task import human_metric
 from distgnn.errors import InputError, RunError
 from distgnn.fitting.best_rows import rows_of_other
 from distgnn.fitting.cut_cache import give_up, hold
 from distgnn.fitting.user_model import arguments_of, without_compile
 from distgnn.system.atomic import new_folder
 from distgnn.system.regular_file import read_text
-from distgnn.system.units import human_metric
 from distgnn.train.checkpoint.weights import load_best, read_feat_norm
 from distgnn.train.export.plain_stack import with_feat_norm
 from distgnn.train.predict import names_file

@@ -29,7 +29,6 @@ from distgnn.config.schedule import ExchangeConfig, Schedule
 from distgnn.errors import InputError
 from distgnn.graph.features.feat_norm import FeatNorm
 from distgnn.graph.features.statistics import fitted
-from distgnn.graph.frame import Frame, Frames
 from distgnn.graph.global_values import gather_rows, global_mean
 from distgnn.graph.links.edge_pairs import EdgePairs, edge_pairs
 from distgnn.graph.memory import MemoryLedger, MemoryReport, blocks_of
@@ -37,6 +36,7 @@ from distgnn.graph.part_arrays import arc_columns, as_tensor, input_rows, vertex
 from distgnn.graph.random_keys import DrawsByKeys, RandomKeys
 from distgnn.graph.training_exchanges import TrainingExchanges
 from distgnn.interop.dgl.api import DGLInterface
+from distgnn.interop.dgl.frame import Frame, Frames
 from distgnn.interop.pyg.api import PyGInterface, register
 from distgnn.kernels import Tuning
 from distgnn.ops.aggregation.aggregate_copies import CopyAggregator

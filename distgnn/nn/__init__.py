@@ -1,4 +1,4 @@
-"""Floor 6: layers with DGL's names, arguments and parameter names, and stacks of them."""
+"""Layers with DGL's names, arguments and parameter names, and stacks of them."""
 
 from distgnn.nn.conv.appnp_conv import APPNPConv
 from distgnn.nn.conv.edge_gat_conv import EdgeGATConv

@@ -1,4 +1,4 @@
-"""Floor 5: differentiable operations over the whole graph. Forward and backward are mirrored exchanges."""
+"""Differentiable operations over the whole graph. Forward and backward are mirrored exchanges."""
 
 from distgnn.ops.aggregation.convolve import ConvSpec, convolve
 from distgnn.ops.aggregation.extreme import arc_extreme, extreme

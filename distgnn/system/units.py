@@ -1,7 +1,5 @@
 """Numbers with units, as people read them."""
 
-from distgnn.config.task import LOWER_IS_BETTER
-
 
 def human_bytes(count: float) -> str:
     """Bytes with a unit of 1000: 1.5 GB."""
@@ -30,7 +28,3 @@ def human_seconds(seconds: float) -> str:
 
 def human_share(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.2f} %"
-
-
-def human_metric(name: str, value: float | None) -> str:
-    return f"{value:.4g}" if name in LOWER_IS_BETTER and value is not None else human_share(value)

@@ -1,4 +1,4 @@
-"""Floor 7: the training loop, its losses, metrics and run folder.
+"""The training loop, its losses, metrics and run folder.
 
 Names are imported when they are first used: reading a run folder needs no torch.
 """

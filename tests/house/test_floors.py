@@ -16,51 +16,47 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = {"partition": "distgnn.partition", "kernels": "distgnn.kernels", "datasets": "distgnn.datasets"}
 
 
+BELOW_OPS = "errors system config kernels partition comm"
+BELOW_REPORT = f"{BELOW_OPS} datasets ops rows interop graph nn train"
+
+
 @dataclass(frozen=True)
 class Floor:
-    """What the files of a floor may import: floors of ours, foreign packages, and some inside functions only."""
+    """What the files of a package may import: lower packages of ours, foreign ones, and some inside functions only."""
 
-    members: tuple[str, ...]
-    ours: tuple[int, ...] = ()
-    foreign: tuple[str, ...] = ()
-    inside: tuple[str, ...] = ()
+    name: str
+    ours: str = ""
+    foreign: str = ""
+    inside: str = ""
 
 
-FLOORS = (
+FLOORS = (  # the lowest first
+    Floor("errors"),
+    Floor("system", "errors", "tomli", "mpi4py cloudpickle numba"),
+    Floor("config", "errors system", "tomli"),
+    Floor("kernels", "errors system config", "numba numpy llvmlite"),
+    Floor("datasets", "errors system config kernels", "numpy scipy", "ogb dgl torch"),
+    Floor("partition", "errors system config kernels datasets", "numpy scipy numba", "pymetis mtkahypar"),
+    Floor("comm", "errors system config kernels partition", "mpi4py numpy"),
+    Floor("ops", BELOW_OPS, "torch numpy"),
+    Floor("rows", f"{BELOW_OPS} ops", "torch numpy"),
+    Floor("interop", f"{BELOW_OPS} ops rows", "torch numpy", "dgl torch_geometric"),
+    Floor("graph", f"{BELOW_OPS} ops rows interop", "torch numpy"),
+    Floor("nn", "errors system config ops rows interop graph", "torch numpy"),
     Floor(
-        ("errors", "config", "system"),
-        foreign=("tomli",),
-        inside=("mpi4py", "cloudpickle", "numba"),
+        "train",
+        "errors system config partition comm ops rows interop graph",
+        "torch numpy scipy safetensors tomli tomli_w",
+        "numba mpi4py dgl torch_geometric",
     ),
-    Floor(("kernels",), ours=(0,), foreign=("numba", "numpy", "llvmlite")),
-    Floor(("datasets",), ours=(0, 1), foreign=("numpy", "scipy"), inside=("ogb", "dgl", "torch")),
-    Floor(("partition",), ours=(0, 1, 2), foreign=("numpy", "scipy", "numba"), inside=("pymetis", "mtkahypar")),
-    Floor(("comm",), ours=(0, 1, 3), foreign=("mpi4py", "numpy")),
-    Floor(
-        ("graph", "ops", "rows", "interop"),
-        ours=(0, 1, 3, 4),
-        foreign=("torch", "numpy"),
-        inside=("dgl", "torch_geometric"),
-    ),
-    Floor(("nn",), ours=(0, 5), foreign=("torch", "numpy")),
-    Floor(
-        ("train",),
-        ours=(0, 3, 4, 5),
-        foreign=("torch", "numpy", "scipy", "safetensors", "tomli", "tomli_w"),
-        inside=("numba", "mpi4py", "dgl", "torch_geometric"),
-    ),
-    Floor(("report",), ours=tuple(range(8)), foreign=("numpy",), inside=("matplotlib",)),
-    Floor(
-        ("bench", "fitting", "replay"),
-        ours=tuple(range(9)),
-        foreign=("rich", "numpy", "torch"),
-        inside=("matplotlib", "mpi4py", "numba", "dgl", "torch_geometric", "pandas", "IPython"),
-    ),
-    Floor(("planning",), ours=tuple(range(10)), foreign=("numpy",)),
-    Floor(("cli",), ours=tuple(range(11)), foreign=("rich", "typer"), inside=("matplotlib", "mpi4py", "torch")),
-    Floor(("__main__",), ours=(11,)),  # nobody else imports the program
+    Floor("report", BELOW_REPORT, "numpy", "matplotlib"),
+    Floor("bench", f"{BELOW_REPORT} report", "rich numpy torch", "matplotlib mpi4py"),
+    Floor("fitting", f"{BELOW_REPORT} report", "rich numpy torch", "matplotlib IPython pandas"),
+    Floor("replay", f"{BELOW_REPORT} report", "rich numpy torch", "matplotlib"),
+    Floor("planning", f"{BELOW_REPORT} report bench fitting replay", "numpy"),
+    Floor("cli", f"{BELOW_REPORT} report bench fitting replay planning", "rich typer", "matplotlib mpi4py torch"),
+    Floor("__main__", "cli"),  # nobody else imports the program
 )
-APART = 8  # from here on packages of a floor do not import each other
 NO_FLOOR = ("distgnn",)  # packages that hold files of several floors, and no code
 
 EXCEPTIONS = {
@@ -96,16 +92,10 @@ MOST_FILES = 14  # in a room, without __init__.py
 LOOSE = {"__init__.py", "__main__.py", "errors.py"}  # in distgnn/ itself
 
 
-def floor_of(module: str) -> int | None:
-    """The floor whose member is the longest prefix of the module's name."""
-    name = module.removeprefix("distgnn.") + "."
-    found = [
-        (len(member), number)
-        for number, floor in enumerate(FLOORS)
-        for member in floor.members
-        if name.startswith(f"{member}.")
-    ]
-    return max(found)[1] if found else None
+def floor_of(module: str) -> Floor | None:
+    """The floor of the package that a module lies in."""
+    name = (module.removeprefix("distgnn.")).split(".")[0]
+    return next((floor for floor in FLOORS if floor.name == name), None)
 
 
 @cache
@@ -143,29 +133,24 @@ def _known(name: str) -> str:
 
 def wrong_imports(module: str) -> list[str]:
     """One line for each import of a module that its floor may not have."""
-    number = floor_of(module)
-    if number is None:
+    floor = floor_of(module)
+    if floor is None:
         return [f"{module} stands on no floor: add it to the table"]
     wrong = []
     for found in imports_of(module):
-        if not _allowed(found, number, _package(module)) and (module, found.name) not in EXCEPTIONS:
+        if not _allowed(found, floor) and (module, found.name) not in EXCEPTIONS:
             place = "" if found.inside else " at the top level"
-            wrong.append(f"{module}, line {found.line}: floor {number} may not import {found.name}{place}")
+            wrong.append(f"{module}, line {found.line}: {floor.name} may not import {found.name}{place}")
     return wrong
 
 
-def _package(module: str) -> str:
-    return ".".join(module.split(".")[:2])
-
-
-def _allowed(found: Import, number: int, package: str) -> bool:
-    floor = FLOORS[number]
+def _allowed(found: Import, floor: Floor) -> bool:
     if found.name.split(".")[0] == "distgnn":
-        below = found.name in NO_FLOOR or floor_of(found.name) in floor.ours
-        return below or (floor_of(found.name) == number and (number < APART or _package(found.name) == package))
-    if found.name in sys.stdlib_module_names or found.name in floor.foreign:
+        other = floor_of(found.name)
+        return found.name in NO_FLOOR or other is floor or (other is not None and other.name in floor.ours.split())
+    if found.name in sys.stdlib_module_names or found.name in floor.foreign.split():
         return True
-    return found.inside and found.name in floor.inside
+    return found.inside and found.name in floor.inside.split()
 
 
 def test_imports_go_down():
@@ -213,7 +198,8 @@ def test_no_module_imports_itself_through_others():
 
 
 def test_floors_name_lower_floors_only():
-    assert all(lower < number for number, floor in enumerate(FLOORS) for lower in floor.ours)
+    names = [floor.name for floor in FLOORS]
+    assert all(set(floor.ours.split()) <= set(names[:number]) for number, floor in enumerate(FLOORS))
 
 
 HEAVY = ("torch", "numba", "mpi4py", "numpy", "scipy", "dgl", "matplotlib", "rich")

@@ -18,13 +18,13 @@ from distgnn.config.option import option_name
 from distgnn.config.recipes import with_recipe
 from distgnn.config.run import CHECKPOINT_EVERY, preset_options
 from distgnn.config.settings import check_names, check_same_graph, describe_data, describe_graph, read_sections
-from distgnn.config.task import HELD_OUT, LOWER_IS_BETTER
+from distgnn.config.task import HELD_OUT, LOWER_IS_BETTER, human_metric
 from distgnn.config.together import rules_about
 from distgnn.errors import InputError
 from distgnn.system.jobs.restarts import without
 from distgnn.system.launch import import_mpi, under_mpi
 from distgnn.system.output import say
-from distgnn.system.units import human_bytes, human_metric, human_seconds, human_share
+from distgnn.system.units import human_bytes, human_seconds, human_share
 
 GROUPS = (ModelConfig, RunConfig, Schedule, ExchangeConfig, TrainConfig, LaunchConfig)
 TOGETHER = rules_about({option_name(field) for group in GROUPS for field in fields(group)})

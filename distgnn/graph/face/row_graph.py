@@ -16,9 +16,9 @@ from torch import nn
 from distgnn.comm import extreme_over_ranks, sum_over_ranks
 from distgnn.errors import InputError
 from distgnn.graph.face.data_access import DataAccess
-from distgnn.graph.frame import Frame
 from distgnn.graph.global_values import gather_rows
 from distgnn.interop.dgl.api import DGLRows
+from distgnn.interop.dgl.frame import Frame
 from distgnn.ops.sums import all_sum
 from distgnn.rows import RowTensor, Space, WholeTensor, local_of, rows_of
 from distgnn.rows.align import in_space, part_of

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import torch
 
 from distgnn.errors import InputError
-from distgnn.graph.frame import Frame, Frames
 from distgnn.interop.dgl import dispatch, messages
+from distgnn.interop.dgl.frame import Frame, Frames
 from distgnn.interop.pyg.api import INSTEAD as PYG_INSTEAD
 
 Self = TypeVar("Self", bound="DGLInterface")

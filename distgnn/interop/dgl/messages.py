@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import torch
 
 from distgnn.errors import InputError
-from distgnn.graph.frame import Frame
+from distgnn.interop.dgl.frame import Frame
 from distgnn.ops.edges import messages
 
 

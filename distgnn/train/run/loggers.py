@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from distgnn.config.task import SPLITS
+from distgnn.config.task import SPLITS, human_metric
 from distgnn.system.output import plain
-from distgnn.system.units import human_metric, human_seconds
+from distgnn.system.units import human_seconds
 from distgnn.train.run.callbacks import Callback, Callbacks
 
 LINE_SECONDS = 10.0  # without a terminal a line at least so often, and ten over all epochs
