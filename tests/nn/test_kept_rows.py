@@ -10,8 +10,9 @@ from distgnn.config import ModelConfig
 from distgnn.errors import RunError
 from distgnn.nn import SAGEConv, model_for
 from distgnn.nn.models.build import STACKS
-from distgnn.ops import Buffers, buffers
+from distgnn.ops import Buffers, buffers, with_neighbours
 from distgnn.ops.dense import products
+from distgnn.ops.dense.made_again import taken
 
 NODES, WIDTH = 2100, 128  # a hidden tensor is over 1 MB: smaller ones do not come from the graph's buffers
 EACH = {"sage": 1, "gcn": 1, "gat": 2, "gin": 3, "gcn2": 2, "appnp": 1, "gatv2": 3}
@@ -185,3 +186,11 @@ def test_rows_that_are_written_over_are_made_again(name, norm):
     assert all(torch.equal(now, then) for now, then in seen)
     for grads in (twice[1], watched):
         torch.testing.assert_close(grads, twice[0], rtol=1e-4, atol=1e-4)
+
+
+def test_rows_with_neighbours_are_made_again_in_their_own_dtype():
+    """In an own model with bfloat16 rows and float32 weights the next layer's backward pass multiplies them."""
+    graph = whole_graph(random_graph(1, num_nodes=NODES), dtype="float32")
+    out = with_neighbours(graph, graph.feats.bfloat16(), torch.full((1,), 0.3, requires_grad=True))
+    again = taken(out)[:7]
+    assert again.dtype == out.dtype == torch.bfloat16 and torch.equal(again, out[:7])

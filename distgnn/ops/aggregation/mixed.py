@@ -101,7 +101,7 @@ def with_neighbours(
 
         def make(kept: Any, rows: slice) -> torch.Tensor:
             feats, sums, eps = kept
-            return (1 + eps) * feats[rows] + sums[rows]
+            return ((1 + eps) * feats[rows] + sums[rows]).to(feats.dtype)
 
         offer(out, MadeAgain((feats, sums, eps.detach()), make, (len(out), out.shape[1]), out.dtype))
     return out
