@@ -75,8 +75,11 @@ def over_dims(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
         call = {"normalize": "dim", "roll": "dims", "flip": "dims"}.get(name, "dim")
         return _rows_like(func(rows.inner, *map(local_of, others), **{call: given}, **kwargs), rows, rows.row_dim)
     kwargs |= {"keepdim": keepdim} if keepdim else {}
-    found = func(rows.inner, *others, dim=given, **kwargs)
-    return _rows_like(found, rows, rows.row_dim if keepdim else rows.row_dim - sum(dim < rows.row_dim for dim in dims))
+    found = func(rows.inner, *map(local_of, others), dim=given, **kwargs)
+    before = 0 if keepdim else -sum(dim < rows.row_dim for dim in dims)
+    if name in ("quantile", "nanquantile"):  # one for each of several shares, in front
+        before += sum(one.dim() for one in (*others, *kwargs.values()) if isinstance(one, torch.Tensor))
+    return _rows_like(found, rows, rows.row_dim + before)
 
 
 for _name in (*OVER_DIMS, *KEEPS):
@@ -208,6 +211,11 @@ def _log_softmax(
 def _softmax(rows: RowTensor, *arguments: Any, **options: Any) -> RowTensor:
     found = _log_softmax(rows, *arguments, **options)
     return found.like(found.inner.exp())
+
+
+@over_all("softmin")
+def _softmin(rows: RowTensor, *arguments: Any, **options: Any) -> RowTensor:
+    return _softmax(rows.like(-rows.inner), *arguments, **options)
 
 
 @over_all("normalize")

@@ -11,15 +11,15 @@ from distgnn.rows.row_tensor import HANDLERS, RowTensor, handles, local_of, oute
 ELEMENTWISE = """
 abs absolute acos acosh add addcdiv addcmul angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan
 atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil celu clamp
-clamp_max clamp_min clip conj conj_physical copysign cos cosh deg2rad digamma div divide elu eq erf erfc erfinv exp exp2
-expm1 fix float_power floor floor_divide fmax fmin fmod frac gcd ge gelu greater greater_equal gt hardshrink hardsigmoid
-hardswish hardtanh heaviside hypot i0 igamma igammac isclose isfinite isinf isnan isneginf isposinf isreal lcm ldexp le
-leaky_relu lerp less less_equal lgamma log log_sigmoid log10
-log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or
-logical_xor logit logsigmoid lt masked_fill maximum minimum mish mul multiply mvlgamma nan_to_num ne neg negative
-nextafter not_equal polygamma positive pow rad2deg reciprocal relu6 remainder round rsqrt rsub selu sgn sigmoid sign
-signbit silu sin sinc sinh softplus softshrink softsign sqrt square sub subtract tan tanh tanhshrink threshold
-true_divide trunc xlogy resolve_conj resolve_neg real imag special_expit special_entr special_ndtr special_log_ndtr
+clamp_max clamp_min clip complex conj conj_physical copysign cos cosh deg2rad digamma div divide elu eq erf erfc erfinv
+exp exp2 expm1 fix float_power floor floor_divide fmax fmin fmod frac gcd ge gelu greater greater_equal gt hardshrink
+hardsigmoid hardswish hardtanh heaviside hypot i0 igamma igammac isclose isfinite isinf isnan isneginf isposinf isreal
+lcm ldexp le leaky_relu lerp less less_equal lgamma log log_sigmoid log10 log1p log2 logaddexp logaddexp2 logical_and
+logical_not logical_or logical_xor logit logsigmoid lt masked_fill maximum minimum mish mul multiply mvlgamma nan_to_num
+ne neg negative nextafter not_equal polar polygamma positive pow rad2deg reciprocal relu6 remainder round rsqrt rsub
+selu sgn sigmoid sign signbit silu sin sinc sinh softplus softshrink softsign sqrt square sub subtract tan tanh
+tanhshrink threshold _threshold true_divide trunc xlogy resolve_conj resolve_neg real imag special_expit special_entr
+special_ndtr special_log_ndtr
 __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __div__ __rdiv__ __floordiv__ __rfloordiv__
 __mod__ __rmod__ __pow__ __rpow__ __and__ __rand__ __or__ __ror__ __xor__ __rxor__ __neg__ __pos__ __abs__ __invert__
 __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __lshift__ __rlshift__ __rshift__ __rrshift__
@@ -148,7 +148,17 @@ def first_only(func: Any, input: Any, *args: Any, **kwargs: Any) -> RowTensor:
     return rows_of(func(input.inner, *map(local_of, args), **kwargs), input.row_space)
 
 
-@handles("group_norm", "max_pool1d", "avg_pool1d", "conv1d", "adaptive_avg_pool1d", "adaptive_max_pool1d")
+@handles("searchsorted")
+def searchsorted(func: Any, sorted_sequence: Any, input: Any, **kwargs: Any) -> RowTensor:
+    """Places of rows in an ordinary sequence."""
+    if not isinstance(input, RowTensor) or isinstance(sorted_sequence, RowTensor) or sorted_sequence.dim() != 1:
+        refuse("searchsorted", "give it an ordinary sequence of one dimension, and rows to look up in it")
+    return input.like(func(local_of(sorted_sequence), input.inner, **kwargs))
+
+
+@handles(
+    "group_norm", "max_pool1d", "avg_pool1d", "conv1d", "adaptive_avg_pool1d", "adaptive_max_pool1d", "interpolate"
+)
 def of_each_row(func: Any, input: Any, *args: Any, **kwargs: Any) -> RowTensor:
     """Functions that treat dimension 0 as a batch."""
     if isinstance(input, RowTensor) and input.dim() < 3 and func.__name__ != "group_norm":
