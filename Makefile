@@ -34,7 +34,6 @@ lint: $(INSTALLED)
 	$(VENV)/bin/ruff format --check . || code=$$?; \
 	$(VENV)/bin/python tests/house/check_types.py || code=$$?; \
 	if [ -f tests/house/check_links.py ]; then $(VENV)/bin/python tests/house/check_links.py || code=$$?; fi; \
-	$(VENV)/bin/python tests/house/make_reports.py --check || code=$$?; \
 	$(VENV)/bin/python tests/house/check_prose.py || code=$$?; \
 	exit $$code
 

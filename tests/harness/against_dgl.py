@@ -1,6 +1,7 @@
 """A layer on P ranks beside the same layer on DGL's or PyG's whole graph: outputs and every gradient, gathered."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,16 @@ from distgnn.comm import sum_over_ranks
 from distgnn.rows import rows_of
 
 TOLERANCE = {"rtol": 1e-9, "atol": 1e-10}  # float64 sums in another order, through two products
+
+
+@contextmanager
+def default_float64() -> Iterator[None]:
+    """For layers that make tensors of torch's default dtype on their way; also a decorator."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 @dataclass

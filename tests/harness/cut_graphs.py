@@ -67,6 +67,14 @@ def random_cut(edges, num_parts: int, seed: int = 1, split_arcs: bool = False) -
     return VertexCut(num_parts, parts[0], owner, parts[1] if split_arcs and edges.two_way else None)
 
 
+def without_part_1(edges, num_parts: int) -> VertexCut:
+    """A random cut of which part 1 has neither vertices nor arcs."""
+    cut = random_cut(edges, num_parts)
+    cut.owner[cut.owner == 1] = 0
+    cut.edge_part[cut.edge_part == 1] = 0
+    return cut
+
+
 def dist_graph(graph: GraphData, comm: MPI.Comm, cut: VertexCut | None = None, **options) -> DistGraph:
     """This rank's DistGraph of a graph that is cut at random, or as told; clusters: with some order of its vertices;
     columns: so many ranks share a part."""

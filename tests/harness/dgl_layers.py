@@ -1,6 +1,7 @@
 """The modules of DGL that are tested, by name: how each is made and called."""
 
 import torch
+from against_dgl import default_float64
 
 from distgnn.system.other_libraries import import_dgl
 
@@ -16,13 +17,7 @@ def weighted(layer, graph, inputs):
     return layer(graph, inputs.feats, edge_weight=inputs.edge_weight)
 
 
-def in_float64(layer, graph, inputs):
-    """For a layer that makes weights of torch's default dtype, which DGL then refuses to multiply."""
-    torch.set_default_dtype(torch.float64)
-    try:
-        return layer(graph, inputs.feats)
-    finally:
-        torch.set_default_dtype(torch.float32)
+in_float64 = default_float64()(plain)  # for weights of the default dtype, which DGL then refuses to multiply
 
 
 def with_column_weights(layer, graph, inputs):
@@ -106,8 +101,8 @@ def cases() -> dict:
         "sage mean": (lambda: gnn.SAGEConv(WIDTH, 4, "mean"), plain),
         "sage gcn": (lambda: gnn.SAGEConv(WIDTH, 8, "gcn"), plain),
         "sage pool": (lambda: gnn.SAGEConv(WIDTH, 4, "pool"), plain),
-        "sage pool weighted": (lambda: gnn.SAGEConv(WIDTH, 4, "pool"), weighted_column := with_column_weights),
-        "sage mean weighted": (lambda: gnn.SAGEConv(WIDTH, 4, "mean"), weighted_column),
+        "sage pool weighted": (lambda: gnn.SAGEConv(WIDTH, 4, "pool"), with_column_weights),
+        "sage mean weighted": (lambda: gnn.SAGEConv(WIDTH, 4, "mean"), with_column_weights),
         "gin sum": (lambda: gnn.GINConv(linear(WIDTH, 4), "sum", 0.2, learn_eps=True), plain),
         "gin mean": (lambda: gnn.GINConv(linear(WIDTH, 4), "mean"), plain),
         "gin max": (lambda: gnn.GINConv(linear(WIDTH, 4), "max"), plain),

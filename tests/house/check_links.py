@@ -23,17 +23,9 @@ OPTIONS = "docs/guide/command-line.md"
 OF_OTHERS = {
     *("--install-completion", "--shm-size"),  # typer, docker
     *("--batch-size", "--fanout"),  # of the contestant dgl-sampling
-    *(
-        "--mpi",
-        "--cpu-bind",
-        "--kill-on-bad-exit",
-        "--nodes",
-        "--ntasks-per-node",
-        "--cpus-per-task",
-        "--time",
-        "--signal",
-    ),
-    *("--requeue", "--open-mode", "--bind-to", "--map-by"),  # Slurm and Open MPI, as the line before
+    *("--mpi", "--cpu-bind", "--kill-on-bad-exit", "--nodes", "--ntasks-per-node", "--cpus-per-task"),  # Slurm
+    *("--time", "--signal", "--requeue", "--open-mode"),  # Slurm
+    *("--bind-to", "--map-by"),  # Open MPI
 }
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 

@@ -17,11 +17,7 @@ MAPPED = ("partition", "kernels", "datasets")
 def main() -> int:
     cache = ROOT / ".mypy_cache"
     with tempfile.TemporaryDirectory() as folder:
-        package = Path(folder) / "distgnn"
-        package.mkdir()
-        for path in [*(ROOT / "distgnn").iterdir(), *(ROOT / name for name in MAPPED)]:
-            if path.name != "__pycache__":
-                (package / path.name).symlink_to(path)
+        link_as_installed(Path(folder))
         words = [word for room in sys.argv[1:] for word in ("-p", _package(room))] or ["-p", "distgnn"]
         command = [sys.executable, "-m", "mypy", "--config-file", ROOT / "pyproject.toml", "--cache-dir", cache, *words]
         environment = os.environ | {"MYPYPATH": folder}
@@ -30,6 +26,15 @@ def main() -> int:
         name = line.removeprefix("distgnn/")
         print(name if name.split("/")[0] in MAPPED else line)
     return done.returncode
+
+
+def link_as_installed(folder: Path) -> None:
+    """Make links in a folder to the package, laid out as installed."""
+    package = folder / "distgnn"
+    package.mkdir()
+    for path in [*(ROOT / "distgnn").iterdir(), *(ROOT / name for name in MAPPED)]:
+        if path.name != "__pycache__":
+            (package / path.name).symlink_to(path)
 
 
 def _package(room: str) -> str:

@@ -12,9 +12,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from check_types import ROOT, link_as_installed
+
 SITE = ROOT / "site"
-MAPPED = ("partition", "kernels", "datasets")
 LOADS = re.compile(
     r"""<(?:script|img|iframe|source)\b[^>]*\bsrc=["']?(?:https?:)?//|<link\b(?![^>]*rel=["']?(?:canonical|me)\b)"""
     r"""[^>]*\bhref=["']?(?:https?:)?//|@import\s+(?:url\()?["']?(?:https?:)?//|url\(["']?(?:https?:)?//"""
@@ -23,11 +23,7 @@ LOADS = re.compile(
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
-        package = Path(folder) / "distgnn"
-        package.mkdir()
-        for path in [*(ROOT / "distgnn").iterdir(), *(ROOT / name for name in MAPPED)]:
-            if path.name != "__pycache__":
-                (package / path.name).symlink_to(path)
+        link_as_installed(Path(folder))
         command = [sys.executable, "-m", "mkdocs", "build", "--clean", "--strict", "--quiet"]
         environment = os.environ | {"DISTGNN_AS_INSTALLED": folder, "NO_MKDOCS_2_WARNING": "1"}
         done = subprocess.run(command, cwd=ROOT, env=environment, check=False)

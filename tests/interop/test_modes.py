@@ -5,7 +5,7 @@ import importlib
 
 import pytest
 import torch
-from against_dgl import Inputs, num_arc_ids, run_ranks, run_whole, same
+from against_dgl import Inputs, default_float64, num_arc_ids, run_ranks, run_whole, same
 from cut_graphs import UNDIRECTED, dist_graph, random_graph
 from torch.utils.checkpoint import checkpoint
 
@@ -35,13 +35,10 @@ def beside_whole(comm, library, name, mode, plain=lambda call: call):
     data = random_graph(12, directed=UNDIRECTED)
     layer, call = case(library, name)
     inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
-    torch.set_default_dtype(torch.float64)
-    try:
+    with default_float64():
         expected = run_whole(data, copy.deepcopy(layer), inputs, plain(call), library=library)
         graph = dist_graph(data, comm)
         same(run_ranks(graph, dnn.distribute(layer, graph), inputs, mode(call)), expected)
-    finally:
-        torch.set_default_dtype(torch.float32)
 
 
 def in_place(call):

@@ -4,8 +4,7 @@ import re
 import warnings
 
 import pytest
-import torch
-from against_dgl import Inputs, num_arc_ids
+from against_dgl import Inputs, default_float64, num_arc_ids
 from cut_graphs import random_graph, whole_graph
 
 from distgnn.config import EDGE_MODELS, MODELS, ModelConfig
@@ -59,15 +58,12 @@ def run(name, cases, widest) -> str:
     graph = whole_graph(data)
     inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
     make, call = cases[name]
-    torch.set_default_dtype(torch.float64)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            layer = make().double()
-        del widest[1:]
+    with default_float64(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        layer = make().double()
+    del widest[1:]
+    with default_float64():
         call(layer, graph, inputs.rows(graph.owned_ids, graph.local.arc_ids))
-    finally:
-        torch.set_default_dtype(torch.float32)
     has_heads = re.search(r"GAT|Transformer|\bgat", name)
     return "arcs" if max(widest) > (HEADS if has_heads else MOST_NUMBERS) else "kernel"
 

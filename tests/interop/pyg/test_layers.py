@@ -5,8 +5,8 @@ import warnings
 
 import pytest
 import torch
-from against_dgl import Inputs, num_arc_ids, run_ranks, run_whole, same
-from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, random_cut, random_graph
+from against_dgl import Inputs, default_float64, num_arc_ids, run_ranks, run_whole, same
+from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, random_graph, without_part_1
 from pyg_layers import cases
 
 from distgnn import nn as dnn
@@ -15,34 +15,20 @@ pytest.importorskip("torch_geometric")
 CASES = cases()
 
 
+@default_float64()
 def make(name: str):
     torch.manual_seed(4)
-    torch.set_default_dtype(torch.float64)  # layers make zeros of the default dtype on their way
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return CASES[name][0]().double()
-    finally:
-        torch.set_default_dtype(torch.float32)
-
-
-def in_float64(call):
-    def run(*arguments):
-        torch.set_default_dtype(torch.float64)
-        try:
-            return call(*arguments)
-        finally:
-            torch.set_default_dtype(torch.float32)
-
-    return run
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return CASES[name][0]().double()
 
 
 def check(comm, name, cut=None, directed=UNDIRECTED):
     data = random_graph(12, directed=directed)
-    model, call = make(name), in_float64(CASES[name][1])
+    model, call = make(name), default_float64()(CASES[name][1])
     inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
     expected = run_whole(data, copy.deepcopy(model), inputs, call, library="pyg")
-    graph = dist_graph(data, comm, cut and cut(data.edge_list()), debug=True)
+    graph = dist_graph(data, comm, cut and cut(data.edge_list(), comm.size), debug=True)
     same(run_ranks(graph, dnn.distribute(model, graph), inputs, call), expected)
     return graph
 
@@ -53,18 +39,11 @@ def test_layer_runs_unchanged(comm, name):
     check(comm, name, directed=[UNDIRECTED, DIRECTED][list(CASES).index(name) % 2])
 
 
-def without_rank_1(edges):
-    cut = random_cut(edges, 2)
-    cut.owner[cut.owner == 1] = 0
-    cut.edge_part[cut.edge_part == 1] = 0
-    return cut
-
-
 @pytest.mark.mpi(2)
 @pytest.mark.parametrize(
     "name",
     ["GCNConv", "SAGEConv three aggregators", "GATConv", "GATConv edge features", "TransformerConv", "RGCNConv", "GAT"],
 )
 def test_a_rank_without_vertices_and_arcs_takes_part(comm, name):
-    graph = check(comm, name, without_rank_1)
+    graph = check(comm, name, without_part_1)
     assert comm.rank != 1 or graph.num_nodes() == graph.num_edges() == 0
