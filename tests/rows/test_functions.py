@@ -224,6 +224,13 @@ def test_what_cannot_run_is_one_line(comm):
         rows.x[torch.tensor([41])]
 
 
+def in_place(function, x, *args):
+    """What the input holds afterwards: the result is not used."""
+    x = x.detach().clone()
+    function(x, *args, training=True, inplace=True)
+    return x
+
+
 DRAWS = {
     "rand_like": torch.rand_like,
     "randn_like": torch.randn_like,
@@ -233,6 +240,9 @@ DRAWS = {
     "normal_": lambda x: x.clone().normal_(1, 2),
     "dropout": lambda x: F.dropout(torch.ones_like(x), 0.4),
     "dropout of a mask": lambda x: F.dropout(torch.ones_like(x[::2]), 0.4),
+    "dropout1d in place": lambda x: in_place(F.dropout1d, torch.ones_like(x)[..., None], 0.4),
+    "dropout2d in place": lambda x: in_place(F.dropout2d, torch.ones_like(x)[..., None, None], 0.4),
+    "rrelu in place": lambda x: in_place(F.rrelu, x),
     "gumbel": lambda x: F.gumbel_softmax(x.detach(), dim=1),
 }
 
