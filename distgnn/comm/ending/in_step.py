@@ -81,7 +81,7 @@ def line_of_rows() -> str:
     while frame is not None:
         code = frame.f_code
         if code not in _of_rows:
-            _of_rows[code] = None if is_users(code.co_filename) else code.co_filename.startswith(ROWS)
+            _of_rows[code] = None if is_users(frame) else code.co_filename.startswith(ROWS)
         of_rows = _of_rows[code]
         if of_rows is None:
             return f" at {Path(code.co_filename).name}:{frame.f_lineno}" if found else ""

@@ -27,6 +27,7 @@ OTHERS = (  # than the user's own files: this program, Python's library
     *(f"{Path(__file__).parents[up] / name}{os.sep}" for up, name in ((2, ""), (3, "kernels"), (3, "partition"))),
     sysconfig.get_path("stdlib") + os.sep,
     "<frozen",
+    "<eval_with_key>",  # torch.fx
 )
 
 
@@ -98,14 +99,19 @@ def imports() -> bool:
     return False
 
 
-def is_users(file: str) -> bool:
-    """Whether a file of Python code is the user's own: neither of this program nor of a library."""
-    return not file.startswith(OTHERS) and "site-packages" not in file
+def is_users(frame: FrameType) -> bool:
+    """Whether the code of a frame is the user's own: neither of this program nor of a library, nor written by one.
+
+    PyG writes a file for each class of layers; its name begins with the module's and ends in another way on each rank.
+    """
+    file = frame.f_code.co_filename
+    written = Path(file).stem.startswith(f"{frame.f_globals.get('__name__')}_")
+    return not (file.startswith(OTHERS) or "site-packages" in file or written)
 
 
 def line_of(thread: int, users: bool = False) -> str:
     """The innermost line that a thread runs, or that of the user's program; empty where there is none."""
     for frame in stacks().get(thread, []):
-        if not users or is_users(frame.f_code.co_filename):
+        if not users or is_users(frame):
             return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}"
     return ""
