@@ -217,12 +217,12 @@ class Exchange:
             self._wait_until_sent(verb)
 
     def release(self, *roles: str) -> None:
-        """Give back the memory of messages that are sent and of what was received: all but "targets", or some `roles`.
+        """Give back the memory of messages that are sent and of what was received, by `roles`.
 
         For a graph whose training steps are late or narrow: only warm-up and evaluation send messages of this kind.
         """
         self._wait_until_sent("broadcast")
-        self.transport.messages.give_back(*(roles or ("packed", "sources", "partials")))
+        self.transport.messages.give_back(*roles)
 
     def blocks(self) -> list[tuple[str, object]]:
         return self.transport.messages.blocks()
