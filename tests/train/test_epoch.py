@@ -61,7 +61,7 @@ def test_rematerialisation_changes_no_bit(comm, name, dtype):
 def test_the_number_of_the_next_mask_is_as_without_rematerialisation(comm):
     """Backward counts the draws of each layer anew; what is drawn next must not repeat one of them."""
     graph = whole_graph(random_graph(5))
-    network = build_model(ModelConfig("sage", 8, 3, dropout=0.5, remat=True), graph.num_feats, graph.num_classes)
+    network = build_model(ModelConfig("gat", 8, 3, dropout=0.5, remat=True), graph.num_feats, graph.num_classes)
     out = network.to(graph.dtype)(graph, graph.feats)
     draws = graph.random_keys.draws()
     out.sum().backward()
