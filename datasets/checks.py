@@ -48,6 +48,8 @@ def check_graph(graph: GraphFields) -> None:
 
 
 def _check_counts(graph: GraphFields) -> None:
+    if not isinstance(graph.directed, int | np.bool_):
+        graph.fail("directed", f"directed must be True or False, found {graph.directed!r}")
     count = graph.num_nodes
     if not isinstance(count, int | np.integer) or isinstance(count, bool):
         graph.fail("num_nodes", f"num_nodes must be a whole number, found {count!r}")

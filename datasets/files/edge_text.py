@@ -10,6 +10,7 @@ Legend: E edges.
 | a third column without a name | times where all are whole and at least 10^8, else weights |
 """
 
+import codecs
 import csv
 import re
 import zlib
@@ -27,7 +28,7 @@ from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.names.field_names import OF_EDGES, PYG_NAMES, leave_out, take_columns
 from distgnn.datasets.names.renumber import renumber as names_to_ids
 from distgnn.datasets.objects.arrays import ends_of, in_lower_case
-from distgnn.datasets.text.table import line_of_row, names_columns, open_text, read_table
+from distgnn.datasets.text.table import COMMENT, CR_ALONE, line_of_row, names_columns, open_text, read_table
 from distgnn.errors import GraphFormatError, InputError
 
 HEAD_BYTES = 1 << 16
@@ -110,6 +111,9 @@ def _read_head(path: Path) -> _Head:
     kind = Path(path.name.removesuffix(".gz")).suffix.lower()
     with open_text(path) as stream:
         block = stream.read(HEAD_BYTES)
+    lone = re.search(rb"\r(?![\r\n]|$)", block)
+    if lone is not None:
+        raise GraphFormatError(f"{path}: line {block.count(10, 0, lone.start()) + 1}: {CR_ALONE}")
     lines = [line.strip() for line in block.decode("utf-8-sig", "replace").split("\n")]
     comments = [line.lstrip("#% ") for line in lines if line[:1] in ("#", "%")]
     rows = [line for line in lines if line and line[:1] not in ("#", "%")]
@@ -207,13 +211,27 @@ def _rows(path: Path, head: _Head) -> Iterator[tuple[int, list[str]]]:
     skip = head.skip
     with open_text(path) as stream:
         for number, line in enumerate(stream, 1):
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").strip()
-            if not text or text[0] in "#%":
+            line = line.removeprefix(codecs.BOM_UTF8 if number == 1 else b"").strip()
+            if line[:1] in COMMENT:
                 continue
             if skip:
                 skip = False
                 continue
-            yield number, _split(text, head.separator)
+            yield number, _split(_text_of(path, number, line), head.separator)
+
+
+def _text_of(path: Path, number: int, line: bytes) -> str:
+    """A line with names, none of which may become another one."""
+    if b"\r" in line:
+        raise GraphFormatError(f"{path}: line {number}: {CR_ALONE}")
+    try:
+        text = line.decode()
+        why = "a NUL byte" if "\0" in text else None  # numpy's texts drop it where it is the last
+    except UnicodeDecodeError as error:
+        why = f"byte 0x{line[error.start]:02x}"
+    if why is not None:
+        raise GraphFormatError(f"{path}: line {number}: is no text in UTF-8 ({why}): convert it with iconv")
+    return text
 
 
 def _ids(path: Path, end: np.ndarray, first: int, most: int | None) -> np.ndarray:

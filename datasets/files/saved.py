@@ -67,7 +67,8 @@ def read_torch(path: Path, findings: Findings) -> GraphData:
             why = f"it names {named.rstrip('.,')}, which is no data of a graph" if named else "it holds more than data"
             raise GraphFormatError(f"{path}: is not read, as that could run code: {why}; save the Data alone") from None
         raise damaged(path, error) from error
-    if isinstance(content, tuple | list) and len(content) in (2, 3):  # a data set's `processed/data.pt`
+    of_set = isinstance(content, tuple | list) and len(content) in (2, 3)  # a data set's `processed/data.pt`
+    if of_set and (content[1] is None or isinstance(content[1], dict)):
         content, slices = content[:2]
         counts = {len(ends) - 1 for ends in slices.values()} if isinstance(slices, dict) and slices else {1}
         if counts != {1}:

@@ -58,9 +58,9 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
     splits = hasattr(graph, "get_idx_split") or hasattr(graph, "get_edge_split")
     of_ogb = splits and hasattr(graph, "__len__") and hasattr(graph, "__getitem__")
     of_one = of_ogb or bool(kinds & {"torch_geometric.Dataset", "dgl.DGLDataset"})
-    if of_one or (isinstance(graph, list) and graph and _kinds(graph[0]) & GRAPHS.keys()):
+    if of_one or _is_list_of_graphs(graph):
         if len(graph) != 1:
-            what = f"{type(graph).__name__} has" if of_one else "this list has"
+            what = f"{type(graph).__name__} has" if of_one else f"this {type(graph).__name__} has"
             raise InputError(f"{what} {len(graph)} graphs: give one of them, or all as one batch")
         fields = split_of_ogb(graph, fields) if of_ogb else fields
         graph = graph[0]
@@ -84,6 +84,10 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
     if findings is None:
         found.warn(made.name, stacklevel=2)
     return made
+
+
+def _is_list_of_graphs(one: Any) -> bool:
+    return isinstance(one, list | tuple) and len(one) > 0 and all(_kinds(graph) & GRAPHS.keys() for graph in one)
 
 
 def _is_dict(one: Any) -> bool:

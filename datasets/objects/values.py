@@ -167,8 +167,25 @@ def as_rows(name: str, values: Any) -> Any:
 def sparse_matrix(values: Any) -> Any:
     """A scipy matrix of a sparse matrix of scipy, torch, `torch_sparse` or `dgl.sparse`; None for anything else.
 
+    Raises: InputError where its arrays do not belong together: scipy's loops would read and write outside them.
     Notes: torch's entries that are given twice are summed, as torch does.
     """
+    try:
+        matrix = _as_scipy(values)
+        form = getattr(matrix, "format", None)
+        if form == "coo":
+            scipy.sparse.coo_array((matrix.data, (matrix.row, matrix.col)), shape=matrix.shape)
+        elif form in ("csr", "csc", "bsr"):
+            arrays = matrix.data, matrix.indices, matrix.indptr
+            getattr(scipy.sparse, f"{form}_array")(arrays, shape=matrix.shape).check_format(full_check=True)
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(f"the arrays of this {type(values).__name__} do not belong together: {error}") from None
+    return matrix
+
+
+def _as_scipy(values: Any) -> Any:
     if scipy.sparse.issparse(values):
         return values
     layout = str(getattr(values, "layout", ""))

@@ -1,13 +1,14 @@
 """The compiled loop that turns the bytes of a table into numbers.
 
 One call takes a block that ends at a line's end and writes its numbers, line by line, into `out`. A line is skipped if
-it is blank or starts with # or %. Numbers stand apart by blanks, tabs, commas or semicolons.
+it is blank or starts with # or %. Numbers stand apart by blanks, tabs, commas or semicolons. A carriage return is part
+of a line's end; elsewhere it is refused: lines that end in it alone would be one row, or one comment.
 """
 
 import numba
 import numpy as np
 
-GOOD, NOT_A_NUMBER, WRONG_COLUMNS = 0, 1, 2
+GOOD, NOT_A_NUMBER, WRONG_COLUMNS, LONE_RETURN = 0, 1, 2, 3
 _NEWLINE, _RETURN, _BLANK, _TAB, _COMMA, _SEMICOLON = 10, 13, 32, 9, 44, 59
 _HASH, _PERCENT, _PLUS, _MINUS, _DOT, _ZERO, _NINE = 35, 37, 43, 45, 46, 48, 57
 # Powers of ten that float64 holds exactly.
@@ -108,8 +109,16 @@ def _scan_float(text: np.ndarray, at: int, end: int) -> tuple[float, int]:
 
 
 @numba.njit(cache=True, nogil=True)
+def _is_lone(text: np.ndarray, at: int, end: int) -> bool:
+    """Is this a carriage return, and not one of a line's end?"""
+    return text[at] == _RETURN and at + 1 < end and text[at + 1] != _NEWLINE and text[at + 1] != _RETURN
+
+
+@numba.njit(cache=True, nogil=True)
 def _skip_blanks(text: np.ndarray, at: int, end: int) -> int:
-    while at < end and (text[at] == _BLANK or text[at] == _TAB or text[at] == _RETURN):
+    while at < end and (
+        text[at] == _BLANK or text[at] == _TAB or (text[at] == _RETURN and not _is_lone(text, at, end))
+    ):
         at += 1
     return at
 
@@ -127,10 +136,12 @@ def scan_table(text: np.ndarray, columns: int, floats: bool, out: np.ndarray) ->
         lines += 1
         at = _skip_blanks(text, at, end)
         if at < end and (text[at] == _HASH or text[at] == _PERCENT):
-            while at < end and text[at] != _NEWLINE:
+            while at < end and text[at] != _NEWLINE and not _is_lone(text, at, end):
                 at += 1
         in_line, more = 0, at < end and text[at] != _NEWLINE
         while more:
+            if text[at] == _RETURN:
+                return count, lines, columns, LONE_RETURN
             if floats:
                 real, at = _scan_float(text, at, end)
                 out[count] = real

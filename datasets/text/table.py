@@ -51,7 +51,7 @@ def _read_stream(path: Path, stream: BinaryIO, dtype: np.dtype, columns: int, ro
     parts: list[np.ndarray] = []
     for text in _line_blocks(path, stream):
         if num_lines == 0:
-            text, num_lines = _skip_header(text)
+            text, num_lines = _skip_header(path, text)
         numbers, lines, columns = _scan(path, text, dtype, columns, num_lines)
         num_lines += lines
         if rows is None:
@@ -104,7 +104,7 @@ def _line_blocks(path: Path, stream: BinaryIO) -> Iterator[np.ndarray]:
             yield np.frombuffer(rest + b"\n", dtype=np.uint8)
 
 
-def _skip_header(text: np.ndarray) -> tuple[np.ndarray, int]:
+def _skip_header(path: Path, text: np.ndarray) -> tuple[np.ndarray, int]:
     """Drop a byte-order mark, and comments before a line of column names with that line."""
     if text[:3].tobytes() == codecs.BOM_UTF8:
         text = text[3:]
@@ -112,6 +112,8 @@ def _skip_header(text: np.ndarray) -> tuple[np.ndarray, int]:
     while begin < len(text):
         end = begin + int(np.argmax(text[begin:] == ord("\n")))
         line, begin, lines = text[begin:end].tobytes().strip(), end + 1, lines + 1
+        if b"\r" in line:
+            raise GraphFormatError(f"{path}: line {lines}: {CR_ALONE}")
         if line[:1] not in COMMENT:
             return (text[begin:], lines) if names_columns(line.decode("utf-8", "replace")) else (text, 0)
     return text, 0
@@ -135,6 +137,7 @@ def id_column(path: Path) -> str | None:
     return first if first == "" or (first or "").lower() in IDS else None
 
 
+CR_ALONE = "lines end in CR alone: end them in LF, as tr '\\r' '\\n' does"
 COMMENT = (b"", b"#", b"%")  # how a line without numbers starts
 TABLES = (".csv", ".txt", ".tsv", ".edges", ".edgelist", ".el")
 
@@ -162,10 +165,12 @@ def line_of_row(path: Path, row: int) -> int:
 def _scan(
     path: Path, text: np.ndarray, dtype: np.dtype, columns: int, lines_before: int
 ) -> tuple[np.ndarray, int, int]:
-    from distgnn.datasets.text.scan import GOOD, scan_table
+    from distgnn.datasets.text.scan import GOOD, LONE_RETURN, scan_table
 
     out = np.empty(len(text) // 2 + 1, dtype=dtype)
     count, lines, found_columns, status = scan_table(text, columns, dtype.kind == "f", out)
+    if status == LONE_RETURN:
+        raise GraphFormatError(f"{path}: line {lines_before + lines}: {CR_ALONE}")
     if status != GOOD:
         line = text.tobytes().split(b"\n", lines)[lines - 1].decode("utf-8", "replace").strip()
         kind = "numbers" if dtype.kind == "f" else "whole numbers"

@@ -56,6 +56,7 @@ def test_arrays_take_the_names_of_pyg():
         ([[0, 1], [1, 2], [2, 3]], {"train": np.ones((4, 10), bool)}, r"choose one column: mask\[:, 0\]"),
         ([[0, 1], [1, 2], [2, 3]], {"train": np.ones((4, 10), np.uint8)}, r"choose one column: mask\[:, 0\]"),
         (np.zeros((0, 2)), {}, "the graph has 0 vertices"),
+        ([[0, 1]], {"directed": "no"}, "directed must be True or False, found 'no'"),
     ],
 )
 def test_wrong_arrays_are_refused(edges, fields, message):
@@ -85,6 +86,25 @@ def test_scipy_refuses_what_is_not_symmetric_or_square():
         GraphData.from_scipy(scipy.sparse.csr_matrix(np.array([[0, 1], [2, 0]])), directed=False, weighted=True)
     with pytest.raises(InputError, match="square"):
         GraphData.from_scipy(scipy.sparse.csr_matrix(np.ones((2, 3))))
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "values"),
+    [
+        ("csr", "indptr", [0, -5, 3]),
+        ("csr", "indptr", [0, 1000, 3]),
+        ("csc", "indices", [0, 1, 2]),
+        ("csr", "indices", [0, -1, 1]),
+        ("coo", "row", [0, 0, 9]),
+    ],
+)
+def test_arrays_of_a_matrix_that_point_outside_it_are_refused(form, name, values):
+    matrix = scipy.sparse.coo_matrix(np.array([[1, 1], [0, 1]])).asformat(form)
+    getattr(matrix, name)[:] = values
+    with pytest.raises(InputError, match=f"the arrays of this {form}_matrix do not belong together"):
+        GraphData.from_scipy(matrix)
+    with pytest.raises(InputError, match="do not belong together"):
+        GraphData.from_arrays([[0, 1]], feats=matrix)
 
 
 def test_there_and_back_through_dgl(small_graph):

@@ -106,6 +106,13 @@ def test_graphs_of_pyg_are_read_without_running_them(tmp_path):
         graph = load_graph(str(tmp_path / name), findings=found)
         assert (graph.edges.tolist(), graph.num_feats, graph.num_classes) == (PAIRS.tolist(), 2, 4)
         assert "4 vertices, 5 edges (5 arcs), directed" in found.lines()[0]
+    torch.save((data.edge_index, data.x), tmp_path / "tuple.pt")
+    assert load_graph(str(tmp_path / "tuple.pt"), findings=Findings()).num_feats == 2
+    for graphs in ([data, data], (data, data)):
+        torch.save(graphs, tmp_path / "two.pt")
+        for source in (graphs, str(tmp_path / "two.pt")):
+            with pytest.raises((InputError, GraphFormatError), match="has 2 graphs: give one of them"):
+                load_graph(source)
     torch.save({"edge_index": data.edge_index, "run": Evil(tmp_path / "ran")}, tmp_path / "evil.pt")
     with pytest.raises(GraphFormatError, match=r"evil\.pt: is not read, as that could run code"):
         load_graph(str(tmp_path / "evil.pt"))
@@ -162,6 +169,19 @@ def test_names_are_kept_to_the_partition_and_back(ids, kind, tmp_path):
         load_graph("communities:nodes=60", renumber=True)
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("café,b\ncafè,b\n".encode("latin-1"), "byte 0xe9"),
+        ("café,b\n".encode("utf-16"), "byte 0xff"),
+        (b"ann,bob\nbob,ann\0\n", "a NUL byte"),
+    ],
+)
+def test_names_that_are_no_text_are_refused_before_two_become_one(line, says, tmp_path):
+    with pytest.raises(GraphFormatError, match=rf"names\.csv: line [12]: is no text in UTF-8 \({says}"):
+        read(tmp_path, "names.csv", line, renumber=True)
+
+
 WRONG = {
     "ragged.txt": ("# a\n0 1\n1 2 3\n", "line 3: expected 2 whole numbers"),
     "ragged.csv": ("a,b,w\n0,1,2\n1,2\n", "line 3: expected 3 numbers"),
@@ -184,6 +204,9 @@ WRONG = {
     "short.graph": ("3 2\n2\n1\n", "expected 3 lines of neighbours, found 2"),
     "count.graph": ("2 2\n2\n1\n", "line 1: the header has 2 edges"),
     "table.parquet": ("PAR1", "of a kind that is read: .csv"),
+    "mac.txt": ("0 1\r1 2\r", "line 1: lines end in CR alone"),
+    "mac.csv": ("source,target\r0,1\r1,2\r", "line 1: lines end in CR alone"),
+    "mixed.txt": ("0 1\r\n" * 20000 + "1 2\r2 3\n", "line 20001: lines end in CR alone"),
     "broken.npz": ("no zip", "damaged"),
     "broken.pt": ("no zip", "damaged|is not read"),
     "other.bin": ("no graph", r"no file of dgl\.save_graphs"),

@@ -113,6 +113,10 @@ def test_wrong_tables_are_named(ogb_folder):
     folder = ogb_folder("ogbn_arxiv", "time", EDGES, 4, [0, 1, 2, 40], node_feat=[[1]] * 4)
     with pytest.raises(GraphFormatError, match=r"node-label\.csv\.gz: row 3 holds label 40; allowed are 0 to 39"):
         load_graph(str(folder))
+    for label, message in ((np.inf, "labels: row 3 is infinite"), (0.5, "labels must be whole numbers")):
+        folder = ogb_folder("ogbn_arxiv", "time", EDGES, 4, [0, 1, 2, label], node_feat=[[1]] * 4)
+        with pytest.raises(GraphFormatError, match=rf"node-label\.csv\.gz: {message}"):
+            load_graph(str(folder))
     folder = ogb_folder("ogbn_proteins", "species", EDGES, 4, [[0, 1]] * 4, edge_feat=[[1]] * 4)
     with pytest.raises(GraphFormatError, match="expected 112 labels per vertex"):
         load_graph(str(folder))

@@ -83,6 +83,7 @@ def test_both_directions_keep_reciprocal_edges_and_add_inverse_relations(mag):
             "row 1 holds 3, which is no author",
         ),
         ("raw/relations/author___writes___paper/num-edge-list.csv.gz", [[3], [4]], "expected one number, found 2"),
+        ("raw/node-label/paper/node-label.csv.gz", [["5"], ["inf"], ["0"], ["7"]], "gz: labels: row 1 is infinite"),
         ("raw/node-feat/author/node-feat.csv.gz", [[1], [2], [3]], "one width only"),
         ("split/time/nodetype-has-split.csv.gz", [["paper"]], "one line of True and False"),
     ],

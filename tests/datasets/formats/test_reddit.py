@@ -45,6 +45,9 @@ def test_damage_is_named(reddit_folder):
     folder = reddit_folder(PATH, node_types=np.array([1]))
     with pytest.raises(GraphFormatError, match="node_types"):
         load_graph(str(folder))
+    folder = reddit_folder(PATH, label=np.array([0, np.inf, 2, 2]))
+    with pytest.raises(GraphFormatError, match=r"reddit_data\.npz: labels: row 1 is infinite"):
+        load_graph(str(folder))
     (folder / "reddit_data.npz").unlink()
     with pytest.raises(InputError, match=r"reddit_data\.npz: no such file"):
         load_graph(str(folder))

@@ -77,6 +77,9 @@ def test_an_empty_file_is_an_empty_table(tmp_path):
         ("1,2\n3,\n", r"line 2: expected 2 whole numbers"),
         ("1,2\n3,99999999999999999999\n", r"line 2"),
         ("# c\nu v\n1,2\nx\n", r"line 4"),
+        ("1,2\r\n3,4\r5,6\n", r"line 2: lines end in CR alone"),
+        ("1,2\n# c\r3,4\n", r"line 2: lines end in CR alone"),
+        ("u,v\r1,2\n", r"line 1: lines end in CR alone"),
     ],
 )
 def test_bad_lines_are_named(tmp_path, text, message):
