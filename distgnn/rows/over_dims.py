@@ -76,10 +76,9 @@ def over_dims(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
         return _rows_like(func(rows.inner, *map(local_of, others), **{call: given}, **kwargs), rows, rows.row_dim)
     kwargs |= {"keepdim": keepdim} if keepdim else {}
     found = func(rows.inner, *map(local_of, others), dim=given, **kwargs)
-    before = 0 if keepdim else -sum(dim < rows.row_dim for dim in dims)
-    if name in ("quantile", "nanquantile"):  # one for each of several shares, in front
-        before += sum(one.dim() for one in (*others, *kwargs.values()) if isinstance(one, torch.Tensor))
-    return _rows_like(found, rows, rows.row_dim + before)
+    behind = rows.dim() - rows.row_dim - (0 if keepdim else sum(dim > rows.row_dim for dim in dims))
+    several = found if isinstance(found, torch.Tensor) else found[0]  # of quantiles another dimension, in front
+    return _rows_like(found, rows, several.dim() - behind)
 
 
 for _name in (*OVER_DIMS, *KEEPS):
