@@ -174,8 +174,16 @@ def run_under_mpi(argv: list[str], ranks: Ranks, threads: int | None = None, **h
     size in DISTGNN_TERMINAL, as "120x40".
     """
     # `python -m` would import a folder `datasets` of the working directory
-    ours = {} if sys.path[0] in ("", os.getcwd()) else {"PYTHONSAFEPATH": "1"}
+    ours = {} if sys.path[0] in ("", working_folder()) else {"PYTHONSAFEPATH": "1"}
     return _start([sys.executable, "-m", "distgnn.cli", *argv], ranks, threads, ours, how)
+
+
+def working_folder() -> str:
+    """The working directory. Raises: InputError where it was removed: torch does not run in it."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise InputError("the working directory was removed: go to one that exists") from None
 
 
 def run_program(

@@ -285,6 +285,11 @@ class Trainer:
         if self.best_state:
             self.outputs.write(self._write_best)
         result.records[:] = self.graph.comm.bcast(result.records, root=0)
+        folder = self.outputs.folder  # of rank 0
+        if not done and folder is not None and folder.removed_epochs:
+            self.say(f"no checkpoint: starting anew, {folder.removed_epochs} epochs are taken out of metrics.jsonl")
+        if len(result.records) < done:
+            self.say(f"metrics.jsonl has {len(result.records)} of the {done} epochs before the checkpoint")
         if done and not result.records and self.last_record is not None:  # metrics.jsonl is gone; the weights are not
             result.records.append(self.last_record)
         steps = len(self.begun.shares)

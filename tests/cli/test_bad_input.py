@@ -112,6 +112,13 @@ def test_settings_beyond_any_number(refused, parts, tmp_path):
         refused("train", parts, "--run-dir", tmp_path / "run", "--config", place, says=says)
 
 
+def test_a_working_directory_that_was_removed(refused, two_parts, tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    refused("train", two_parts, "--run-dir", tmp_path / "run", says="the working directory was removed")
+
+
 @pytest.mark.parametrize("command", ["train", "info"])
 def test_no_partition_folder(refused, tmp_path, command):
     refused(command, tmp_path / "nowhere", says="nowhere")

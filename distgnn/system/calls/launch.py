@@ -23,7 +23,7 @@ from distgnn.system.calls.packing import pack, unpack
 from distgnn.system.cores import available_sockets
 from distgnn.system.hosts import parse_hosts, read_hosts
 from distgnn.system.jobs.own_rank import leave_step_of_one, under_mpi
-from distgnn.system.launch import run_program
+from distgnn.system.launch import run_program, working_folder
 
 REASON = "reason.txt"  # in the folder of a call: what is known of a rank that was killed
 THREADS = "DISTGNN_NUM_THREADS"  # of a single process
@@ -82,11 +82,11 @@ def call_on_ranks(
     if ranks == 1 and hosts is None:
         with _threads(threads):
             return [function(*args)]
-    place = None if hosts is None else os.getcwd()  # other machines see it, too
+    place = None if hosts is None else working_folder()  # other machines see it, too
     with tempfile.TemporaryDirectory(prefix=".distgnn-call-", dir=place, ignore_cleanup_errors=True) as name:
         folder = Path(name)
         on_rank.write_whole(folder / "call.pickle", _packed(function, args))
-        on_rank.write_whole(folder / "path.json", json.dumps([one or os.getcwd() for one in sys.path]).encode())
+        on_rank.write_whole(folder / "path.json", json.dumps([one or working_folder() for one in sys.path]).encode())
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         received: list[int] = []

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from distgnn.comm import raise_together
-from distgnn.errors import InputError, on_all_ranks
+from distgnn.errors import InputError, RunError, on_all_ranks
 from distgnn.system.atomic import replace_file
+from distgnn.system.output import say
 from distgnn.train.checkpoint.weights import feat_norm_file, pack_feat_norm
 from distgnn.train.run.callbacks import Callbacks
 from distgnn.train.run.loggers import make_loggers
@@ -64,7 +65,12 @@ class Outputs:
         self.write(lambda folder: folder.finish(summary))
         if self._trainer.trace and self._trainer.config.run_dir is not None:
             events = self._trainer.trace.gather(self._comm)
-            self.write(lambda folder: folder.write_trace(events))
+            if self.folder is not None:
+                try:
+                    with writing(self.folder.path):
+                        self.folder.write_trace(events)
+                except RunError as error:
+                    say(f"{error}: the run is whole but for its trace")
         self._callbacks.call("on_train_end", self._trainer, summary)
 
     def close(self) -> None:

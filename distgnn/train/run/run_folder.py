@@ -41,11 +41,13 @@ class RunFolder:
     """The run folder of a run that is being written.
 
     Args: overwrite: replace an existing run folder; resume: go on in an existing one; call `keep_epochs` then.
+    Attributes: removed_epochs: how many `keep_epochs` took out of metrics.jsonl.
     """
 
     def __init__(self, path: str, config: dict[str, Any], overwrite: bool = False, resume: bool = False):
         self.path: Path = Path(path)
         self._config = config
+        self.removed_epochs = 0
         check_free(self.path, overwrite, resume)
         in_place = self.path.is_dir() and (resume or not exists(self.path))
         try:
@@ -82,7 +84,9 @@ class RunFolder:
         """
         self._metrics.close()
         file = self.path / "metrics.jsonl"
-        records = [record for record in read_metrics(file) if record["epoch"] < epochs_done]
+        every = read_metrics(file)
+        records = [record for record in every if record["epoch"] < epochs_done]
+        self.removed_epochs = len(every) - len(records)
         replace_file(file, "".join(json.dumps(record) + "\n" for record in records).encode())
         replace_file(self.path / "config.toml", _toml(self._config))
         (self.path / "summary.json").unlink(missing_ok=True)

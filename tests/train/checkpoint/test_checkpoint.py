@@ -1,6 +1,7 @@
 """A run that is stopped and resumed is bit-identical to one that was never stopped; and what is refused."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -67,6 +68,35 @@ def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, options):
     assert (shared_tmp_path / "run" / best).read_bytes() == (shared_tmp_path / "whole" / best).read_bytes()
     assert (shared_tmp_path / "run" / "summary.json").is_file()
     assert "SIGUSR1" in (shared_tmp_path / "run" / "logs" / f"rank-{comm.rank}.log").read_text()
+
+
+@pytest.mark.mpi(2)
+def test_what_a_resumed_run_has_lost_is_said(comm, shared_tmp_path):
+    graph, folder = dist_graph(random_graph(1), comm), shared_tmp_path / "run"
+    make(graph, folder, epochs=3).fit()
+    said: list[list[str]] = []
+
+    def resumed(epochs):
+        trainer, lines = make(graph, folder, epochs=epochs, resume=True), []
+        trainer._say = lines.append
+        trainer.fit()
+        said.append(lines)
+
+    comm.Barrier()
+    if comm.rank == 0:
+        records = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
+        (folder / "metrics.jsonl").write_text("".join(records[1:]))
+    comm.Barrier()
+    resumed(4)
+    comm.Barrier()
+    if comm.rank == 0:
+        for name in ("epoch-00000003", "epoch-00000004"):
+            shutil.rmtree(folder / "checkpoint" / name, ignore_errors=True)
+    comm.Barrier()
+    resumed(4)
+    if comm.rank == 0:
+        assert said[0] == ["metrics.jsonl has 2 of the 3 epochs before the checkpoint", "resuming after 3 epochs"]
+        assert said[1] == ["no checkpoint: starting anew, 3 epochs are taken out of metrics.jsonl"]
 
 
 @pytest.mark.mpi(1)

@@ -3,6 +3,7 @@
 import json
 import os
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import torch
@@ -43,6 +44,18 @@ def test_one_file_of_all_ranks(comm, tmp_path):
     assert covered == pytest.approx(sum(event["dur"] for event in epochs), rel=0.01)
     for one, other in pairwise(inside):
         assert one["ts"] + one["dur"] <= other["ts"] + 0.5  # rounded to tenths of microseconds
+
+
+@pytest.mark.mpi(1, 2)
+def test_a_trace_that_cannot_be_written_ends_no_finished_run(comm, tmp_path, capsys):
+    folder = comm.bcast(str(tmp_path / "run"))
+    trainer = trainer_of(comm, run_dir=folder, trace=True)
+    if comm.rank == 0:
+        (Path(folder) / "trace").write_text("in its place")
+    assert len(trainer.fit().losses) == 3
+    if comm.rank == 0:
+        assert "cannot write to the run folder" in capsys.readouterr().err
+        assert (Path(folder) / "summary.json").is_file()
 
 
 @pytest.mark.mpi(2)
