@@ -30,7 +30,6 @@ from distgnn.system.jobs.parent_death import die_with_parent
 from distgnn.system.output import Relay
 
 LOOK_SECONDS = 1.0
-RESEND_SECONDS = 10.0
 STOP_SECONDS = 5.0
 LOST_LOOKS = 3
 CUT_OFF_LOOKS = 20  # after some proxies have ended: the others' machines cannot be reached, or their ranks hang
@@ -84,7 +83,6 @@ class Job:
     fewer: int = 0  # looks in a row with fewer children than machines
     most: int = 0  # children at a time
     ticks: int | None = None  # CPU time of mpiexec, where it waits
-    resend_at: float = 0.0
     began: float = field(default_factory=time.time)
     kills: tuple[int, int] = field(default_factory=memory_kills)
 
@@ -128,7 +126,6 @@ class Job:
         if not self.graceful or len(self.received) > 1:
             raise _Stopped
         self.process.send_signal(signal.SIGUSR1)
-        self.resend_at = time.monotonic() + RESEND_SECONDS
 
     def _start(self) -> None:
         if sys.platform == "linux":
@@ -161,10 +158,8 @@ class Job:
             try:
                 return self.process.wait(LOOK_SECONDS)
             except subprocess.TimeoutExpired:
-                if self.received and time.monotonic() >= self.resend_at:
-                    # What comes before all ranks are there, mpiexec passes on to none.
+                if self.received:  # what comes before all ranks are there, mpiexec passes on to none
                     self.process.send_signal(signal.SIGUSR1)
-                    self.resend_at = time.monotonic() + RESEND_SECONDS
                 text, code = (self._lost() if self.proxies else None), LOST
                 if text is None and self.watching is not None:
                     text, code = self.watching.look(), self.watching.exit_code

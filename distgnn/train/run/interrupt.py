@@ -32,7 +32,10 @@ class Interrupts:
 
     def __exit__(self, *_: Any) -> None:
         for number, handler in self._previous.items():
-            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+            # The launcher repeats SIGUSR1 until the run has ended.
+            asked_again = bool(self.received) and number not in INSISTENT
+            default = signal.SIG_IGN if asked_again else signal.SIG_DFL
+            signal.signal(number, default if handler in (None, signal.SIG_DFL) else handler)
 
     def _remember(self, number: int, _frame: Any) -> None:
         if self.received and number in INSISTENT:

@@ -96,6 +96,25 @@ def proxies_in(pids: list[int]) -> list[int]:
     return found or pytest.skip("this mpiexec has no proxy on the launcher's machine")
 
 
+ASKED = """
+import os, signal, sys, time
+came = []
+signal.signal(signal.SIGUSR1, lambda *_: came.append(1))
+os.kill(os.getppid(), signal.SIGTERM)
+deadline = time.monotonic() + 8
+while len(came) < 3 and time.monotonic() < deadline:
+    time.sleep(0.01)
+open(sys.argv[1], "w").write(str(len(came)))
+"""
+
+
+def test_ranks_that_may_not_have_heard_a_signal_are_told_again_at_each_look(tmp_path, monkeypatch):
+    monkeypatch.setattr(supervisor, "LOOK_SECONDS", 0.05)
+    command = [sys.executable, "-S", "-c", ASKED, str(tmp_path / "came")]
+    assert supervise(command, dict(os.environ), graceful=True) == 128 + signal.SIGTERM
+    assert (tmp_path / "came").read_text() == "3"
+
+
 def test_an_mpiexec_that_is_still_at_work_has_lost_nothing(monkeypatch):
     monkeypatch.setattr(supervisor, "LOOK_SECONDS", 0.05)
     ends_late = "sleep 0.3; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"  # its only child is gone
