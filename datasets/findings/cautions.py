@@ -105,6 +105,21 @@ def add_training_cautions(graph: GraphFields, direction: str, split: bool = Fals
             "caution", "train", "no vertex is for training: --split 0.6,0.2,0.2 (split='0.6,0.2,0.2', or "
             "GraphData.split_nodes) makes a random split", graph.num_nodes,
         )  # fmt: skip
+    if graph.labels is not None and not graph.multilabel and graph.train is not None and not split:
+        _of_unseen_classes(graph, graph.labels)
+
+
+def _of_unseen_classes(graph: GraphFields, labels: np.ndarray) -> None:
+    masks = graph.split_masks()
+    tested = labels[masks["valid"] | masks["test"]]
+    unseen = np.setdiff1d(tested, labels[masks["train"]])
+    if len(unseen) and masks["train"].any():
+        count = int(np.isin(tested, unseen).sum())
+        first = graph.class_names[unseen[0]] if graph.class_names else unseen[0]
+        text = (
+            f"classes without a vertex for training: {len(unseen)}, first {first}; vertices for validation or test of "
+        )
+        graph.findings.add("caution", "train", f"{text}such a class: {count}, and no model learns them", count)
 
 
 def _is_one_way(graph: GraphFields) -> bool:

@@ -223,3 +223,18 @@ def test_a_table_has_all_that_is_wrong_at_once(capsys):
 def test_a_table_of_what_is_right_counts_it(capsys):
     findings = dg.check_graph(PAIRS, labels=[0, 1, -1, 0, 1], num_nodes=6, x=None)
     assert {one.field: one.count for one in findings if one.severity == "wrong"} == {"labels": 0}
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (np.array([0, 1, 1, 2, 2]), "1, first 2; vertices for validation or test of such a class: 1"),
+        (np.array(["a", "a", "b", "c", "c"]), "2, first b; vertices for validation or test of such a class: 2"),
+        (np.array([0, 1, 1, -1, 1]), None),
+    ],
+)
+def test_classes_that_no_vertex_for_training_has_are_said_when_the_graph_is_cut(labels, said, tmp_path):
+    graph = GraphData.from_arrays(PAIRS, 5, labels=labels, train=[0, 1], valid=[2], test=[3], findings=Findings())
+    lines: list[str] = []
+    dg.partition_graph(graph, 1, tmp_path / "parts", "libra", direction="both", say=lines.append)
+    assert [said in line for line in lines if "no model learns" in line] == ([True] if said else [])
