@@ -60,12 +60,11 @@ def measure_parts(
     settings: Settings,
     measuring: Measuring,
     advance: Callable[[str], None] = lambda text: None,
-    ranks: list[int] | None = None,
 ) -> list[Recording]:
-    """What each part does in an epoch, in the order of ranks; `ranks`: parts to measure, None: all."""
+    """What each part does in an epoch, in the order of ranks."""
     manifest = read_manifest(folder)
     check_replayable(settings, manifest["num_parts"])
-    ranks = list(range(manifest["num_parts"])) if ranks is None else ranks
+    ranks = range(manifest["num_parts"])
     found: list[Recording] = []
     with tempfile.TemporaryDirectory() as work:
         answers = bin_answers(folder, settings, manifest["num_parts"], Path(work))
