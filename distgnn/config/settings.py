@@ -100,11 +100,15 @@ class Settings:
         return Algorithm.parse(self.run.algorithm)
 
     def sections(self) -> dict[str, dict[str, Any]]:
-        """[model] and [run] of config.toml ([train] is written by the trainer)."""
+        """[train], [model] and [run] of config.toml; the trainer fills in what [train] leaves open."""
         model = {name: value for name, value in asdict(self.model).items() if value is not None}
         # Only what was asked for: runs of before this setting can be resumed
         exchange = asdict(self.exchange).items() - asdict(ExchangeConfig()).items()
-        return {"model": model, "run": asdict(self.run) | asdict(self.schedule) | dict(sorted(exchange))}
+        return {
+            "train": self.train.as_dict(),
+            "model": model,
+            "run": asdict(self.run) | asdict(self.schedule) | dict(sorted(exchange)),
+        }
 
     def with_saved(
         self, saved: dict[str, dict[str, Any]], file: str | Path, given: Set[str] = frozenset()

@@ -42,8 +42,7 @@ def check_machines(
     chosen = ""
     if by_name:
         settings, chosen = choose(comm, manifest, settings, limit)
-        sections = settings.sections() | {"train": settings.train.as_dict()}
-        check_memory(comm, manifest, sections, limit.bytes)
+        check_memory(comm, manifest, settings.sections(), limit.bytes)
     lines = [chosen, check_disk(comm, manifest, settings, by_name)]
     return settings, [line for line in lines if line and comm.rank == 0]
 
@@ -140,7 +139,7 @@ def _many_runs(graph: Any, settings: Settings, sections: dict[str, Any], speak: 
     folder, outer = str(config.run_dir), None
     with raise_together(graph.comm):
         if graph.rank == 0:  # around the runs, each of which has a run folder inside
-            outer = RunFolder(folder, {"train": config.as_dict()} | sections, config.overwrite, config.resume)
+            outer = RunFolder(folder, sections | {"train": config.as_dict()}, config.overwrite, config.resume)
     seeds = range(config.seed, config.seed + settings.run.runs)
     each = []
     for seed in seeds:

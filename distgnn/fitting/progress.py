@@ -45,17 +45,11 @@ def error_console() -> Any:
 
 @contextmanager
 def progress_bar(title: str, total: int, visible: bool) -> Iterator[Any]:
-    """A progress bar; yields `advance(text, done=None)`: `done` sets it, without it goes one on.
-
-    Without a terminal a line is printed now and then instead.
-    """
+    """A progress bar; yields `advance(text, done)`. Without a terminal a line is printed now and then instead."""
     console = error_console() if visible else None
     if console is None or not console.is_terminal:
-        count = 0
 
-        def say(text: str, done: int | None = None) -> None:
-            nonlocal count
-            count = done = count + 1 if done is None else done
+        def say(text: str, done: int) -> None:
             # About ten lines over the whole work
             if console is not None and (done == total or done % max(1, total // 10) == 0):
                 console.print(as_text(f"{title} {done}/{total}  {text}"), soft_wrap=True)
@@ -70,8 +64,8 @@ def progress_bar(title: str, total: int, visible: bool) -> Iterator[Any]:
     with Progress(*columns, words("{task.fields[text]}"), console=console) as bars:
         task = bars.add_task(plain(title), total=total, text="")
 
-        def advance(text: str, done: int | None = None) -> None:
-            bars.update(task, text=text, advance=1 if done is None else None, completed=done)
+        def advance(text: str, done: int) -> None:
+            bars.update(task, text=text, completed=done)
 
         with compiling(True, bars):
             yield advance

@@ -209,5 +209,4 @@ def memory_bytes(sizes: GraphSizes, choice: Choice, settings: Settings) -> int:
     files["feats"] = {"bytes": 4 * owned * sizes.num_feats}
     part = {"owned": owned, "rows": owned + sent // 2, "arcs": arcs, "files": files, "symmetric": True}
     graph = {"num_feats": sizes.num_feats, "num_classes": sizes.num_classes}
-    sections = settings.sections() | {"train": {"offload": settings.train.offload}}
-    return estimate_bytes({"parts": [part], "graph": graph, "pair_rows": [[sent]]}, 0, sections)
+    return estimate_bytes({"parts": [part], "graph": graph, "pair_rows": [[sent]]}, 0, settings.sections())
