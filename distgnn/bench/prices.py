@@ -28,7 +28,7 @@ UNCOUNTED_EPOCHS = 2
 LEAST_EPOCHS = 5
 
 
-def measure_prices(comm: Any, seconds: float, width: int, num_layers: int, graph: str = GRAPH) -> dict[str, Any]:
+def measure_prices(comm: Any, seconds: float, width: int, num_layers: int) -> dict[str, Any]:
     """The contents of a file of prices, without its version.
 
     Collective: yes; all ranks train together for about so many seconds.
@@ -38,7 +38,7 @@ def measure_prices(comm: Any, seconds: float, width: int, num_layers: int, graph
         dense. The median epoch of each, the mean over ranks.
     """
     use_threads(num_threads())
-    data = load_graph(graph.format(width=width))
+    data = load_graph(GRAPH.format(width=width))
     edges = data.edge_list("both")
     local = local_part(data, edges, cut_edges(edges, comm.size, "random"), comm.rank)
     dist = DistGraph(local, comm)
@@ -65,7 +65,7 @@ def measure_prices(comm: Any, seconds: float, width: int, num_layers: int, graph
     of_ranks = comm.allgather([one / load for one, load in zip(spent, loads, strict=True)])
     prices = {name: float(np.mean(values)) for name, values in zip(names, zip(*of_ranks, strict=True), strict=True)}
     hosts = sorted(set(comm.allgather(platform.node())))
-    where = {"ranks": comm.size, "threads": num_threads(), "hosts": hosts, "model": "sage", "graph": graph}
+    where = {"ranks": comm.size, "threads": num_threads(), "hosts": hosts, "model": "sage", "graph": GRAPH}
     return {"width": width, "num_layers": num_layers} | prices | where
 
 

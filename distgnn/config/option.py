@@ -6,13 +6,20 @@ new setting is one new field. Words of before name what they are now.
 
 import dataclasses
 import difflib
-from collections.abc import Iterable
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from numbers import Integral, Real
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from distgnn.errors import InputError
 
 Config = TypeVar("Config", bound=type)
 DTYPES = ("float32", "float64", "bfloat16")
+KINDS: dict[type, tuple[type, str]] = {
+    bool: (bool, "True or False"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    str: (str, "a text"),
+}
 
 RENAMED = {"smooth": "late_row_average", "smooth_labels": "correct_and_smooth"}
 SCRIPTS = {  # what was a command or an option -> the script that measures it
@@ -85,6 +92,17 @@ def check_values(config: Any) -> None:
             check_choice(field.metadata["title"] or option_name(field), value, choices)
         if least is not None and not value >= least:
             raise InputError(f"{option_name(field)} is {value}: expected at least {least}")
+
+
+def wrong_kinds(config: Any, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Names of values that are of another kind than the fields of a settings object, with the kind in words."""
+    hints = get_type_hints(type(config))
+    for name, value in values.items():
+        taken = get_args(hints[name]) or (hints[name],) if name in hints else ()
+        known = [KINDS[one] for one in taken if one in KINDS]
+        right = any(isinstance(value, kind) and isinstance(value, bool) == (kind is bool) for kind, _ in known)
+        if known and value is not None and not right:
+            yield name, " or ".join(words for _, words in known)
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

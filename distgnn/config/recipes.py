@@ -7,11 +7,11 @@ defaults: `python tests/bench/end_to_end/defaults.py`.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from distgnn.config.option import check_choice, option_name
+from distgnn.config.option import check_choice
 from distgnn.config.settings import Settings
 from distgnn.config.train import LEAST_PATIENCE, PATIENT_EPOCHS
 from distgnn.errors import InputError
@@ -132,7 +132,7 @@ def with_recipe(
 
     def allows(options: Mapping[str, Any]) -> bool:
         try:
-            _with_options(settings, options).checked()
+            settings.with_options(options).checked()
         except InputError:
             return False
         return True
@@ -140,7 +140,7 @@ def with_recipe(
     options, line = pick(recipe, graph, task, given, allows)
     if settings.train.resume and (Path(str(settings.train.run_dir)) / "config.toml").is_file():
         return settings, ""
-    settings = _with_options(settings, options)
+    settings = settings.with_options(options)
     return settings if recipe is None else with_patience(settings, given), line
 
 
@@ -150,13 +150,3 @@ def with_patience(settings: Settings, given: set[str]) -> Settings:
         return settings
     patience = max(LEAST_PATIENCE, math.ceil(PATIENT_EPOCHS / max(settings.train.eval_every, 1)))
     return replace(settings, train=replace(settings.train, patience=patience))
-
-
-def _with_options(settings: Settings, options: Mapping[str, Any]) -> Settings:
-    groups = {name: getattr(settings, name) for name in ("train", "model", "run", "schedule")}
-    known = {name: {option_name(field): field.name for field in fields(group)} for name, group in groups.items()}
-    changed = {
-        name: replace(group, **{known[name][key]: value for key, value in options.items() if key in known[name]})
-        for name, group in groups.items()
-    }
-    return replace(settings, **changed)

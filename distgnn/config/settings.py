@@ -9,13 +9,13 @@
 """
 
 import sys
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from distgnn.config.model import ModelConfig, check_graph_has
-from distgnn.config.option import did_you_mean, option_name, options_of
+from distgnn.config.option import did_you_mean, option_name, options_of, wrong_kinds
 from distgnn.config.run import RunConfig
 from distgnn.config.schedule import Algorithm, ExchangeConfig, Schedule, check_columns
 from distgnn.config.task import check_graph_for, check_training_graph
@@ -85,16 +85,30 @@ class Settings:
         held |= {"offload": self.train.offload}
         return run | asdict(self.schedule) | asdict(self.exchange) | held | {"seed": self.train.seed}
 
+    def with_options(self, options: Mapping[str, Any]) -> "Settings":
+        """These settings with other values, by the names of their options."""
+        groups = {name: getattr(self, name) for name in SECTION_OF}
+        known = {name: {option_name(field): field.name for field in fields(group)} for name, group in groups.items()}
+        changed = {
+            name: replace(group, **{known[name][key]: value for key, value in options.items() if key in known[name]})
+            for name, group in groups.items()
+        }
+        return replace(self, **changed)
+
     @property
     def algorithm(self) -> Algorithm:
         return Algorithm.parse(self.run.algorithm)
 
     def sections(self) -> dict[str, dict[str, Any]]:
-        """[model] and [run] of config.toml ([train] is written by the trainer)."""
+        """[train], [model] and [run] of config.toml; the trainer fills in what [train] leaves open."""
         model = {name: value for name, value in asdict(self.model).items() if value is not None}
         # Only what was asked for: runs of before this setting can be resumed
         exchange = asdict(self.exchange).items() - asdict(ExchangeConfig()).items()
-        return {"model": model, "run": asdict(self.run) | asdict(self.schedule) | dict(sorted(exchange))}
+        return {
+            "train": self.train.as_dict(),
+            "model": model,
+            "run": asdict(self.run) | asdict(self.schedule) | dict(sorted(exchange)),
+        }
 
     def with_saved(
         self, saved: dict[str, dict[str, Any]], file: str | Path, given: Set[str] = frozenset()
@@ -109,7 +123,7 @@ class Settings:
         taken = {}
         for name, section in SECTION_OF.items():
             own = getattr(self, name)
-            check_types(file, section, saved[section], asdict(own))
+            check_types(file, section, saved[section], own)
             known = {one.name for one in fields(own) if option_name(one) not in given and one.name not in OF_ONE_RUN}
             values = {key: value for key, value in saved[section].items() if key in known}
             if "optimizer" in values and "lr" in known - set(values):
@@ -187,18 +201,10 @@ def parse_sections(text: str) -> dict[str, dict[str, Any]]:
     return content
 
 
-def check_types(file: str | Path, section: str, values: dict[str, Any], defaults: dict[str, Any]) -> None:
-    """Raise RunError for a setting whose value is not of the kind of its default; a setting without one is text."""
-    for name, value in values.items():
-        if name in defaults and not _same_kind(value, defaults[name]):
+def check_types(file: str | Path, section: str, values: dict[str, Any], config: Any) -> None:
+    """Raise RunError for a value that is of another kind than the field of `config` with its name."""
+    wrong = {name for name, _ in wrong_kinds(config, values)}
+    for name in (one.name for one in fields(config) if one.name in values):
+        value = values[name]
+        if name in wrong or (isinstance(value, int) and abs(value) > LARGEST_INT):
             raise RunError(f"{file} is damaged: [{section}] {name} is {str(value)[:40]!r}")
-
-
-def _same_kind(value: Any, default: Any) -> bool:
-    if isinstance(value, bool) or isinstance(default, bool):
-        return isinstance(value, bool) and isinstance(default, bool)
-    if isinstance(value, int) and abs(value) > LARGEST_INT:
-        return False
-    if isinstance(default, float):
-        return isinstance(value, int | float)
-    return isinstance(value, str if default is None else type(default))

@@ -21,11 +21,6 @@ class WireFormat(NamedTuple):
     bits: int
     levels: int = 0
 
-    @property
-    def scale_bytes(self) -> int:
-        """Bytes behind the codes of a row."""
-        return 4 if self.levels else 0
-
 
 WIRES = {
     "float32": WireFormat(0),
@@ -43,4 +38,4 @@ def row_bytes(width: int, wire: str, item: int = 4) -> int:
     if wire not in WIRES:
         raise ValueError(f"wire must be one of {', '.join(WIRES)}, got {wire!r}")
     found = WIRES[wire]
-    return -(-width * (found.bits or 8 * item) // 8) + found.scale_bytes
+    return -(-width * (found.bits or 8 * item) // 8) + (4 if found.levels else 0)

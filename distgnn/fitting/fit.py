@@ -22,7 +22,6 @@ from torch import nn
 
 from distgnn.config import CutConfig, ModelConfig, Settings, read_sections
 from distgnn.config.recipes import with_patience, with_recipe
-from distgnn.config.settings import describe_data
 from distgnn.errors import InputError, RunError
 from distgnn.fitting.cut_cache import cache_root, give_up
 from distgnn.fitting.keywords import Keywords, read_keywords
@@ -146,16 +145,13 @@ def _on_ranks(
 ) -> bytes | None:
     """Train on as many ranks as the cut is for. Returns: as `train_part`."""
     num_ranks = check_ranks(cut.manifest["num_parts"] * settings.exchange.columns)
-    sections = settings.sections() | {"data": describe_data(cut.folder, cut.manifest)}
-    if packed is not None:
-        del sections["model"]
     started = num_ranks > 1 or hosts is not None
     objects, callbacks = asked.objects, list(asked.objects.get("callbacks", ()))
     plots = [one for one in callbacks if isinstance(one, LivePlot)] if started else []  # they stay in this process
     if plots:
         objects = objects | {"callbacks": [one for one in callbacks if one not in plots]}
     debug = bool(asked.more.get("debug"))
-    job = Job(cut.folder, cut.manifest, settings, sections, packed, objects, limit, debug, not quiet)
+    job = Job(cut.folder, cut.manifest, settings, packed, objects, limit, debug, not quiet)
     with following(plots, Path(str(settings.train.run_dir)), settings.train.resume):
         return call_on_ranks(train_part, (job,), num_ranks, threads=threads, graceful=True, hosts=hosts)[0]
 

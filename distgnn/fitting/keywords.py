@@ -3,13 +3,13 @@
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from numbers import Integral, Real
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import numpy as np
 
 from distgnn.config import MODELS, ModelConfig, Settings, check_choice
 from distgnn.config.cut import check_names
+from distgnn.config.option import option_name, wrong_kinds
 from distgnn.config.run import preset_options
 from distgnn.config.settings import SECTION_OF
 from distgnn.errors import InputError
@@ -52,12 +52,6 @@ OTHERS_WORDS = {  # what to write for words of other libraries whose nearest nam
         "val_data validation_data"
     ),
 }
-KINDS: dict[type, tuple[type, str]] = {
-    bool: (bool, "True or False"),
-    int: (Integral, "a whole number"),
-    float: (Real, "a number"),
-    str: (str, "a text"),
-}
 
 
 @dataclass(frozen=True)
@@ -73,7 +67,7 @@ class Keywords:
 def read_keywords(model: Any, options: Mapping[str, Any]) -> Keywords:
     """Settings and objects from a model and keywords. Raises: InputError for a name that is none, with the nearest."""
     default = Settings()
-    groups = {name: {one.name for one in fields(getattr(default, name))} for name in SECTION_OF}
+    groups = {name: {option_name(one) for one in fields(getattr(default, name))} for name in SECTION_OF}
     known = [*dict.fromkeys(name for names in groups.values() for name in names if name not in ELSEWHERE)]
     others = {word: instead for instead, words in OTHERS_WORDS.items() for word in words.split()}
     for name, instead in (ELSEWHERE | others).items():
@@ -91,36 +85,23 @@ def read_keywords(model: Any, options: Mapping[str, Any]) -> Keywords:
         default, model = replace(default, model=model), model.name
     elif isinstance(model, str):
         check_choice("model", model, MODELS)
-        values["name"] = model
+        values["model"] = model
     elif model is not None and values.keys() & groups["model"]:
         name = sorted(values.keys() & groups["model"])[0]
         raise InputError(f"{name} is of models by name: a module of your own has its sizes already")
-    _check_kinds(default, values)
+    for group in SECTION_OF:
+        for name, words in wrong_kinds(getattr(default, group), values):
+            raise InputError(f"{name} is {values[name]!r}: expected {words}")
     _check_objects(objects)
-    made = {name: {key: values[key] for key in values.keys() & groups[name]} for name in groups}
-    settings = replace(default, **{name: replace(getattr(default, name), **each) for name, each in made.items()})
+    settings = default.with_options(values)
     if "optimizer" in values and "lr" not in values:
         settings = replace(settings, train=replace(settings.train, lr=None))  # type: ignore[arg-type]  # its own
-    given = {"model" if name == "name" else name for name in values} | ({"model"} if isinstance(model, str) else set())
-    given |= groups["model"] if whole else set()
+    given = values.keys() | (groups["model"] if whole else set())
     more = {name: options[name] for name in ONLY_HERE if options.get(name) is not None}
     if "preset" in more:
         fixed = preset_options(more["preset"])
         settings, given = replace(settings, run=replace(settings.run, **fixed)), given | fixed.keys()
     return Keywords(settings, given, objects, more)
-
-
-def _check_kinds(settings: Settings, values: Mapping[str, Any]) -> None:
-    """Raise InputError for a setting that is a text where a number is expected, and the like."""
-    hints = {key: hint for name in SECTION_OF for key, hint in get_type_hints(type(getattr(settings, name))).items()}
-    for name, value in values.items():
-        taken = get_args(hints[name]) or (hints[name],) if name in hints else ()
-        known = [KINDS[one] for one in taken if one in KINDS]
-        if value is None or not known or len(known) + (type(None) in taken) < len(taken):
-            continue
-        is_flag = isinstance(value, bool)
-        if not any(isinstance(value, kind) and is_flag == (kind is bool) for kind, _ in known):
-            raise InputError(f"{name} is {value!r}: expected {' or '.join(words for _, words in known)}")
 
 
 def _check_objects(objects: Mapping[str, Any]) -> None:

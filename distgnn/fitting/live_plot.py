@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.errors import InputError
-from distgnn.report.charts import COLOURS
+from distgnn.report.charts import Axis, Series, plot_lines, styled
 from distgnn.system.atomic import replace_file
 from distgnn.system.output import say
 from distgnn.train.run.callbacks import Callback
@@ -139,6 +139,7 @@ def following(plots: Sequence[LivePlot], run: Path, resume: bool) -> Iterator[No
         look(last=True)
 
 
+@styled()
 def draw(records: Sequence[dict[str, Any]]) -> Any:
     """A matplotlib figure of records: the loss, and beside it the metric where there is one."""
     from matplotlib.figure import Figure
@@ -148,13 +149,11 @@ def draw(records: Sequence[dict[str, Any]]) -> Any:
     panels = [["loss"], metrics] if any(name in record for record in records for name in metrics) else [["loss"]]
     figure = Figure(figsize=(4.5 * len(panels), 3.2), layout="constrained")
     for panel, names in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        for name, colour in zip(names, COLOURS, strict=False):
+        series = []
+        for name in names:
             points = [(record["epoch"] + 1, record[name]) for record in records if record.get(name) is not None]
-            if points:
-                style = {"color": colour, "marker": "." if len(points) == 1 else None}
-                panel.plot(*zip(*points, strict=True), label=name.replace("_", " "), **style)
-        panel.set_xlabel("epoch")
-        panel.grid(alpha=0.3)
+            series.append(Series(name.replace("_", " "), points))
+        plot_lines(panel, series, Axis("epoch", whole=True), Axis(names[0].rpartition("_")[2]))
         panel.legend()
     return figure
 

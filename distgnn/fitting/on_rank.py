@@ -1,6 +1,5 @@
 """What `distgnn train` does on each rank: one run, or several with different seeds."""
 
-import contextlib
 import gc
 import statistics
 import time
@@ -10,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distgnn.config import Settings, TrainConfig
-from distgnn.errors import PartitionFormatError
-from distgnn.fitting.compiling import compiling, silent_progress
+from distgnn.config.settings import describe_data
+from distgnn.fitting.progress import compiling, progress_bar
 from distgnn.system.launch import import_mpi, under_mpi
 
 if TYPE_CHECKING:
@@ -43,8 +42,7 @@ def check_machines(
     chosen = ""
     if by_name:
         settings, chosen = choose(comm, manifest, settings, limit)
-        sections = settings.sections() | {"train": settings.train.as_dict()}
-        check_memory(comm, manifest, sections, limit.bytes)
+        check_memory(comm, manifest, settings.sections(), limit.bytes)
     lines = [chosen, check_disk(comm, manifest, settings, by_name)]
     return settings, [line for line in lines if line and comm.rank == 0]
 
@@ -69,23 +67,29 @@ class Own:
 
 
 def train_on_this_rank(
-    parts: str, settings: Settings, sections: dict[str, Any], debug: bool, speak: bool, own: Own | None = None
+    parts: str, manifest: dict[str, Any], settings: Settings, debug: bool, speak: bool, own: Own | None = None
 ) -> tuple[dict[str, Any], int]:
     """Load this rank's part and train; returns the summary and the rank. Collective: yes.
 
-    Args:
-        sections: [model], [data] and [run] of config.toml.
-        own: of a process that goes on afterwards.
+    Args: own: of a process that goes on afterwards.
     """
-    from distgnn.fitting.last_kernels import compile_kernels
+    from distgnn.fitting.last_kernels import compile_kernels, last_kernels
     from distgnn.partition.ahead import compiling_ahead
 
-    words, place, places = _kernels_of(parts, settings, own)
+    by_name = own is None or own.make_model is None
+    sections = settings.sections() | {"data": describe_data(parts, manifest)}
+    if not by_name:
+        del sections["model"]
+    mpi = import_mpi()
+    near = mpi.COMM_WORLD.Split_type(mpi.COMM_TYPE_SHARED)
+    place, places = near.rank, near.size  # this rank's number on its machine, and how many share its kernels
+    near.Free()
+    words = last_kernels(settings, manifest) if by_name else []
     with compiling_ahead(words if place == 0 else []):
         from distgnn.graph.loader import load
 
         run, config = settings.run, replace(settings.train)
-        plain = own is None or not (own.make_model or own.trainer)  # a user's code sees rows of all ranks
+        plain = by_name and not (own and own.trainer)  # a user's code sees rows of all ranks
         with compiling(speak):
             graph = load(parts, run.algorithm, **settings.graph_options(), debug=debug, say=None, plain_tensors=plain)
             if words and places > 1:
@@ -97,22 +101,6 @@ def train_on_this_rank(
         train = _one_run if run.runs == 1 else _many_runs
         summary = train(graph, replace(settings, train=config), sections, speak, own or Own())
         return summary | {"run_dir": config.run_dir}, graph.rank
-
-
-def _kernels_of(parts: str, settings: Settings, own: Own | None) -> tuple[list[str], int, int]:
-    """The kernels of a run, if they are known; this rank's number on its machine, and how many share its kernels."""
-    from distgnn.fitting.last_kernels import last_kernels
-    from distgnn.partition import read_manifest
-
-    mpi = import_mpi()
-    near = mpi.COMM_WORLD.Split_type(mpi.COMM_TYPE_SHARED)
-    place, places = near.rank, near.size
-    near.Free()
-    words: list[str] = []
-    if own is None or own.make_model is None:
-        with contextlib.suppress(PartitionFormatError):  # `load` says it on all ranks
-            words = last_kernels(settings, read_manifest(parts))
-    return words, place, places
 
 
 def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bool, own: Own) -> dict[str, Any]:
@@ -134,9 +122,7 @@ def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bo
     bar = speak and graph.rank == 0 and "console" in config.loggers
     title = "epoch" if settings.run.runs == 1 else f"seed {config.seed}, epoch"
     words = EpochText(trainer.best_by, trainer.metric)
-    if bar:
-        from distgnn.fitting.progress import progress_bar
-    with progress_bar(title, config.epochs, True) if bar else silent_progress() as advance:
+    with progress_bar(title, config.epochs, visible=bar) as advance:
         trainer.on_epoch = lambda record: advance(words.of(record), record["epoch"] + 1)
         summary = trainer.fit().summary
     if own.after is not None:
@@ -153,7 +139,7 @@ def _many_runs(graph: Any, settings: Settings, sections: dict[str, Any], speak: 
     folder, outer = str(config.run_dir), None
     with raise_together(graph.comm):
         if graph.rank == 0:  # around the runs, each of which has a run folder inside
-            outer = RunFolder(folder, {"train": config.as_dict()} | sections, config.overwrite, config.resume)
+            outer = RunFolder(folder, sections | {"train": config.as_dict()}, config.overwrite, config.resume)
     seeds = range(config.seed, config.seed + settings.run.runs)
     each = []
     for seed in seeds:

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import os
 import shutil
 import weakref
 from pathlib import Path
@@ -17,7 +16,7 @@ from distgnn.errors import InputError, RunError
 from distgnn.fitting.best_rows import rows_of_other
 from distgnn.fitting.cut_cache import give_up, hold
 from distgnn.fitting.user_model import arguments_of, without_compile
-from distgnn.system.atomic import new_folder
+from distgnn.system.atomic import new_folder, sync_file
 from distgnn.system.regular_file import read_text
 from distgnn.train.checkpoint.weights import load_best, read_feat_norm
 from distgnn.train.export.plain_stack import with_feat_norm
@@ -153,8 +152,7 @@ class FitResult:
             shutil.copytree(self.run, folder, ignore=LEFT_OUT, dirs_exist_ok=True)
             for file in folder.rglob("*"):
                 if file.is_file():
-                    with open(file, "rb") as stream:
-                        os.fsync(stream.fileno())
+                    sync_file(file)
         return Path(path)
 
 

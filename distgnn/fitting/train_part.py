@@ -30,14 +30,13 @@ class Job:
     """What ranks are given.
 
     Args:
-        sections: of config.toml; model: a packed module, or a packed function of the graph that makes one; None: the
-            one of the settings. trainer: objects for the Trainer; limit: of a rank's memory.
+        model: a packed module, or a packed function of the graph that makes one; None: the one of the settings.
+        trainer: objects for the Trainer; limit: of a rank's memory.
     """
 
     parts: str
     manifest: dict[str, Any]
     settings: Settings
-    sections: dict[str, Any]
     model: bytes | None = None
     trainer: dict[str, Any] = field(default_factory=dict)
     limit: MemoryLimit = field(default_factory=MemoryLimit)
@@ -76,8 +75,7 @@ def train_part(job: Job) -> bytes | None:
         settings, lines = check_machines(job.parts, job.manifest, job.settings, job.limit, job.model is None)
         for line in lines if job.speak else ():
             say(line)
-        sections = job.sections | ({"model": settings.sections()["model"]} if job.model is None else {})
-        train_on_this_rank(job.parts, settings, sections, job.debug, job.speak, own)
+        train_on_this_rank(job.parts, job.manifest, settings, job.debug, job.speak, own)
     return made[0] if made else None
 
 

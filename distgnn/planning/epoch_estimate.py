@@ -7,16 +7,25 @@ Legend: V vertices, A arcs, X rows sent by all ranks in one layer and direction,
     bytes     X · (bytes of a row of each exchanged layer on the wire) · 2, over P; of cd-R the R-th part
     epoch     from max(compute, network), all messages hidden, to 1.1 compute + network, none hidden
 
-With few nodes the sum of gradients and its latencies count as well.
+With few nodes the sum of gradients and its latencies count as well. Prices are measured on the ranks that will train
+(`distgnn calibrate --prices FILE`). A JSON file:
+
+    {"format_version": 1, "width": 256, "num_layers": 3,
+     "seconds_per_arc_value": 1.6e-10, "seconds_per_dense_row": 4e-6, "seconds_per_exchanged_row": 9e-7, ...}
+
+Each price is for one layer, forward and backward; more keys (ranks, threads, hosts) say where they were measured.
 """
 
+import json
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from distgnn.config import Settings, row_bytes
+from distgnn.errors import InputError
 from distgnn.planning.graph_sizes import GraphSizes
-from distgnn.planning.prices import EpochPrices
 from distgnn.replay.network import Network, sum_seconds
+from distgnn.system.regular_file import read_text
 from distgnn.train.run.estimate import estimate_bytes
 
 BALANCE = 1.05  # of the largest rank: what cuts promise (arcs 1.03, rows 1.05)
@@ -24,9 +33,59 @@ ROWS_BALANCE = 1.3  # of rows sent by the largest rank: measured 1.0 to 2.8, mos
 # Of the largest rank's memory: owned rows of graphs with both arcs were 1.000, rows sent in 8 parts 1.00 to 1.28
 OWNED_IN_MEMORY, ROWS_IN_MEMORY = 1.01, 1.15
 PACK_BYTES = 4e9  # per second, read and write of a core that copies rows
+MEMORY_BOUND_THREADS = 6  # after so many, more threads of a socket aggregate no faster
+FORMAT_VERSION = 1  # of a file of prices
+MOST_SECONDS = 1e6  # for one arc or row
+PRICES = ("seconds_per_arc_value", "seconds_per_dense_row", "seconds_per_exchanged_row")
+
+
+@dataclass(frozen=True)
+class EpochPrices:
+    """Seconds of the three things that an epoch is made of, forward and backward; see above."""
+
+    seconds_per_arc_value: float
+    seconds_per_dense_row: float
+    seconds_per_exchanged_row: float
+    width: int = 256
+    num_layers: int = 3
+
+    def check(self) -> "EpochPrices":
+        """Return self; raise `InputError` for prices that cannot be."""
+        for name, value in asdict(self).items():  # JSON's true is an int in Python; a NaN fails both comparisons
+            kind, least, most = (int | float, 0, MOST_SECONDS) if name in PRICES else (int, 1, 2**31 - 1)
+            if isinstance(value, bool) or not isinstance(value, kind) or not least <= value <= most:
+                words = f"seconds, from 0 to {MOST_SECONDS:g}" if name in PRICES else "a whole number, 1 or more"
+                raise InputError(f"{name} is {str(value)[:40]}: expected {words}")
+        if not any(getattr(self, name) for name in PRICES):
+            raise InputError("all prices are 0: every cut would cost the same")
+        return self
+
+
 # Seconds of a Zen 4 core (docs/benchmarks/epoch.md): for whom has measured nothing.
 ASSUMED = EpochPrices(1.6e-10, 4e-6, 9e-7)
-MEMORY_BOUND_THREADS = 6  # after so many, more threads of a socket aggregate no faster
+
+
+def read_prices(path: str | Path) -> EpochPrices:
+    """Prices from a file of `distgnn calibrate --prices`. Raises: InputError that names the file and its fault."""
+    try:
+        found = json.loads(read_text(path))
+    except OSError as error:
+        raise InputError(
+            f"cannot read prices {path}: {error.strerror}: distgnn calibrate --prices writes them"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is no JSON ({error}): distgnn calibrate --prices writes prices") from None
+    if not isinstance(found, dict) or found.get("format_version") != FORMAT_VERSION:
+        raise InputError(f"{path} is no file of prices of format version {FORMAT_VERSION}")
+    names = (*PRICES, "width", "num_layers")
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise InputError(f"{path} lacks {', '.join(missing)}")
+    try:
+        # Other keys, which say where prices were measured, are left out.
+        return EpochPrices(**{name: found[name] for name in names}).check()
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -150,5 +209,4 @@ def memory_bytes(sizes: GraphSizes, choice: Choice, settings: Settings) -> int:
     files["feats"] = {"bytes": 4 * owned * sizes.num_feats}
     part = {"owned": owned, "rows": owned + sent // 2, "arcs": arcs, "files": files, "symmetric": True}
     graph = {"num_feats": sizes.num_feats, "num_classes": sizes.num_classes}
-    sections = settings.sections() | {"train": {"offload": settings.train.offload}}
-    return estimate_bytes({"parts": [part], "graph": graph, "pair_rows": [[sent]]}, 0, sections)
+    return estimate_bytes({"parts": [part], "graph": graph, "pair_rows": [[sent]]}, 0, settings.sections())

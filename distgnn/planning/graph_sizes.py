@@ -102,7 +102,7 @@ def sizes_of_parts(manifest: dict[str, Any]) -> GraphSizes:
     return GraphSizes(*sizes, {parts: manifest["exchange_rows"] / nodes}, basis)
 
 
-def sizes_of_source(source: str, data_root: str | None, direction: str = "both") -> GraphSizes:
+def sizes_of_source(source: str, data_root: str | None) -> GraphSizes:
     """Of a graph that is here, after sample cuts; of a published one that is not, from its table.
 
     Raises: InputError where there is neither.
@@ -114,7 +114,7 @@ def sizes_of_source(source: str, data_root: str | None, direction: str = "both")
         if published is None:
             raise
         return published
-    edges = graph.edge_list(direction if source.partition(":")[0] not in GENERATORS else "stored")
+    edges = graph.edge_list("stored" if source.partition(":")[0] in GENERATORS else "both")
     sizes = (graph.name, edges.num_nodes, edges.num_arcs, graph.num_feats, graph.num_classes)
     if edges.num_edges > MOST_SAMPLE_EDGES:
         if published is not None and source in NAMED:

@@ -112,9 +112,6 @@ class Flows:
         ranks = links.num_ranks if self._buffer < NEVER else 0
         self._room = np.full((2, ranks, ranks), NEVER)  # [sender, receiver]: what may move before its next call
 
-    def __len__(self) -> int:
-        return len(self._names) + len(self._new) + sum(map(len, self._lines.values()))
-
     def start(self, name: int, source: int, target: int, num_bytes: float) -> None:
         """A message begins to move now, or stands in line behind those of the same ranks."""
         line = self._lines.get((source, target))

@@ -59,13 +59,12 @@ def measure_parts(
     folder: str,
     settings: Settings,
     measuring: Measuring,
-    advance: Callable[[str], None] = lambda text: None,
-    ranks: list[int] | None = None,
+    advance: Callable[[str, int], None] = lambda text, done: None,
 ) -> list[Recording]:
-    """What each part does in an epoch, in the order of ranks; `ranks`: parts to measure, None: all."""
+    """What each part does in an epoch, in the order of ranks. Args: advance: takes a part, and how many are done."""
     manifest = read_manifest(folder)
     check_replayable(settings, manifest["num_parts"])
-    ranks = list(range(manifest["num_parts"])) if ranks is None else ranks
+    ranks = range(manifest["num_parts"])
     found: list[Recording] = []
     with tempfile.TemporaryDirectory() as work:
         answers = bin_answers(folder, settings, manifest["num_parts"], Path(work))
@@ -83,7 +82,7 @@ def measure_parts(
                 for worker in workers:
                     worker.end()
             for rank in group:
-                advance(f"part {rank}")
+                advance(f"part {rank}", rank + 1)
     sections = settings.sections()
     for recording in found:
         recording.estimated_bytes = estimate_bytes(manifest, recording.rank, sections)

@@ -10,13 +10,14 @@ way since the later of its two ranks was ready; so on with that rank, until the 
 import json
 import statistics
 from bisect import bisect_left
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from distgnn.replay.network import Network
 from distgnn.replay.player import PlayedEpoch, Player, Span
 from distgnn.replay.recording import Recording
-from distgnn.report.charts import block_style, legend_beside, save, styled
+from distgnn.report.charts import legend_beside, save, stack, styled
 from distgnn.system.atomic import replace_file
 from distgnn.train.run.trace import trace_event
 
@@ -79,7 +80,7 @@ def replay(recordings: list[Recording], network: Network) -> tuple[dict[str, Any
         "pair_bytes_per_epoch": pair_bytes,  # the median over the epochs of a cycle, as a run's summary has it
         "peak_rss_bytes": [recording.peak_rss_bytes for recording in recordings],
         "critical_path": {name: value / len(chains) for name, value in of_chains.items()},
-        "critical_links": [_link(span) for span in _longest(chains[-1])],
+        "critical_links": _longest(chains[-1]),
         "waits": _waits_by_call(epochs[-1]),
         "of_rank": ranks,
         "network": network.as_dict(),
@@ -114,13 +115,7 @@ def _waits_by_call(epoch: PlayedEpoch) -> list[dict[str, Any]]:
     ]
 
 
-def _link(span: Span) -> dict[str, Any]:
-    found = span._asdict() | {"seconds": span.seconds}
-    del found["cause_time"]
-    return found
-
-
-def _longest(chain: list[Span]) -> list[Span]:
+def _longest(chain: list[Span]) -> list[dict[str, Any]]:
     """The longest links of a chain, in order of time; neighbours of one rank and name count as one."""
     merged: list[Span] = []
     for link in chain:
@@ -130,10 +125,8 @@ def _longest(chain: list[Span]) -> list[Span]:
         else:
             merged.append(link)
     kept = sorted(merged, key=lambda link: -link.seconds)[:MOST_LINKS]
-    return sorted(kept, key=lambda link: link.start)
-
-
-COLUMNS = ("aggregate", "dense", "pack", "wait")
+    found = [link._asdict() | {"seconds": link.seconds} for link in sorted(kept, key=lambda link: link.start)]
+    return [{name: value for name, value in link.items() if name != "cause_time"} for link in found]
 
 
 @styled()
@@ -146,11 +139,8 @@ def draw(outcomes: list[dict[str, Any]], folder: Path) -> list[Path]:
     panels = figure.subplots(1, len(outcomes), squeeze=False, sharey=True)
     for panel, found in zip(panels[0], outcomes, strict=True):
         ranks = sorted(found["of_rank"], key=lambda rank: -rank["compute_seconds"])
-        heights = [0.0] * len(ranks)
-        for phase in COLUMNS:
-            parts = [1000 * rank[f"{phase}_seconds"] for rank in ranks]
-            panel.bar(range(len(ranks)), parts, bottom=heights, label=phase, width=1.0, **block_style(phase))
-            heights = [height + part for height, part in zip(heights, parts, strict=True)]
+        rows = [("", {phase: 1000 * rank[f"{phase}_seconds"] for phase in (*NAMES, "wait")}) for rank in ranks]
+        stack(partial(panel.bar, width=1.0), "bottom", rows, str)
         panel.axhline(1000 * found["epoch_seconds"], color="black", linewidth=1, linestyle=(0, (6, 3)))
         panel.set_title(f"{found['title']}\nepoch {1000 * found['epoch_seconds']:.3g} ms")
         panel.set_xlabel("ranks, the busiest first")

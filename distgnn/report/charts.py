@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -141,21 +142,28 @@ def plot_lines(axes: Any, series: Sequence[Series], x: Axis, y: Axis, limit: flo
 
 def plot_stacked(axes: Any, rows: Sequence[tuple[str, Phases]], axis: Axis, show: Callable[[float], str]) -> list[str]:
     """Horizontal bars, one per name, stacked by phase; the sum stands at the end of each. Returns titles of blocks."""
-    titles: list[str] = []
-    ends = [0.0] * len(rows)
-    for phase in dict.fromkeys(phase for _, phases in rows for phase in phases):
-        values = [phases.get(phase, 0.0) for _, phases in rows]
-        blocks = axes.barh(range(len(rows)), values, left=ends, height=0.66, label=phase, **block_style(phase))
-        for (name, _), value, block in zip(rows, values, blocks, strict=True):
-            _title(block, titles, f"{name}, {phase}: {show(value)}")
-        ends = [end + value for end, value in zip(ends, values, strict=True)]
+    ends, titles = stack(partial(axes.barh, height=0.66), "left", rows, show)
     _name_bars(axes, [name for name, _ in rows], ends, axis, show)
     return titles
 
 
-def block_style(phase: str) -> dict[str, Any]:
-    colour, hatch = PHASES[phase]
-    return {"color": colour, "hatch": hatch, "edgecolor": LIGHT["panel"], "linewidth": 0.8}
+def stack(
+    draw: Callable[..., Any], base: str, rows: Sequence[tuple[str, Phases]], show: Callable[[float], str]
+) -> tuple[list[float], list[str]]:
+    """Bars stacked by phase, by `bar` or `barh` of axes; returns where each ends, and titles of blocks.
+
+    Args: base: what `draw` calls the place where a block begins.
+    """
+    ends, titles = [0.0] * len(rows), list[str]()
+    for phase in dict.fromkeys(phase for _, phases in rows for phase in phases):
+        values = [phases.get(phase, 0.0) for _, phases in rows]
+        colour, hatch = PHASES[phase]
+        style = {"color": colour, "hatch": hatch, "edgecolor": LIGHT["panel"], "linewidth": 0.8}
+        blocks = draw(range(len(rows)), values, **{base: ends}, label=phase, **style)
+        for (name, _), value, block in zip(rows, values, blocks, strict=True):
+            _title(block, titles, f"{name}, {phase}: {show(value)}")
+        ends = [end + value for end, value in zip(ends, values, strict=True)]
+    return ends, titles
 
 
 def label_axis(axis: Any, about: Axis) -> None:
@@ -224,21 +232,14 @@ def columns(epochs: Sequence[tuple[int, Phases]], axis: Axis) -> str:
     if not epochs:
         return ""
     axes = _axes(WIDTH, 240)
-    titles: list[str] = []
     size = -(-max(len(epochs) - 1, 1) // (MOST_COLUMNS - 1))
     chunks = [epochs[:1], *(epochs[start : start + size] for start in range(1, len(epochs), size))]  # the first alone
-    groups = [
-        (chunk[0][0], chunk[-1][0], {name: sum(one[name] for _, one in chunk) / len(chunk) for name in chunk[0][1]})
-        for chunk in chunks
-    ]
-    ends = [0.0] * len(groups)
-    for phase in dict.fromkeys(phase for _, _, phases in groups for phase in phases):
-        values = [phases.get(phase, 0.0) for _, _, phases in groups]
-        blocks = axes.bar(range(len(groups)), values, bottom=ends, width=0.88, label=phase, **block_style(phase))
-        for (first, last, _), value, block in zip(groups, values, blocks, strict=True):
-            label = f"epoch {first}" if first == last else f"epochs {first} to {last}"
-            _title(block, titles, f"{label}, {phase}: {value:.3g} s")
-        ends = [end + value for end, value in zip(ends, values, strict=True)]
+    groups = []
+    for chunk in chunks:
+        first, last = chunk[0][0], chunk[-1][0]
+        means = {name: sum(one[name] for _, one in chunk) / len(chunk) for name in chunk[0][1]}
+        groups.append((f"epoch {first}" if first == last else f"epochs {first} to {last}", means))
+    ends, titles = stack(partial(axes.bar, width=0.88), "bottom", groups, "{:.3g} s".format)
     usual = sorted(ends)[len(ends) * 9 // 10 - (len(ends) > 1)]
     top = 1.04 * min(max(ends), 1.6 * usual) or 1.0
     axes.set_ylim(0, top)
@@ -247,13 +248,13 @@ def columns(epochs: Sequence[tuple[int, Phases]], axis: Axis) -> str:
             axes.text(place, top, "↑", ha="center", va="bottom")
     label_axis(axes.yaxis, axis)
     label_axis(axes.xaxis, Axis("epoch", whole=True))
-    axes.xaxis.set_major_formatter(lambda at, _: str(groups[int(at)][0]) if 0 <= at < len(groups) else "")
+    axes.xaxis.set_major_formatter(lambda at, _: str(chunks[int(at)][0][0]) if 0 <= at < len(chunks) else "")
     return _svg(axes, axis.label, titles, legend=True)
 
 
 @styled()
-def matrix(values: Sequence[Sequence[int]], row_name: str, column_name: str, unit: str = "rows") -> str:
-    """A square of cells, darker where the value is larger; numbers of `unit` inside where there is room."""
+def matrix(values: Sequence[Sequence[int]], unit: str = "rows") -> str:
+    """A square of what each rank sends to each, darker where it is more; numbers of `unit` where there is room."""
     from matplotlib.patches import Rectangle
 
     count = len(values)
@@ -271,7 +272,7 @@ def matrix(values: Sequence[Sequence[int]], row_name: str, column_name: str, uni
         for x, cell in enumerate(line):
             box = Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, color=LIGHT["cell"], alpha=0.04 + 0.86 * cell / most)
             box.set(linewidth=0)
-            _title(box, titles, f"{row_name} {spans[y]} {column_name} {spans[x]}: {cell:,} {unit}")
+            _title(box, titles, f"from {spans[y]} to {spans[x]}: {cell:,} {unit}")
             axes.add_patch(box)
             if side >= 34:
                 short = (
@@ -279,7 +280,7 @@ def matrix(values: Sequence[Sequence[int]], row_name: str, column_name: str, uni
                 )
                 axes.text(x, y, short, ha="center", va="center", color=LIGHT["on" if cell > most / 2 else "ink"])
     axes.set(xlim=(-0.5, len(ranks) - 0.5), ylim=(len(ranks) - 0.5, -0.5))
-    for axis, name in ((axes.xaxis, column_name), (axes.yaxis, row_name)):
+    for axis, name in ((axes.xaxis, "to"), (axes.yaxis, "from")):
         label_axis(axis, Axis(f"{name} rank", whole=True))
         axis.set_major_formatter(lambda at, _: str(ranks[int(at)][0]) if 0 <= at < len(ranks) else "")
     axes.grid(visible=False)

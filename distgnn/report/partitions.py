@@ -54,7 +54,7 @@ def partition_section(parts: Parts, place: int) -> str:
 def _pairs(found: dict[str, Any]) -> str:
     return figure(
         "Rows per pair of ranks",
-        matrix(found["pair_rows"], "from", "to"),
+        matrix(found["pair_rows"]),
         "Rows that one rank sends to another in one broadcast and one reduce of a layer; times the bytes of a row (4 "
         "per column in float32) these are the bytes of that pair.",
     )

@@ -22,8 +22,7 @@ from typing import Any
 from distgnn.config import read_sections
 from distgnn.errors import InputError
 from distgnn.system.regular_file import read_text
-
-NAMED_LINES = 5  # damaged lines of a file that are named one by one
+from distgnn.train.run.run_folder import read_metrics
 
 
 @dataclass
@@ -188,7 +187,7 @@ def _read_run(folder: Path) -> Run:
     config = read_sections(folder / "config.toml")
     damage: list[str] = []
     logs: dict[int, list[str]] = {}
-    records = _read_metrics(folder / "metrics.jsonl", damage)
+    records = read_metrics(folder / "metrics.jsonl", damage)
     summary = _read_summary(folder, damage)
     for path in (folder / "logs").glob("rank-*.log"):
         if rank := re.fullmatch(r"rank-(\d+)\.log", path.name):
@@ -212,36 +211,6 @@ def _json_object(content: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError("it is no JSON object")
     return found
-
-
-def _read_metrics(file: Path, damage: list[str]) -> list[dict[str, Any]]:
-    """Records by epoch, one per epoch (the last counts); lines that are no record are added to `damage`."""
-    try:
-        lines = read_text(file, "replace").split("\n")
-    except OSError as error:
-        damage.append(f"metrics.jsonl cannot be read: {error.strerror}")
-        return []
-    records: dict[int, dict[str, Any]] = {}
-    bad: list[str] = []
-    for line_number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            record = _json_object(line)
-        except (ValueError, RecursionError):
-            bad.append(f"line {line_number} is {'cut short' if line_number == len(lines) else 'no JSON object'}")
-            continue
-        epoch = record.get("epoch")
-        if not isinstance(epoch, int) or isinstance(epoch, bool) or not 0 <= epoch < 2**53:
-            bad.append(f"line {line_number} has no epoch")
-            continue
-        if epoch in records:
-            bad.append(f"line {line_number} repeats epoch {epoch} (the later line is shown)")
-        records[epoch] = record
-    more = f"; and {len(bad) - NAMED_LINES} more lines" if len(bad) > NAMED_LINES else ""
-    if bad:
-        damage.append(f"metrics.jsonl is damaged: {', '.join(bad[:NAMED_LINES])}{more}")
-    return [records[epoch] for epoch in sorted(records)]
 
 
 def _read_bench(path: str) -> Bench:

@@ -164,7 +164,7 @@ def bytes_and_memory(runs: list[Run]) -> str:
     pairs = [
         figure(
             f"Bytes per pair of ranks{f', {run.name}' if len(runs) > 1 else ''}",
-            matrix(run.pair_bytes, "from", "to", "bytes"),
+            matrix(run.pair_bytes, "bytes"),
             "Bytes of feature rows that one rank sent to another in the training step of an epoch (median over epochs, "
             "the first left out).",
         )

@@ -67,8 +67,10 @@ def rank_loss(
         A rank without training rows returns 0 that is still connected to `logits`, so that its backward pass
         makes the same exchanges as everyone's.
     """
-    count = graph.num_labelled("train") if rows is None else _count(graph, rows)
-    rows = graph.train_mask if rows is None else rows
+    if rows is None:
+        rows, count = graph.train_mask, graph.num_labelled("train")
+    else:  # over all ranks; at least 1, so that a step without any has loss 0
+        count = max(int(sum_over_ranks(graph.comm, np.array([int(rows.sum())]))[0]), 1)
     if graph.multilabel:
         chosen, labels = logits[rows], graph.labels[rows]
         total = F.binary_cross_entropy_with_logits(chosen, labels.to(chosen.dtype), reduction="sum")
@@ -80,8 +82,3 @@ def rows_of_loss(model: nn.Module, graph: Any) -> torch.Tensor | None:
     """The training rows that a model's loss is on in this step (label reuse hides some); None: all."""
     choose: Callable[[Any], torch.Tensor] | None = getattr(model, "loss_rows", None)
     return None if choose is None else choose(graph)
-
-
-def _count(graph: Any, rows: torch.Tensor) -> int:
-    """Rows over all ranks; at least 1, so that a step without any has loss 0."""
-    return max(int(sum_over_ranks(graph.comm, np.array([int(rows.sum())]))[0]), 1)

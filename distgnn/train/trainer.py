@@ -40,11 +40,10 @@ from distgnn.train.extra_pass import exact_step, explain, step_errors
 from distgnn.train.gradients import GradientBuffer, lay_out
 from distgnn.train.loss import OwnLoss, share_of_loss
 from distgnn.train.lr_schedule import SMOOTHED, EarlyStopping, LearningRate, Schedules
-from distgnn.train.metrics import OF_TASKS, OwnMetric, check_own, own_metrics
+from distgnn.train.metrics import OwnMetric, check_own, own_metrics
 from distgnn.train.optimizers import TorchOptimizer, make_optimizer
 from distgnn.train.run.callbacks import Callbacks
-from distgnn.train.run.interrupt import Interrupts
-from distgnn.train.run.machine import where_this_rank_runs
+from distgnn.train.run.machine import Interrupts, where_this_rank_runs
 from distgnn.train.run.outputs import Outputs
 from distgnn.train.run.records import TrainResult, over_ranks, summarize
 from distgnn.train.run.run_folder import RunFolder, best_weights
@@ -164,7 +163,7 @@ class Trainer:
         self.best_record: dict[str, Any] | None = None
         self.last_record: dict[str, Any] | None = None
         self.records: list[dict[str, Any]] = []
-        self.sent_to: list[np.ndarray] = []  # of each epoch, bytes to each rank
+        self.sent_to: list[np.ndarray] = []  # of each epoch of this process, bytes to each rank
         self.begun: BegunPass = BegunPass()
         self.outputs: Outputs = Outputs(self, self.callbacks, describe or {})
         self.log: RankLog = RankLog(config.run_dir, graph.rank)
@@ -265,12 +264,7 @@ class Trainer:
         if self.best_record is None:  # resumed with fewer epochs than were done, none of them evaluated
             self._keep_if_best(done - 1, result.records[-1] | self.evaluate())
         self.model.load_state_dict(self.best_state)
-        best_record: dict[str, Any] = self.best_record or {}
-        numbers = summarize(result.records, best_record, self.metric, self.graph.comm, config.seed, self.sent_to)
-        numbers |= {name: best_record.get(name) for name in self.own_metrics}
-        result.summary = numbers | {name: best_record[name] for name in OF_TASKS if name in best_record}
-        if config.memory_report:
-            result.summary["memory"] = self.whole.memory_report().as_dict()
+        result.summary = summarize(self, result.records)
         self.outputs.finish(result.summary)
         return result
 

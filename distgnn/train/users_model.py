@@ -19,6 +19,7 @@ WRAPPERS = ("torch._dynamo.", "torch.jit.", "torch.fx.", "torch.nn.utils.")  # o
 FAULTS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)
 WIDTHS = ("in_features", "in_channels", "num_features")  # as modules of torch and PyG call the width they take
 MODULE_CALL = nn.Module.__call__.__code__  # of (self, *args, **kwargs)
+BOXES = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 LONGEST = 300  # letters of another library's message
 
 Call = tuple[nn.Module, list[Any]]  # the module, shape and dtype of its tensors, and kinds of its other arguments
@@ -122,7 +123,9 @@ def _running(error: Exception) -> tuple[list[Call], str]:
 
 def _line(model: nn.Module, graph: Any, running: list[Call], error: Exception) -> str:
     names = {module: name for name, module in model.named_modules()}
-    inner = (place for place, (module, _) in enumerate(running) if _is_library(module) and not _is_box(module))
+    inner = (
+        place for place, (module, _) in enumerate(running) if _is_library(module) and not isinstance(module, BOXES)
+    )
     outer = next(inner, len(running) - 1)
     for module, given in reversed(running[outer:]):
         width = next((getattr(module, name) for name in WIDTHS if isinstance(getattr(module, name, None), int)), -1)
@@ -150,7 +153,3 @@ def _described(one: Any) -> Any:
 def _is_library(module: nn.Module) -> bool:
     place = type(module).__module__
     return place.startswith(LIBRARIES) and not place.startswith(WRAPPERS)
-
-
-def _is_box(module: nn.Module) -> bool:
-    return isinstance(module, nn.Sequential | nn.ModuleList | nn.ModuleDict)

@@ -25,7 +25,7 @@ def test_tables_and_progress_print_names_as_they_are(capsys):
     print_table(STRANGE, [(STRANGE, STRANGE)])
     print_columns(STRANGE, [STRANGE], [[STRANGE]])
     with progress_bar(STRANGE, 1, visible=True) as advance:
-        advance(STRANGE)
+        advance(STRANGE, 1)
     out, err = capsys.readouterr()
     assert out.count(SAFE) == 6
     assert err.count(SAFE) == 2

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from distgnn.errors import InputError
-from distgnn.planning.prices import read_prices
+from distgnn.planning.epoch_estimate import read_prices
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ def arrivals(network: Network, num_ranks: int, messages: list[tuple[int, int, fl
     for name, message in enumerate(messages):
         flows.start(name, *message)
     found = [math.nan] * len(messages)
-    while len(flows):
-        flows.advance(flows.next_arrival())
+    while (arrival := flows.next_arrival()) < math.inf:
+        flows.advance(arrival)
         for name in flows.take_arrived():
             found[name] = flows.now
     return found

@@ -89,10 +89,10 @@ def test_a_partition_in_numbers(page, partition, tmp_path):
 
 
 def test_a_matrix_says_who_sends_to_whom(monkeypatch):
-    drawn = matrix([[0, 7], [5, 0]], "from", "to")
+    drawn = matrix([[0, 7], [5, 0]])
     assert "from 0 to 1: 7 rows<" in drawn and "from 1 to 0: 5 rows<" in drawn
     monkeypatch.setattr(charts, "MOST_CELLS", 3)
-    many = matrix([[1] * 6] * 6, "from", "to")
+    many = matrix([[1] * 6] * 6)
     assert many.count("<title>") == 9 and "from 0 to 1 to 2 to 3: 4 rows<" in many
 
 

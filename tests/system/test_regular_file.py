@@ -7,7 +7,7 @@ from fuzzing import no_hang
 
 from distgnn.errors import DistGNNError
 from distgnn.partition.folder.manifest_file import read_manifest
-from distgnn.planning.prices import read_prices
+from distgnn.planning.epoch_estimate import read_prices
 from distgnn.report import read_inputs
 from distgnn.system.hosts import read_hosts
 from distgnn.system.regular_file import read_text

@@ -41,7 +41,7 @@ def calibrate(
     if prices is not None:
         from distgnn.bench.network_prices import measure_network
         from distgnn.bench.prices import measure_prices
-        from distgnn.planning.prices import FORMAT_VERSION
+        from distgnn.planning.epoch_estimate import FORMAT_VERSION
 
         measured = {"format_version": FORMAT_VERSION} | measure_prices(comm, seconds, hidden_feats, num_layers)
         measured["network"] = measure_network(comm)

@@ -7,7 +7,7 @@ import typer
 from distgnn.cli.display import print_table
 from distgnn.cli.options import AsJson, Threads
 from distgnn.config.task import SPLITS
-from distgnn.fitting.compiling import compiling
+from distgnn.fitting.progress import compiling
 from distgnn.system.units import human_share
 
 

@@ -6,7 +6,7 @@ import typer
 
 from distgnn.cli.display import print_table
 from distgnn.cli.options import Threads
-from distgnn.fitting.compiling import compiling
+from distgnn.fitting.progress import compiling
 
 ON_VERTICES = ("node", "regression")  # as train.predict has them, which is imported late
 

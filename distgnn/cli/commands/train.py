@@ -17,7 +17,7 @@ from distgnn.config import ExchangeConfig, LaunchConfig, ModelConfig, RunConfig,
 from distgnn.config.option import option_name
 from distgnn.config.recipes import with_recipe
 from distgnn.config.run import CHECKPOINT_EVERY, preset_options
-from distgnn.config.settings import check_names, check_same_graph, describe_data, describe_graph, read_sections
+from distgnn.config.settings import check_names, check_same_graph, describe_graph, read_sections
 from distgnn.config.task import HELD_OUT, LOWER_IS_BETTER, human_metric
 from distgnn.config.together import rules_about
 from distgnn.errors import InputError
@@ -95,8 +95,7 @@ def train(
     if speak and import_mpi().COMM_WORLD.rank == 0:
         for line in filter(None, (picked, *lines)):
             say(line, "")
-    sections = settings.sections() | {"data": describe_data(parts, manifest)}
-    summary, rank = train_on_this_rank(parts, settings, sections, debug, speak)
+    summary, rank = train_on_this_rank(parts, manifest, settings, debug, speak)
     if rank == 0 and as_json:
         print(json.dumps(summary, indent=1))
     elif rank == 0 and speak:

@@ -146,8 +146,6 @@ class KFAC(OwnOptimizer):
     def begin(self) -> None:
         self._recording = self.steps >= self.next_record
         if self._recording:
-            if self._recorder is None:
-                raise RuntimeError("kfac records nothing: call `watch` before the first step")
             self._recorder.begin()
 
     @torch.no_grad()
@@ -210,18 +208,15 @@ class KFAC(OwnOptimizer):
         eta = STEP_PER_RATE * self.lr
         directions, gain = [], 0.0
         for weight in self.weights:
-            gradient = self._gradient(weight.parameter)
+            gradient: Any = weight.parameter.grad
+            decay = self.weight_decay
+            gradient = gradient.add(weight.parameter, alpha=decay) if decay else gradient.clone()
             directions.append(weight.direction(self._recorder.graph, gradient))
             gain += float((directions[-1] * gradient).sum(dtype=torch.float64))
         trust = min(1.0, math.sqrt(TRUST / (eta * eta * gain))) if gain > 0 else 1.0
         for weight, direction in zip(self.weights, directions, strict=True):
             weight.velocity.mul_(MOMENTUM).add_(direction, alpha=trust)
             weight.parameter.add_(weight.velocity, alpha=-eta)
-
-    def _gradient(self, parameter: nn.Parameter) -> torch.Tensor:
-        """The gradient, with that of the L2 penalty."""
-        gradient: Any = parameter.grad
-        return gradient.add(parameter, alpha=self.weight_decay) if self.weight_decay else gradient.clone()
 
     def state(self) -> dict[str, torch.Tensor]:
         """Velocities, factors, inverses and what is counted, and Adam's."""

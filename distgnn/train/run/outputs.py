@@ -32,7 +32,8 @@ class Outputs:
         train.pop("resume", None)
         with raise_together(self._comm):
             if trainer.graph.rank == 0:
-                self.folder = RunFolder(config.run_dir, {"train": train} | settings, config.overwrite, config.resume)
+                sections = {"train": {}} | settings | {"train": train}  # it comes first
+                self.folder = RunFolder(config.run_dir, sections, config.overwrite, config.resume)
 
     def write(self, work: Callable[[RunFolder], object]) -> None:
         with raise_together(self._comm):

@@ -2,7 +2,6 @@
 
 import math
 import statistics
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import torch
 
 from distgnn.system.sizes import peak_rss_bytes
+from distgnn.train.metrics import OF_TASKS
 from distgnn.train.run.machine import versions
 
 CHOSEN = ("test_metric", "valid_metric", "test_accuracy", "valid_accuracy")
@@ -69,24 +69,15 @@ def over_ranks(comm: Any, epoch: int, mine: dict[str, Any]) -> tuple[dict[str, A
     return record, max(every["signal"])
 
 
-def summarize(
-    records: list[dict[str, Any]],
-    best: dict[str, Any],
-    metric: str,
-    comm: Any,
-    seed: int,
-    sent_to: Sequence[np.ndarray],
-) -> dict[str, Any]:
-    """What summary.json says of a run. Collective: yes.
-
-    Args: best: the record of the best evaluation; sent_to: bytes that this rank sent to each rank, int64 [ranks], for
-        each epoch of this process.
-    """
+def summarize(trainer: Any, records: list[dict[str, Any]]) -> dict[str, Any]:
+    """What summary.json says of a run. Collective: yes."""
+    comm, best = trainer.graph.comm, trainer.best_record
     timed = records[1:] or records
-    sent = sent_to[1:] or sent_to or [np.zeros(comm.size)]  # the first epoch also sends what is kept from then on
+    # The first epoch also sends what is kept from then on
+    sent = trainer.sent_to[1:] or trainer.sent_to or [np.zeros(comm.size)]
     verified: dict[str, Any] = next((record for record in reversed(records) if "gradient_error" in record), {})
-    return {
-        "metric": metric,
+    summary = {
+        "metric": trainer.metric,
         **{name: best.get(name) for name in CHOSEN if not (name.endswith("accuracy") and best.get(name) is None)},
         **{name: value for name, value in best.items() if name.startswith("smoothed")},
         "best_epoch": best["epoch"],
@@ -101,6 +92,9 @@ def summarize(
         **{name: verified[name] for name in ("logits_error", "gradient_error") if name in verified},
         "ranks": comm.size,
         "threads": torch.get_num_threads(),
-        "seed": seed,
+        "seed": trainer.config.seed,
         "versions": versions(),
+        **{name: best.get(name) for name in trainer.own_metrics},
+        **{name: best[name] for name in OF_TASKS if name in best},
     }
+    return summary | ({"memory": trainer.whole.memory_report().as_dict()} if trainer.config.memory_report else {})

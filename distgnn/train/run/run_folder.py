@@ -22,7 +22,6 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ from distgnn.system.regular_file import read_text
 
 LOCK = ".lock"
 PREDICTIONS = "predictions.npy"
+NAMED_LINES = 5  # damaged lines of metrics.jsonl that are named one by one
 
 
 class RunFolder:
@@ -189,19 +189,37 @@ def _toml(config: dict[str, Any]) -> bytes:
     return tomli_w.dumps(with_values(config)).encode("utf-8", "replace")
 
 
-def read_metrics(file: Path) -> list[dict[str, Any]]:
-    """The records of a metrics.jsonl in order of epochs, one per epoch; a line that a crash cut short is left out."""
-    records: dict[int, dict[str, Any]] = {}
+def read_metrics(file: Path, damage: list[str] | None = None) -> list[dict[str, Any]]:
+    """The records of a metrics.jsonl in order of epochs, one per epoch: the later line counts. Others are left out.
+
+    Args: damage: gets a line that says what was left out, such as what a crash cut short.
+    """
+    damage = [] if damage is None else damage
     try:
-        lines = read_text(file, "replace").splitlines()
-    except OSError:
+        lines = read_text(file, "replace").split("\n")
+    except OSError as error:
+        damage.append(f"metrics.jsonl cannot be read: {error.strerror}")
         return []
-    for line in lines:
+    records: dict[int, dict[str, Any]] = {}
+    bad: list[str] = []
+    for number, line in ((number, line) for number, line in enumerate(lines, 1) if line.strip()):
         try:
             record = json.loads(line)
-            records[int(record["epoch"])] = record
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            bad.append(f"line {number} is {'cut short' if number == len(lines) else 'no JSON object'}")
             continue
+        epoch = record.get("epoch")
+        if type(epoch) is not int or not 0 <= epoch < 2**53:
+            bad.append(f"line {number} has no epoch")
+            continue
+        if epoch in records:
+            bad.append(f"line {number} repeats epoch {epoch} (the later line is shown)")
+        records[epoch] = record
+    if bad:
+        more = f"; and {len(bad) - NAMED_LINES} more lines" if len(bad) > NAMED_LINES else ""
+        damage.append(f"metrics.jsonl is damaged: {', '.join(bad[:NAMED_LINES])}{more}")
     return [records[epoch] for epoch in sorted(records)]
 
 
@@ -221,7 +239,7 @@ def best_weights(folder: str | Path) -> Path:
 def model_config(path: str, config: dict[str, Any]) -> ModelConfig:
     if "model" not in config:
         raise RunError(f"{path} was trained from a script: load its weights there (distgnn.train.load_best)")
-    check_types(f"{path}/config.toml", "model", config["model"], asdict(ModelConfig()))
+    check_types(f"{path}/config.toml", "model", config["model"], ModelConfig())
     try:
         model = ModelConfig(**config["model"])
         model.check()

@@ -42,7 +42,7 @@ def choose(comm: Any, manifest: dict[str, Any], settings: Settings, limit: Memor
         return settings, ""
     line = ""
     for words, one in _ways(settings):
-        needed, together, free = needs(comm, manifest, _sections(one), limit.bytes)
+        needed, together, free = needs(comm, manifest, one.sections(), limit.bytes)
         most, least = max(comm.allgather(needed)), min(comm.allgather(free))
         line = f"memory auto: {words} (about {human_bytes(most)} a rank; {human_bytes(least)} are there)"
         if all(comm.allgather(together <= free)):
@@ -65,10 +65,6 @@ def _ways(settings: Settings) -> Iterator[tuple[str, Settings]]:
         path = Path(settings.train.run_dir or "runs").absolute()
         folder = str(next(one for one in (path, *path.parents) if one.is_dir()))
     yield f"--offload {folder}", replace(settings, train=replace(settings.train, offload=folder))
-
-
-def _sections(settings: Settings) -> dict[str, dict[str, Any]]:
-    return settings.sections() | {"train": settings.train.as_dict()}
 
 
 def check_disk(comm: Any, manifest: dict[str, Any], settings: Settings, by_name: bool) -> str:
@@ -107,7 +103,7 @@ def disk_bytes(manifest: dict[str, Any], part_id: int, settings: Settings) -> in
     from distgnn.ops.buffers import WORKING  # the module starts MPI
 
     kept, offloaded = (
-        estimate_blocks(manifest, part_id, _sections(replace(settings, train=replace(settings.train, offload=folder))))
+        estimate_blocks(manifest, part_id, replace(settings, train=replace(settings.train, offload=folder)).sections())
         for folder in (None, settings.train.offload)
     )
     columns = WORKING * settings.model.hidden_feats + 2 * manifest["graph"]["num_feats"]  # features, and their sums

@@ -19,8 +19,7 @@ from distgnn.errors import InputError
 from distgnn.graph.links.edge_pairs import EdgePairs
 from distgnn.graph.links.negatives import negative_edges
 from distgnn.train.loss import OwnLoss
-from distgnn.train.metrics import metric_of_rows
-from distgnn.train.tasks.ranking import link_metrics
+from distgnn.train.metrics import link_metrics, metric_of_rows
 from distgnn.train.tasks.vertices import (
     Metrics,
     NodeTask,

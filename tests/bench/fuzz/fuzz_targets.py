@@ -114,7 +114,7 @@ def _single_files(root: Path) -> list[Target]:
     """What is no folder of a format: a file of hosts, what a rank measured or does, an archive that was fetched."""
     from distgnn.datasets.downloads import unpack_ogb
     from distgnn.graph import tuning
-    from distgnn.planning.prices import EpochPrices, read_prices
+    from distgnn.planning.epoch_estimate import EpochPrices, read_prices
     from distgnn.system.hosts import read_hosts
     from distgnn.system.jobs.watchdog import fault
 

@@ -105,8 +105,7 @@ def plan(
 
 def _rank(prices: str | None, threads: int | None) -> Any:
     """A rank of the file's prices, or of assumed ones."""
-    from distgnn.planning.epoch_estimate import Rank, assumed_prices
-    from distgnn.planning.prices import read_prices
+    from distgnn.planning.epoch_estimate import Rank, assumed_prices, read_prices
 
     if prices is None:
         return Rank(assumed_prices(threads or THREADS), threads or THREADS, UNMEASURED)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from distgnn.config.task import HITS
-from distgnn.train.tasks.ranking import link_metrics
+from distgnn.train.metrics import link_metrics
 
 
 def slow(positives, negatives, beside: bool) -> dict:
