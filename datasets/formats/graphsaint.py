@@ -45,7 +45,7 @@ def _labels(path: Path, num_nodes: int) -> np.ndarray:
     try:
         ids = np.array([int(name) for name in classes], np.int64)
         values = np.array(list(classes.values()))
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise damaged(path, error) from error
     if values.dtype.kind not in "iu" or values.ndim not in (1, 2):
         raise GraphFormatError(f"{path}: expected a class, or as many 0 and 1 each, for each vertex")

@@ -153,6 +153,9 @@ def test_a_folder_of_graphsaint(tmp_path):
     graph = load_graph(str(tmp_path), findings=Findings())
     assert (graph.num_edges, graph.directed, graph.labels.tolist()) == (5, False, [1, 0, 1, 0])
     assert (graph.train.tolist(), graph.test.tolist(), graph.num_feats) == ([0, 1], [3], 3)
+    (tmp_path / "class_map.json").write_text(f'{{"{10**30}": 1}}')
+    with pytest.raises(GraphFormatError, match=r"class_map\.json: damaged"):
+        load_graph(str(tmp_path))
 
 
 @pytest.mark.parametrize(("ids", "kind"), [(np.array(["ann", "böb", "eve", "zoë"]), "U"), (10**17 + PAIRS[:4, 0], "i")])
@@ -196,6 +199,7 @@ WRONG = {
     "header.csv": ("src,dst\n", "has no edges, only names of columns"),
     "bars.csv": ("src|dst\n0|1\n", r"found 'src\|dst': columns stand apart by"),
     "empty.txt": ("# nothing\n", "has no edges"),
+    "header.mtx": ("%%MatrixMarkt matrix coordinate real general\n1 1 0\n", r"header\.mtx: line 1: "),
     "beyond.mtx": (MARKET + "1 4 1.0\n", "line 5: "),
     "array.mtx": ("%%MatrixMarket matrix array real general\n1 1\n1.0\n", "line 1: of kind array real general"),
     "wide.mtx": ("%%MatrixMarket matrix coordinate real general\n3 4 1\n1 2 1\n", "expected a square matrix"),
