@@ -30,7 +30,7 @@ def read_saint(folder: Path, findings: Findings) -> GraphData:
     fields: dict[str, Any] = {"labels": _labels(folder / "class_map.json", num_nodes)}
     for name, role in ROLES.items():
         ids = roles.get(role)
-        if not isinstance(ids, list) or not all(isinstance(one, int) for one in ids):
+        if not isinstance(ids, list) or not all(isinstance(one, int) and abs(one) < 1 << 63 for one in ids):
             raise GraphFormatError(f"{folder / 'role.json'}: {role!r} must be a list of vertices ({name})")
         fields[name] = np.array(ids, np.int64)
     if is_present(folder / "feats.npy"):

@@ -159,7 +159,8 @@ def add_vanished(name: str, blocks: Iterable[np.ndarray], findings: Findings) ->
     with np.errstate(over="ignore", under="ignore"):
         lost = np.concatenate([block[(block != 0) & (block.astype(np.float32) == 0)] for block in blocks])
     if len(lost):
-        text = f"{name}: {len(lost)} numbers that are not 0 become 0 in float32, as {lost[0]:.4g}; scale them"
+        more = f" ({len(lost)} such numbers)" if len(lost) > 1 else ""
+        text = f"{name} holds {lost[0]:.4g}, which is 0 in float32; scale it{more}"
         findings.add("caution", name, text, len(lost))
 
 

@@ -162,13 +162,13 @@ CAUTIONS = {
     ),
     "weights of nothing": (
         lambda: GraphData.from_arrays(PAIRS, edge_weight=[1, 0, 1e-300, -1e-50, 1e-40], findings=Findings()),
-        "edge_weight: 2 numbers that are not 0 become 0 in float32, as 1e-300; scale them",
+        "edge_weight holds 1e-300, which is 0 in float32; scale it (2 such numbers)",
     ),
     "features of nothing": (
         lambda: GraphData.from_scipy(
             scipy.sparse.eye(5), feats=scipy.sparse.eye(5) * 1e-300, directed=False, findings=Findings()
         ),
-        "feats: 5 numbers that are not 0 become 0",
+        "feats holds 1e-300, which is 0 in float32",
     ),
     "stored zeros": (
         lambda: GraphData.from_scipy(
@@ -219,7 +219,7 @@ def test_what_training_would_not_expect_is_said_when_the_graph_is_cut(direction,
 def test_small_numbers_of_a_mapped_file_are_said_to_become_zeros(tmp_path):
     folder = GraphData.from_arrays(PAIRS, feats=FEATS).save(tmp_path / "graph")
     np.save(folder / "feats.npy", FEATS.astype(np.float64) * 1e-300)
-    with pytest.warns(GraphWarning, match="caution: feats: 9 numbers that are not 0 become 0 in float32, as 1e-300"):
+    with pytest.warns(GraphWarning, match=r"caution: feats holds 1e-300, which is 0 in float32; scale it .9 such"):
         dg.load_graph(folder)
 
 
