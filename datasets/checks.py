@@ -10,6 +10,7 @@ import scipy.sparse
 
 from distgnn.datasets.fields import SPLITS, GraphFields
 from distgnn.datasets.links.check import check_edge_splits
+from distgnn.datasets.objects.values import looks_like_mask
 from distgnn.datasets.text.table import is_table, line_of_row
 
 BLOCK_BYTES = 1 << 25
@@ -185,24 +186,25 @@ def _check_labels(graph: GraphFields) -> None:
     if labels.ndim == 2:
         if labels.shape[1] < 1:
             graph.fail("labels", "rows are 0 wide; leave the labels out instead")
-        for start, block in blocks(labels):
-            none = block == -1
-            bad = ((block < -1) | (block > 1)).any(axis=1) | (none.any(axis=1) & ~none.all(axis=1))
-            if bad.any():
-                text = f"row {start + int(np.argmax(bad))}: with several labels per vertex a row is all 0 and 1, "
-                graph.fail("labels", text + "or all -1 for none")
+        row, _ = first_row(labels, _no_row_of_labels)
+        if row is not None:
+            graph.fail("labels", f"row {row}: with several labels per vertex a row is all 0 and 1, or all -1 for none")
         return
     classes = graph.num_label_classes
-    bad = labels < -1 if classes is None else (labels < -1) | (labels >= classes)
-    if bad.any():
-        row = int(np.argmax(bad))
+    row, count = first_row(labels, lambda block: (block < -1) | (False if classes is None else block >= classes))
+    if row is not None:
         allowed = f"0 to {classes - 1}" if classes is not None else "0 and up"
         text = f"row {row} holds label {labels[row]}; allowed are {allowed}, and -1 for no label"
-        graph.fail("labels", text, int(np.count_nonzero(bad)))
+        graph.fail("labels", text, count)
     if graph.num_classes > max(MOST_CLASSES, graph.num_nodes):
         row, count = int(np.argmax(labels)), graph.num_classes
         text = f"row {row} holds label {labels[row]}: that makes {count} classes of {graph.num_nodes} vertices"
         graph.fail("labels", text + "; number the classes from 0, as np.unique(labels, return_inverse=True)[1]")
+
+
+def _no_row_of_labels(block: np.ndarray) -> np.ndarray:
+    none = block == -1
+    return ((block < -1) | (block > 1)).any(axis=1) | (none.any(axis=1) & ~none.all(axis=1))
 
 
 def _check_types(graph: GraphFields, name: str, count: int, num_names: int) -> None:
@@ -212,12 +214,10 @@ def _check_types(graph: GraphFields, name: str, count: int, num_names: int) -> N
     if types.shape != (count,) or types.dtype.kind not in "iu":
         graph.fail(name, f"expected whole numbers of shape [{count}], found {types.dtype} {list(types.shape)}")
     limit = num_names or MAX_TYPES
-    bad = (types < 0) | (types >= limit)
-    if bad.any():
-        row = int(np.argmax(bad))
+    row, bad = first_row(types, lambda block: (block < 0) | (block >= limit))
+    if row is not None:
         what = "id" if name == "graph_ids" else "type"
-        text = f"row {row} holds {what} {types[row]}; {what}s run from 0 to {limit - 1}"
-        graph.fail(name, text, int(np.count_nonzero(bad)))
+        graph.fail(name, f"row {row} holds {what} {types[row]}; {what}s run from 0 to {limit - 1}", bad)
 
 
 def _check_node_names(graph: GraphFields) -> None:
@@ -238,11 +238,9 @@ def _check_splits(graph: GraphFields) -> None:
             graph.fail(name, f"expected a list of integer vertex ids, found {ids.dtype} {list(ids.shape)}{hint}")
         if hint:
             graph.fail(name, f"expected a list of vertex ids, found {len(ids)} numbers that are 0 or 1{hint}")
-        bad = (ids < 0) | (ids >= graph.num_nodes)
-        if bad.any():
-            row = int(np.argmax(bad))
-            text = f"row {row} holds vertex {ids[row]}; ids run from 0 to {graph.num_nodes - 1}"
-            graph.fail(name, text, int(np.count_nonzero(bad)))
+        row, bad = first_row(ids, lambda block: (block < 0) | (block >= graph.num_nodes))
+        if row is not None:
+            graph.fail(name, f"row {row} holds vertex {ids[row]}; ids run from 0 to {graph.num_nodes - 1}", bad)
         taken = member[ids] >= 0
         if taken.any():
             row = int(np.argmax(taken))
@@ -259,7 +257,7 @@ def _mask_hint(ids: np.ndarray, num_nodes: int) -> str:
     """What to do, if the ids of a split are masks instead; else nothing. Ids of N > 2 vertices are never all 0 or 1."""
     if ids.ndim == 2 and ids.shape[0] == num_nodes and ids.shape[1] > 1:
         return "; of several masks choose one column: mask[:, 0]"
-    if ids.shape != (num_nodes,) or num_nodes <= 2 or ids.dtype.kind not in "iufb" or ((ids != 0) & (ids != 1)).any():
+    if ids.shape != (num_nodes,) or num_nodes <= 2 or not looks_like_mask(ids):
         return ""
     return "; it looks like a mask: give it as bool (mask.bool(), mask.astype(bool)), in a file as np.flatnonzero(mask)"
 

@@ -1,9 +1,10 @@
-"""EdgeList: the edges that are cut and aggregated over, made from a graph's input.
+"""EdgeList: the edges that are cut and aggregated over, made from a graph's input; and what its arcs carry.
 
-Legend: N vertices, E edges of the input, M edges of the list.
+Legend: N vertices, E edges of the input, M edges of the list, A arcs, De width, R relations of the input.
 
 An edge is one arc u -> v or, if the list is two-way, the two arcs u -> v and v -> u (a self-loop: always one arc).
-The global arc id of edge e is e forward and M + e backward.
+The global arc id of edge e is e forward and M + e backward. Both arcs carry the features of their edge. In a directed
+graph they are different relations, t and R + t ("cites" and "is cited by"); in an undirected one both are t.
 """
 
 from typing import Any
@@ -16,6 +17,7 @@ from distgnn.datasets.pairs import repeated_edges, undirected_keys
 from distgnn.errors import InputError
 
 MOST_SHOWN = 40  # edges in a repr
+BLOCK_ARCS = 1 << 18
 
 
 class EdgeList:
@@ -183,3 +185,40 @@ def make_edge_list(graph: GraphFields, direction: str, self_loops: str) -> EdgeL
             weight = np.concatenate([weight, np.ones(graph.num_nodes, dtype=np.float32)])
     choices: dict[str, Any] = {"direction": direction, "self_loops": self_loops, "report": report}
     return EdgeList(graph.num_nodes, src, dst, two_way, edge_ids=edge_ids, edge_weight=weight, **choices)
+
+
+def num_relations(graph: GraphFields, edge_list: EdgeList) -> int:
+    """Relations that arcs of this edge list can have; 0 for a graph without edge types."""
+    if graph.edge_types is None:
+        return 0
+    return graph.num_edge_types * (2 if graph.directed and edge_list.two_way else 1)
+
+
+def arc_relations(graph: GraphFields, edge_list: EdgeList, arc_ids: np.ndarray) -> np.ndarray | None:
+    """Relation of each arc, int32 [A], or None without edge types."""
+    if graph.edge_types is None:
+        return None
+    relations = np.asarray(graph.edge_types)[_input_edges(edge_list, arc_ids)].astype(np.int32)
+    if graph.directed and edge_list.two_way:
+        relations[arc_ids >= edge_list.num_edges] += graph.num_edge_types
+    return relations
+
+
+def arc_feats(graph: GraphFields, edge_list: EdgeList, arc_ids: np.ndarray) -> np.ndarray | None:
+    """Features of each arc, float32 [A, De], or None without any; added self-loops have ones, as in DGL."""
+    if graph.edge_feats is None:
+        return None
+    feats = np.empty((len(arc_ids), graph.edge_feats.shape[1]), dtype=np.float32)
+    for start in range(0, len(arc_ids), BLOCK_ARCS):
+        edges = _input_edges(edge_list, arc_ids[start : start + BLOCK_ARCS])
+        block = feats[start : start + BLOCK_ARCS]
+        if len(graph.edge_feats):
+            block[:] = graph.edge_feats[np.maximum(edges, 0)]
+        block[edges < 0] = 1
+    return feats
+
+
+def _input_edges(edge_list: EdgeList, arc_ids: np.ndarray) -> np.ndarray:
+    """Edge of the input of each arc; -1 for an added self-loop."""
+    edges = arc_ids % max(edge_list.num_edges, 1)
+    return edges if edge_list.edges_are_input_edges else edge_list.edge_ids[edges]

@@ -26,20 +26,20 @@ import numpy as np
 import scipy.sparse
 
 from distgnn.datasets.checks import check_graph
-from distgnn.datasets.edge_list import EdgeList, make_edge_list
+from distgnn.datasets.edge_list import EdgeList, arc_feats, arc_relations, make_edge_list
 from distgnn.datasets.fields import SPLITS, GraphFields
 from distgnn.datasets.findings.cautions import add_cautions
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.folder_writer import write_folder
-from distgnn.datasets.names.field_names import our_names, refuse_unknown
+from distgnn.datasets.names.field_names import DGL_NAMES, PYG_NAMES, our_names, refuse_unknown
 from distgnn.datasets.objects.arrays import from_arrays, from_frame, from_matrix, from_networkx, is_frame
-from distgnn.datasets.objects.export import to_dgl, to_pyg
 from distgnn.datasets.objects.from_dgl import from_dgl
 from distgnn.datasets.objects.from_pyg import from_pyg
 from distgnn.datasets.objects.values import sparse_matrix
 from distgnn.datasets.pairs import count_pairs
 from distgnn.datasets.random_splits import split_links, split_nodes
 from distgnn.errors import InputError
+from distgnn.system.other_libraries import import_dgl, import_pyg
 
 __all__ = ["SPLITS", "GraphData"]
 
@@ -278,7 +278,12 @@ class GraphData(GraphFields):
         Returns: dgl.DGLGraph; ndata feat, label, train_mask, val_mask, test_mask, ntype and edata weight, feat,
             etype where given.
         """
-        return to_dgl(self, edge_list)
+        dgl = import_dgl()
+        arcs, of_vertices, of_arcs = _columns(self, edge_list or self.edge_list())
+        result = dgl.graph(arcs, num_nodes=int(self.num_nodes))
+        result.edata.update({DGL_NAMES[key]: column for key, column in of_arcs.items()})
+        result.ndata.update({DGL_NAMES[key]: column for key, column in of_vertices.items()})
+        return result
 
     def to_pyg(self, edge_list: EdgeList | None = None) -> Any:
         """The whole graph as a PyG `Data` with one column of `edge_index` per arc, in the order of `EdgeList.arcs`.
@@ -286,4 +291,32 @@ class GraphData(GraphFields):
         Returns: torch_geometric.data.Data; x, y, train_mask, val_mask, test_mask, node_type, edge_weight, edge_attr,
             edge_type where given.
         """
-        return to_pyg(self, edge_list)
+        torch_geometric = import_pyg()
+        import torch
+
+        arcs, of_vertices, of_arcs = _columns(self, edge_list or self.edge_list())
+        columns = {PYG_NAMES[key]: column for key, column in (of_vertices | of_arcs).items()}
+        return torch_geometric.data.Data(edge_index=torch.stack(arcs).long(), num_nodes=int(self.num_nodes), **columns)
+
+
+def _columns(graph: GraphFields, edge_list: EdgeList) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:
+    """(sources and targets of arcs, columns of vertices, columns of arcs) as tensors, columns by name of the field."""
+    import torch
+
+    sources, targets, arc_ids = edge_list.arcs()
+    of_vertices: dict[str, Any] = {}
+    of_arcs: dict[str, Any] = {}
+    if edge_list.edge_weight is not None and len(arc_ids):
+        of_arcs["edge_weight"] = torch.tensor(edge_list.edge_weight[arc_ids % edge_list.num_edges])
+    if graph.edge_feats is not None:
+        of_arcs["edge_feats"] = torch.from_numpy(arc_feats(graph, edge_list, arc_ids))
+    if graph.edge_types is not None:
+        of_arcs["edge_types"] = torch.from_numpy(arc_relations(graph, edge_list, arc_ids)).long()
+    values = (graph.node_values, np.float32) if graph.labels is None else (graph.labels, np.int64)
+    dense = graph.feats.toarray() if scipy.sparse.issparse(graph.feats) else graph.feats
+    columns = {"node_types": (graph.node_types, np.int64), "feats": (dense, np.float32), "labels": values}
+    for name, (column, dtype) in columns.items():
+        if column is not None:
+            of_vertices[name] = torch.tensor(np.asarray(column, dtype=dtype))
+    of_vertices |= {name: torch.from_numpy(mask) for name, mask in graph.split_masks().items()}
+    return (torch.tensor(sources), torch.tensor(targets)), of_vertices, of_arcs

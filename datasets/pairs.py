@@ -88,25 +88,17 @@ def _slots(keys: np.ndarray, bits: int) -> np.ndarray:
     return (keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)
 
 
-def halve_symmetric(sources: np.ndarray, targets: np.ndarray, num_nodes: int) -> np.ndarray:
-    """Numbers of the edges that keep one of each pair of opposite arcs (source <= target). Raises: InputError."""
-    up, down = np.flatnonzero(sources < targets), np.flatnonzero(sources > targets)
-    keys = np.sort(pair_keys(sources[up], targets[up], num_nodes))
-    opposite = np.sort(pair_keys(targets[down], sources[down], num_nodes))
-    if not np.array_equal(keys, opposite):
-        raise InputError("the graph is not symmetric: some arc has no opposite; load it with directed=True")
-    return np.flatnonzero(sources <= targets)
-
-
 def halve(sources: Any, targets: Any, num_nodes: int, columns: dict[str, Any]) -> tuple[np.ndarray, dict[str, Any]]:
-    """Numbers of the arcs that stay (source <= target), and their columns.
+    """Numbers of the arcs that stay, one of each pair of opposite ones (source <= target), and their columns.
 
     Args: columns: field -> [E] or [E, D].
+    Raises: InputError for an arc without an opposite, and for two that do not carry the same.
     """
-    kept = halve_symmetric(sources, targets, num_nodes)
     up, down = np.flatnonzero(sources < targets), np.flatnonzero(sources > targets)
     keys = pair_keys(sources[up], targets[up], num_nodes), pair_keys(targets[down], sources[down], num_nodes)
-    halved = {}
+    if not np.array_equal(np.sort(keys[0]), np.sort(keys[1])):
+        raise InputError("the graph is not symmetric: some arc has no opposite; load it with directed=True")
+    kept, halved = np.flatnonzero(sources <= targets), {}
     for name, values in columns.items():
         column = as_array(values, name)
         if column.ndim == 0 or len(column) != len(sources):

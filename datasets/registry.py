@@ -9,6 +9,7 @@ from distgnn.datasets.findings.cautions import add_cautions
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.objects.recognise import as_graph_data
+from distgnn.datasets.text.table import is_table
 from distgnn.errors import InputError
 
 GENERATORS = ("rmat", "communities")
@@ -29,6 +30,10 @@ NAMED = {
     "citeseer": "citeseer",
     "pubmed": "pubmed",
 }
+
+TEXT_NAMES = ("edges.csv", "edges.txt", "edges.csv.gz", "edges.txt.gz")
+OGB_NAMES = ("raw/edge.csv.gz", "raw/node-feat.csv.gz")
+BYTES_OF_TEXT = {".gz": 4.0}  # in memory for each byte of the file; of plain text 1: "1234567 2345678" becomes 16
 
 
 def default_data_root() -> Path:
@@ -103,7 +108,7 @@ def _not_found(source: str, root: Path, where: str) -> InputError:
             f"{source} is not here (looked in {where}); fetch it with: distgnn download {source} --data-root {root}, "
             "or name the folder that has it by --data-root (DISTGNN_DATA)"
         )
-    from distgnn.datasets.files.columns import kind_of
+    from distgnn.datasets.files.kinds import kind_of
 
     if kind_of(Path(source)) and not Path(source).is_dir():
         return InputError(f"{source}: no such file (looked in {where})")
@@ -153,3 +158,37 @@ def _read(folder: Path, findings: Findings, renumber: bool) -> GraphData | None:
         if is_kind(folder):
             return read(folder, findings)
     return None
+
+
+def loading_bytes(source: Any, data_root: str | Path | None = None) -> int:
+    """About how many bytes loading this source takes in memory, by its name and the sizes of its files.
+
+    Returns: 0 where nothing can be said, for a graph that is in memory already, and for files that are mapped (`.npy`,
+        uncompressed `.npz`); text and generated graphs are arrays in memory.
+    """
+    if not isinstance(source, str | Path):
+        return 0
+    kind, colon, _ = str(source).partition(":")
+    if colon and kind in GENERATORS:
+        from distgnn.datasets.generators.communities import CommunityOptions
+        from distgnn.datasets.generators.generator_spec import parse_spec
+        from distgnn.datasets.generators.rmat import RmatOptions
+
+        if kind == "rmat":
+            rmat = parse_spec(str(source), RmatOptions, 0)
+            nodes, feats = 2**rmat.scale, rmat.feats
+            edges = nodes * rmat.edge_factor
+        else:
+            options = parse_spec(str(source), CommunityOptions, 0)
+            nodes, edges, feats = options.nodes, int(options.nodes * options.avg_degree / 2), options.feats
+        # Edges as int32 pairs with a key of 8 bytes each while duplicates are looked for, and float32 features.
+        return 16 * edges + 4 * nodes * feats
+    root = Path(data_root) if data_root is not None else default_data_root()
+    for folder in places(str(source), root):
+        if folder.is_file():
+            text = is_table(folder) or folder.suffix == ".gz"
+            return int(folder.stat().st_size * BYTES_OF_TEXT.get(folder.suffix, 1.0)) if text else 0
+        files = [folder / name for name in (*TEXT_NAMES, *OGB_NAMES) if (folder / name).is_file()]
+        if files:
+            return int(sum(path.stat().st_size * BYTES_OF_TEXT.get(path.suffix, 1.0) for path in files))
+    return 0

@@ -10,8 +10,8 @@ Legend: E edges.
 | a third column without a name | times where all are whole and at least 10^8, else weights |
 """
 
-import codecs
 import csv
+import itertools
 import re
 import zlib
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.names.field_names import OF_EDGES, PYG_NAMES, leave_out, take_columns
 from distgnn.datasets.names.renumber import renumber as names_to_ids
 from distgnn.datasets.objects.arrays import ends_of, in_lower_case
-from distgnn.datasets.text.table import COMMENT, CR_ALONE, line_of_row, names_columns, open_text, read_table
+from distgnn.datasets.text.table import CR_ALONE, line_of_row, names_columns, open_text, read_table, text_rows
 from distgnn.errors import GraphFormatError, InputError
 
 HEAD_BYTES = 1 << 16
@@ -85,7 +85,6 @@ def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
     except (OSError, EOFError, zlib.error) as error:
         raise damaged(path, error) from error
     sources, targets = (columns[end] for end in ends)
-    first = 1 if head.konect else 0
     fields: dict[str, Any] = {}
     if renumber:
         pairs, fields["node_names"] = names_to_ids((_as_names(sources), _as_names(targets)))
@@ -93,10 +92,10 @@ def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
         first_and_last = [repr(name.item()) for name in fields["node_names"][[0, -1]]] if num_nodes else ["nothing"] * 2
         ids_from = f"ids renumbered, from {' to '.join(first_and_last)}"
     else:
-        sources, targets = (_ids(path, end, first, head.most) for end in (sources, targets))
+        sources, targets = (_ids(path, end, head) for end in (sources, targets))
         num_nodes = head.most or int(max(sources.max(initial=-1), targets.max(initial=-1))) + 1
         lowest = min((int(end.min()) for end in (sources, targets) if len(end)), default=0)
-        ids_from = "ids from 1 in the file: vertex 0 is its 1" if first else f"ids from {lowest}"
+        ids_from = "ids from 1 in the file: vertex 0 is its 1" if head.konect else f"ids from {lowest}"
     frame = {name: columns[name] for name in names if name not in ends}
     known = in_lower_case(frame)
     fields |= take_columns(known, OF_EDGES, PYG_NAMES | {"edge_weight": "weight"}, findings) if head.names else {}
@@ -208,56 +207,44 @@ def _texts(path: Path, head: _Head, names: list[str], ends: tuple[str, str]) -> 
 
 def _rows(path: Path, head: _Head) -> Iterator[tuple[int, list[str]]]:
     """Line number and words of each edge."""
-    skip = head.skip
-    with open_text(path) as stream:
-        for number, line in enumerate(stream, 1):
-            line = line.removeprefix(codecs.BOM_UTF8 if number == 1 else b"").strip()
-            if line[:1] in COMMENT:
-                continue
-            if skip:
-                skip = False
-                continue
-            yield number, _split(_text_of(path, number, line), head.separator)
+    for number, line in itertools.islice(text_rows(path), int(head.skip), None):
+        if b"\r" in line:
+            raise GraphFormatError(f"{path}: line {number}: {CR_ALONE}")
+        try:
+            text = line.decode()
+            why = "a NUL byte" if "\0" in text else None  # numpy's texts drop it where it is the last
+        except UnicodeDecodeError as error:
+            why = f"byte 0x{line[error.start]:02x}"
+        if why is not None:  # else one name may become another
+            raise GraphFormatError(f"{path}: line {number}: is no text in UTF-8 ({why}): convert it with iconv")
+        yield number, _split(text, head.separator)
 
 
-def _text_of(path: Path, number: int, line: bytes) -> str:
-    """A line with names, none of which may become another one."""
-    if b"\r" in line:
-        raise GraphFormatError(f"{path}: line {number}: {CR_ALONE}")
-    try:
-        text = line.decode()
-        why = "a NUL byte" if "\0" in text else None  # numpy's texts drop it where it is the last
-    except UnicodeDecodeError as error:
-        why = f"byte 0x{line[error.start]:02x}"
-    if why is not None:
-        raise GraphFormatError(f"{path}: line {number}: is no text in UTF-8 ({why}): convert it with iconv")
-    return text
+def _ids(path: Path, end: np.ndarray, head: _Head) -> np.ndarray:
+    """Ids of vertices from 0."""
+    first, most = int(head.konect), head.most
 
+    def fail(row: int, text: str) -> NoReturn:
+        raise GraphFormatError(f"{path}: line {line_of_row(path, row, head.skip)}: {text}")
 
-def _ids(path: Path, end: np.ndarray, first: int, most: int | None) -> np.ndarray:
-    """Ids of vertices from 0, of numbers from `first` to `most`."""
     if end.dtype.kind == "U":
         row = next((place for place, word in enumerate(end) if not re.fullmatch(r"-?\d{1,18}", word)), None)
         if row is not None:
-            _fail(path, row, f"{end[row].item()[:60]!r} is no whole number{HINT}")
+            fail(row, f"{end[row].item()[:60]!r} is no whole number{HINT}")
         end = end.astype(np.int64)
     if end.dtype.kind == "f":
         bad = ~((end == np.rint(end)) & (np.abs(end) < LARGEST_ID))
         if bad.any():
-            _fail(path, int(np.argmax(bad)), f"{end[np.argmax(bad)]:.17g} is no whole number: expected a vertex id")
+            fail(int(np.argmax(bad)), f"{end[np.argmax(bad)]:.17g} is no whole number: expected a vertex id")
         end = end.astype(np.int64)
     bad = end < first
     if bad.any():
         known = "run from 1 in KONECT's files" if first else "are not negative"
-        _fail(path, int(np.argmax(bad)), f"vertex {end[np.argmax(bad)]}: ids {known}{'' if first else HINT}")
+        fail(int(np.argmax(bad)), f"vertex {end[np.argmax(bad)]}: ids {known}{'' if first else HINT}")
     bad = end > most if most is not None else np.zeros(0, bool)
     if bad.any():
-        _fail(path, int(np.argmax(bad)), f"vertex {end[np.argmax(bad)]}: the second line says {most} vertices")
+        fail(int(np.argmax(bad)), f"vertex {end[np.argmax(bad)]}: the second line says {most} vertices")
     return end - first
-
-
-def _fail(path: Path, row: int, text: str) -> NoReturn:
-    raise GraphFormatError(f"{path}: line {line_of_row(path, row)}: {text}")
 
 
 def _as_names(end: np.ndarray) -> np.ndarray:

@@ -1,19 +1,45 @@
-"""One file as a graph, by the end of its name; every reader here says in one line what it understood."""
+"""One file by the end of its name: a graph, the edges of one, or a column of one.
 
+Every reader of a graph says in one line what it understood. A dict of a graph's fields may name files, as in
+`{"edge_index": "edges.txt", "x": "x.npy", "y": "y.csv"}`: these are read as arrays.
+"""
+
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from distgnn.datasets.array_files import is_present
-from distgnn.datasets.files.columns import READERS as OF_EDGES_ALONE
-from distgnn.datasets.files.columns import kind_of
+import numpy as np
+
+from distgnn.datasets.array_files import check_file, is_present, read_npy, read_npz
 from distgnn.datasets.files.edge_text import read_edge_text
+from distgnn.datasets.files.matrix import read_arrays, read_market, read_rows
+from distgnn.datasets.files.metis import read_metis
 from distgnn.datasets.files.saved import read_dgl, read_torch
 from distgnn.datasets.findings.findings import Findings
+from distgnn.datasets.formats.torch_file import read_torch_arrays
 from distgnn.datasets.graph_data import GraphData
-from distgnn.datasets.text.table import TABLES
+from distgnn.datasets.names.field_names import OF_EDGES
+from distgnn.datasets.text.table import TABLES, id_column, read_table
 from distgnn.errors import InputError
 
+# Of files that have edges alone, as tables and .npy have; and of those that are whole graphs.
+OF_EDGES_ALONE: dict[str, Callable[[Path, Findings], GraphData]] = {
+    ".mtx": read_market,
+    ".npz": read_arrays,
+    ".graph": read_metis,
+}
 READERS = OF_EDGES_ALONE | {".bin": read_dgl, ".pt": read_torch}
+PACKED = (*TABLES, ".mtx", ".graph")  # read as .gz too
 KNOWN = f"{', '.join(TABLES)}, .mtx, .graph (these also as .gz), KONECT's out.NAME, .npz, .bin (DGL), .pt (PyG)"
+
+
+def kind_of(path: Path) -> str:
+    """The end of a file's name that says how it is read: of a table, a matrix or what was saved; "" for none."""
+    if path.name.startswith("out."):  # KONECT's, also packed
+        return ".txt"
+    packed = path.suffix == ".gz"
+    suffix = Path(path.stem).suffix.lower() if packed else path.suffix.lower()
+    return suffix if suffix in (PACKED if packed else (*TABLES, *READERS)) else ""
 
 
 def read_file(path: Path, findings: Findings, renumber: bool = False) -> GraphData:
@@ -30,3 +56,51 @@ def read_file(path: Path, findings: Findings, renumber: bool = False) -> GraphDa
     if renumber:
         raise InputError(f"{path}: renumber is for edge lists as text: these vertices have numbers from 0 already")
     return READERS[kind](path, findings)
+
+
+def read_edges(file: str | Path, findings: Findings) -> tuple[Any, dict[str, Any]]:
+    """Edges as `GraphData.from_arrays` takes them, and what else the file says of them."""
+    path = Path(file)
+    check_file(path)
+    if path.suffix == ".npy":
+        return read_npy(path), {}
+    kind = kind_of(path)
+    if kind not in (*TABLES, *OF_EDGES_ALONE):
+        known = ", ".join((".npy", *TABLES, *OF_EDGES_ALONE))
+        raise InputError(f"edges: {path} is of no kind that has edges alone: {known}; others are graphs by themselves")
+    graph = read_edge_text(path, findings, False) if kind in TABLES else READERS[kind](path, findings)
+    columns = {name: getattr(graph, name) for name in OF_EDGES}
+    found = {name: column for name, column in columns.items() if column is not None}
+    return graph.edges, found | {"directed": graph.directed}
+
+
+def read_column(name: str, file: str | Path) -> Any:
+    """The rows of a file, one for each vertex in the order of ids (or for each edge in the order of edges)."""
+    path = Path(file)
+    check_file(path)
+    if path.suffix == ".npy":
+        return read_npy(path)
+    if path.suffix == ".npz":
+        arrays = read_npz(path)
+        return read_rows(path) if "format" in arrays and "shape" in arrays else _only(path, name, arrays)
+    if path.suffix == ".pt":
+        return _only(path, name, read_torch_arrays(path))
+    if kind_of(path) in TABLES:
+        table, ids = read_table(path, np.float64), id_column(path)
+        if ids is not None and table.shape[1] > 1:
+            if not np.array_equal(table[:, 0], np.arange(len(table))):
+                raise InputError(f"{name}: {path}: its column {ids or 1} is not 0, 1, 2, …: sort the rows by it")
+            table = table[:, 1:]
+        table = table.astype(np.int64) if np.array_equal(table, np.rint(table)) else table
+        return table[:, 0] if table.shape[1] == 1 else table
+    known = f".npy, .npz, .pt, {', '.join(TABLES)} (these also as .gz)"
+    raise InputError(f"{name}: {path} is of no kind that is read: {known}")
+
+
+def _only(path: Path, name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """The one array of a file, or the one of this name."""
+    if len(arrays) == 1:
+        return next(iter(arrays.values()))
+    if name in arrays:
+        return arrays[name]
+    raise InputError(f"{name}: {path} has the arrays {', '.join(sorted(arrays)) or 'none'}: expected one, or {name}")

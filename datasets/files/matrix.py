@@ -28,8 +28,10 @@ PARTS = {"csr": ("data", "indices", "indptr", "shape"), "coo": ("data", "row", "
 def read_market(path: Path, findings: Findings) -> GraphData:
     """MatrixMarket, plain or .gz: coordinate; real, integer or pattern; general or symmetric. Ids are from 1 there."""
     check_file(path)
+    size = ""
     try:
         rows, columns, entries, form, field, symmetry = scipy.io.mminfo(path)
+        size = f" (the size is {rows} x {columns})"
         if form != "coordinate" or field == "complex" or symmetry not in ("general", "symmetric"):
             raise GraphFormatError(
                 f"{path}: line 1: of kind {form} {field} {symmetry}, no graph: expected coordinate, real, integer "
@@ -43,7 +45,7 @@ def read_market(path: Path, findings: Findings) -> GraphData:
         found = re.match(r"Line (\d+): (.*)", str(error))
         if found is None:
             raise damaged(path, error) from error
-        raise GraphFormatError(f"{path}: line {found[1]}: {found[2]} (the size is {rows} x {columns})") from error
+        raise GraphFormatError(f"{path}: line {found[1]}: {found[2]}{size}") from error
     return _of_matrix(path, matrix, findings, {}, "ids from 1 in the file: vertex 0 is its 1")
 
 

@@ -36,7 +36,8 @@ def read_dgl(path: Path, findings: Findings) -> GraphData:
     try:
         graphs, labels = dgl.load_graphs(str(path))
     except Exception as error:  # of C++
-        raise damaged(path, Exception(str(error).strip().splitlines()[-1])) from error
+        reason = str(error).strip().partition("\n")[0].rpartition("Check failed: ")[2]
+        raise damaged(path, Exception(reason)) from error
     if len(graphs) != 1:
         raise InputError(f"{path}: holds {len(graphs)} graphs: save one, or dgl.batch(graphs), which is one")
     for name in labels:

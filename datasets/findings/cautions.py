@@ -5,8 +5,10 @@ Legend: N vertices, E edges.
 
 import numpy as np
 
+from distgnn.datasets.checks import NUMBERS, blocks
 from distgnn.datasets.fields import SPLITS, GraphFields
 from distgnn.datasets.links.check import has_edge_splits
+from distgnn.datasets.objects.values import WHOLE_FLOAT32, add_vanished
 from distgnn.datasets.pairs import are_edges, pair_keys
 
 FEW = 20  # vertices of a graph in which isolated ones are no surprise
@@ -14,7 +16,6 @@ MOST_IDS = 0.5  # classes for each labelled vertex: more are ids
 MANY_CLASSES = 50
 ONE_WAY = 0.1  # of the edges have an opposite: fewer, and the graph is one-way
 SAMPLE, FEWEST_PAIRS = 1000, 10  # edges that are looked at; fewer say nothing
-WHOLE_FLOAT32 = 1 << 24
 BLOCK = 1 << 22
 
 
@@ -79,10 +80,14 @@ def _of_values(graph: GraphFields) -> None:
                 f"{weight[int(np.argmax(bad))]}: models that divide by sums of weights refuse it under --weighted",
                 int(np.count_nonzero(bad)),
             )  # fmt: skip
-    for name in ("feats", "edge_weight", "edge_feats"):
+    for name in NUMBERS:
         values = getattr(graph, name)
         values = getattr(values, "data", values) if hasattr(values, "tocsr") else values
-        if values is not None and values.dtype.kind in "iu" and values.dtype.itemsize > 2 and values.size:
+        if values is None or not values.size:
+            continue
+        if values.dtype.kind == "f" and values.dtype.itemsize > 4:
+            add_vanished(name, (block for _, block in blocks(values)), graph.findings)
+        elif values.dtype.kind in "iu" and values.dtype.itemsize > 2:
             most = max(abs(int(values.min())), abs(int(values.max())))
             if most > WHOLE_FLOAT32:
                 text = f"{name}: whole numbers up to {most} are rounded to float32 (24 bits); scale them"
@@ -90,7 +95,8 @@ def _of_values(graph: GraphFields) -> None:
 
 
 def add_training_cautions(graph: GraphFields, direction: str, split: bool = False) -> None:
-    """Write down what a training on this graph would not expect: one-way arcs, and no split (unless one is made)."""
+    """Write down what a training on this graph would not expect: one-way arcs, weights that are no part of messages,
+    and no split (unless one is made)."""
     if graph.findings.wrong:
         return
     carries = graph.feats is not None or graph.labels is not None or graph.node_values is not None
@@ -98,6 +104,12 @@ def add_training_cautions(graph: GraphFields, direction: str, split: bool = Fals
         graph.findings.add(
             "caution", "edges", "messages travel one way only: fewer than 1 in 10 edges has its opposite; "
             "--direction both (direction='both') sends them back too", graph.num_edges,
+        )  # fmt: skip
+    weight = graph.edge_weight
+    if weight is not None and any((block != 1).any() for _, block in blocks(weight)):
+        graph.findings.add(
+            "caution", "edge_weight", "models leave edge weights out of messages; train with --weighted "
+            "(weighted=True) to multiply by them", graph.num_edges,
         )  # fmt: skip
     targets = graph.labels is not None or graph.node_values is not None
     if targets and not split and not has_edge_splits(graph) and all(getattr(graph, name) is None for name in SPLITS):

@@ -30,7 +30,7 @@ def read_saint(folder: Path, findings: Findings) -> GraphData:
     fields: dict[str, Any] = {"labels": _labels(folder / "class_map.json", num_nodes)}
     for name, role in ROLES.items():
         ids = roles.get(role)
-        if not isinstance(ids, list) or not all(isinstance(one, int) for one in ids):
+        if not isinstance(ids, list) or not all(isinstance(one, int) and abs(one) < 1 << 63 for one in ids):
             raise GraphFormatError(f"{folder / 'role.json'}: {role!r} must be a list of vertices ({name})")
         fields[name] = np.array(ids, np.int64)
     if is_present(folder / "feats.npy"):
@@ -45,7 +45,7 @@ def _labels(path: Path, num_nodes: int) -> np.ndarray:
     try:
         ids = np.array([int(name) for name in classes], np.int64)
         values = np.array(list(classes.values()))
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise damaged(path, error) from error
     if values.dtype.kind not in "iu" or values.ndim not in (1, 2):
         raise GraphFormatError(f"{path}: expected a class, or as many 0 and 1 each, for each vertex")

@@ -9,7 +9,7 @@ from distgnn.datasets.files.matrix import read_rows
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.objects.values import tidy_labels
-from distgnn.datasets.pairs import halve_symmetric
+from distgnn.datasets.pairs import halve
 from distgnn.errors import GraphFormatError, InputError
 
 COLUMNS = ("feature", "label", "node_types")  # of reddit_data.npz
@@ -37,7 +37,7 @@ def read_reddit(folder: Path, findings: Findings | None = None) -> GraphData:
         raise GraphFormatError(f"{graph_path}: expected a square matrix, found {list(adjacency.shape)}")
     num_nodes = adjacency.shape[0]
     try:
-        rows = halve_symmetric(adjacency.row, adjacency.col, num_nodes)
+        rows, _ = halve(adjacency.row, adjacency.col, num_nodes, {})
     except InputError as error:
         raise GraphFormatError(f"{graph_path}: {error}") from error
     edges = np.stack([adjacency.row[rows], adjacency.col[rows]]).T

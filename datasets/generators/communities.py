@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distgnn.datasets.generators.generator_spec import check_ranges, parse_spec, within
+from distgnn.datasets.generators.generator_spec import parse_spec, within
 from distgnn.datasets.generators.rmat import normal_rows, random_split, run_in_threads
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.pairs import undirected_keys
@@ -44,7 +44,6 @@ def make_communities(spec: str, seed: int = 0) -> GraphData:
     Notes: the same for any number of threads.
     """
     options = parse_spec(spec, CommunityOptions, seed)
-    check_ranges("communities", options)
     if options.communities > options.nodes or options.classes > options.communities:
         raise InputError(
             f"communities: needs classes <= communities <= nodes, found {options.classes}, "

@@ -14,7 +14,7 @@ def within(low: float, high: float, default: Any) -> Any:
 
 
 def parse_spec(text: str, options_class: type[Options], seed: int) -> Options:
-    """Fill a dataclass of options from `kind:key=value,...`.
+    """Fill a dataclass of options from `kind:key=value,...`, each within its range.
 
     Args:
         text: the whole source, for error messages too.
@@ -41,12 +41,9 @@ def parse_spec(text: str, options_class: type[Options], seed: int) -> Options:
             expected = "a whole number" if whole else "a number"
             raise InputError(f"{kind}: {key} must be {expected}, found {value!r}") from None
         values[key] = number
-    return options_class(**values)
-
-
-def check_ranges(kind: str, options: Any) -> None:
-    """Raise InputError for the first option that is out of its range."""
-    for entry in fields(options):
-        (low, high), value = entry.metadata["range"], getattr(options, entry.name)
-        if not low <= value <= high:
-            raise InputError(f"{kind}: {entry.name} must be between {low} and {high}, found {value}")
+    options = options_class(**values)
+    for name, entry in known.items():
+        (low, high), found = entry.metadata["range"], getattr(options, name)
+        if not low <= found <= high:
+            raise InputError(f"{kind}: {name} must be between {low} and {high}, found {found}")
+    return options

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from distgnn.datasets.generators.generator_spec import check_ranges, parse_spec, within
+from distgnn.datasets.generators.generator_spec import parse_spec, within
 from distgnn.datasets.graph_data import GraphData
 
 # Probabilities of the four quadrants as Graph500 sets them, in 1/65536: top left, top right, bottom left.
@@ -36,7 +36,6 @@ def make_rmat(spec: str, seed: int = 0) -> GraphData:
     Source: Chakrabarti, Zhan, Faloutsos, "R-MAT", SDM 2004; Graph500's parameters.
     """
     options = parse_spec(spec, RmatOptions, seed)
-    check_ranges("rmat", options)
     num_nodes = 1 << options.scale
     edge_seed, order_seed, feat_seed, label_seed = np.random.SeedSequence(options.seed).spawn(4)
     ids = np.random.default_rng(order_seed).permutation(num_nodes).astype(np.int32)

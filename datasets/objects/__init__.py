@@ -1,1 +1,1 @@
-"""Graphs in memory as other libraries hold them: read by asking for their arrays, and made for DGL and PyG."""
+"""Graphs in memory as other libraries hold them, read by asking for their arrays."""

@@ -45,11 +45,13 @@ def from_arrays(edges: Any, num_nodes: int | None, directed: bool, fields: Field
     """See `GraphData.from_arrays`."""
     pairs = np.zeros((0, 2), np.int64)
     with findings.reading("edges"):
-        pairs = edge_pairs(edges)
-        if pairs.dtype.kind not in "iu":
+        found_pairs = edge_pairs(edges)
+        if found_pairs.dtype.kind not in "iu":
             raise InputError(
-                f"edges: expected integer vertex ids, found {pairs.dtype}; dg.renumber(edges) makes them of any ids"
+                f"edges: expected integer vertex ids, found {found_pairs.dtype}; dg.renumber(edges) makes them of any "
+                "ids"
             )
+        pairs = found_pairs
     given = {key: value for key, value in fields.items() if value is not None}
     if num_nodes is None:
         num_nodes = _count_nodes(pairs, given, findings)
@@ -72,13 +74,13 @@ def read_field(key: str, value: Any, num_nodes: int, findings: Findings, num_cla
     if key in SPLITS:
         return {key: as_split(key, value, num_nodes)}
     if key in ("feats", "edge_feats"):
-        rows = as_rows(key, value)
+        rows = as_rows(key, value, findings)
         return {key: rows.toarray() if key == "edge_feats" and sparse_matrix(rows) is not None else rows}
     if key == "edge_weight":
-        weight = as_float32(key, value)
+        weight = as_float32(key, value, findings)
         return {key: weight[:, 0] if weight.ndim == 2 and weight.shape[1] == 1 else weight}
     if key == "node_values":
-        return {key: as_float32(key, value)}
+        return {key: as_float32(key, value, findings)}
     if key in ("edge_types", "node_types", "graph_ids"):
         codes, names = as_codes(key, value)
         if names and key in NAMES_OF:

@@ -101,7 +101,7 @@ def _kinds(one: Any) -> set[str]:
 
 def _of_dict(content: Mapping[str, Any], fields: dict[str, Any], findings: Findings) -> tuple[Any, dict[str, Any]]:
     """Edges and fields of a dict, those that are paths read."""
-    from distgnn.datasets.files.columns import read_column, read_edges
+    from distgnn.datasets.files.kinds import read_column, read_edges
 
     found = [name for name in EDGES if name in content]
     if len(found) != 1:

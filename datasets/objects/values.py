@@ -140,7 +140,7 @@ def as_numbers(name: str, values: Any) -> np.ndarray:
     return array
 
 
-def as_float32(name: str, values: Any) -> np.ndarray:
+def as_float32(name: str, values: Any, findings: Findings) -> np.ndarray:
     """Numbers that float32 holds: float64 and floats of other widths become float32, whole numbers stay."""
     array = as_numbers(name, values)
     if array.dtype.kind == "f" and array.dtype.itemsize > 4 and array.size:
@@ -149,18 +149,29 @@ def as_float32(name: str, values: Any) -> np.ndarray:
         bad = np.isinf(narrow) & np.isfinite(array)
         if bad.any():
             fail_at(name, in_rows(bad), "{} holds a number beyond float32's 3.4e38; scale it")
+        add_vanished(name, [array], findings)
         return narrow
     return array
 
 
-def as_rows(name: str, values: Any) -> Any:
+def add_vanished(name: str, blocks: Iterable[np.ndarray], findings: Findings) -> None:
+    """Write down which numbers of an array, given in blocks, are 0 as float32 and not before."""
+    with np.errstate(over="ignore", under="ignore"):
+        lost = np.concatenate([block[(block != 0) & (block.astype(np.float32) == 0)] for block in blocks])
+    if len(lost):
+        more = f" ({len(lost)} such numbers)" if len(lost) > 1 else ""
+        text = f"{name} holds {lost[0]:.4g}, which is 0 in float32; scale it{more}"
+        findings.add("caution", name, text, len(lost))
+
+
+def as_rows(name: str, values: Any, findings: Findings) -> Any:
     """Features: [n, D], a list of numbers as one column; sparse matrices of scipy and torch as CSR."""
     sparse = sparse_matrix(values)
     if sparse is not None:
         matrix = scipy.sparse.csr_matrix(sparse)
-        matrix.data = as_float32(name, matrix.data)
+        matrix.data = as_float32(name, matrix.data, findings)
         return matrix
-    array = as_float32(name, values)
+    array = as_float32(name, values, findings)
     return array[:, None] if array.ndim == 1 else array
 
 
@@ -338,7 +349,7 @@ def as_labels(values: Any, findings: Findings, num_classes: int | None = None) -
         if infinite.any():
             fail_at("labels", infinite, "{} is infinite; NaN or -1 says that there is no label")
         if (known != np.rint(known)).any():
-            return {"node_values": as_float32("labels", array)}
+            return {"node_values": as_float32("labels", array, findings)}
         if known.size and np.abs(known).max() >= 2.0**53:
             fail_at("labels", np.abs(array) >= 2.0**53, "{} is no whole number that float64 holds")
         array = np.where(np.isnan(array), -1, array).astype(np.int64)

@@ -131,9 +131,8 @@ IDS = ("id", "node", "node_id", "nodeid", "nid", "index", "idx", "vertex", "vert
 
 def id_column(path: Path) -> str | None:
     """The name of a first column that numbers the rows, empty for pandas' index; None: there is none."""
-    with open_text(path) as stream:
-        line = next((text for text in stream if text.strip()[:1] not in COMMENT), b"").decode("utf-8-sig", "replace")
-    first = re.split(r"[,;\t ]", line.strip(" \r\n"))[0].strip("\"'") if names_columns(line) else None
+    line = next((line for _, line in text_rows(path)), b"").decode("utf-8", "replace")
+    first = re.split(r"[,;\t ]", line)[0].strip("\"'") if names_columns(line) else None
     return first if first == "" or (first or "").lower() in IDS else None
 
 
@@ -146,20 +145,22 @@ def is_table(path: Path) -> bool:
     return path.name.removesuffix(".gz").lower().endswith(TABLES)
 
 
-def line_of_row(path: Path, row: int) -> int:
-    """The line, counted from 1, that holds a row, counted from 0, of a table that `read_table` has read."""
-    first, number = True, 0
-    with open_text(path) as stream:
-        for line in stream:
-            number += 1
-            line = line.removeprefix(codecs.BOM_UTF8).strip()
-            if line[:1] in COMMENT:
-                continue
-            row -= not (first and names_columns(line.decode("utf-8", "replace")))
-            first = False
-            if row < 0:
-                break
+def line_of_row(path: Path, row: int, header: bool | None = None) -> int:
+    """The line, counted from 1, that holds a row, counted from 0; header: whether the first has names, if known."""
+    rows = text_rows(path)
+    number, first = next(rows)
+    for _ in range(row + (names_columns(first.decode("utf-8", "replace")) if header is None else header)):
+        number, _ = next(rows)
     return number
+
+
+def text_rows(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Lines that are no comments, each with its number from 1; the first without a byte-order mark."""
+    with open_text(path) as stream:
+        for number, line in enumerate(stream, 1):
+            line = line.removeprefix(codecs.BOM_UTF8 if number == 1 else b"").strip()
+            if line[:1] not in COMMENT:
+                yield number, line
 
 
 def _scan(

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from distgnn.datasets import GraphData
-from distgnn.datasets.arc_data import num_relations
-from distgnn.datasets.edge_list import EdgeList
+from distgnn.datasets.edge_list import EdgeList, num_relations
 from distgnn.datasets.links.part_edges import describe_edge_splits
 from distgnn.errors import InputError
 from distgnn.partition.core.book import PartitionBook

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from distgnn.datasets import GraphData
-from distgnn.datasets.arc_data import arc_feats, arc_relations
-from distgnn.datasets.edge_list import EdgeList
+from distgnn.datasets.edge_list import EdgeList, arc_feats, arc_relations
 from distgnn.datasets.links.part_edges import part_edge_splits
 from distgnn.kernels.runtime.threads import get_num_threads, run
 from distgnn.partition.core.local_graph import LocalGraph

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from distgnn.config.cut import CutConfig
 from distgnn.datasets import GraphData
-from distgnn.datasets.memory_estimate import loading_bytes
+from distgnn.datasets.registry import loading_bytes
 from distgnn.errors import InputError
 from distgnn.partition.core.edges import SMALL
 from distgnn.partition.core.shares import part_shares

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from distgnn.datasets import GraphData
+from distgnn.datasets.findings.findings import Findings
 from distgnn.partition import partition_graph
 
 CLASSES, PAIRS = np.arange(30) % 3, np.arange(18).reshape(9, 2)
@@ -88,7 +89,8 @@ def test_weights_that_a_model_divides_by(refused, tmp_path, model, weight):
     weights = np.ones(60)
     weights[5] = weight
     edges = np.random.default_rng(0).integers(0, 20, (60, 2))
-    graph = GraphData.from_arrays(edges, 20, feats=np.ones((20, 2)), labels=np.arange(20) % 3, edge_weight=weights)
+    fields = {"feats": np.ones((20, 2)), "labels": np.arange(20) % 3, "edge_weight": weights}
+    graph = GraphData.from_arrays(edges, 20, findings=Findings(), **fields)
     place = tmp_path / "parts"
     manifest = partition_graph(graph, 2, place, "libra", direction="stored", split="0.6,0.2,0.2", say=lambda line: None)
     assert manifest["graph"]["nonpositive_weights"] == 1

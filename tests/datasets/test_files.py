@@ -139,7 +139,7 @@ def test_graphs_of_dgl(tmp_path):
     read = load_graph(str(tmp_path / "one.bin"), findings=Findings())
     assert (read.edges.tolist(), read.num_feats, read.edge_weight.tolist()) == (PAIRS.tolist(), 2, [0, 1, 2, 3, 4])
     (tmp_path / "cut.bin").write_bytes((tmp_path / "one.bin").read_bytes()[:200])
-    for name, says in (("two.bin", "holds 2 graphs"), ("cut.bin", "damaged")):
+    for name, says in (("two.bin", "holds 2 graphs"), ("cut.bin", "damaged or not the expected file .magicNum")):
         with pytest.raises((InputError, GraphFormatError), match=says):
             load_graph(str(tmp_path / name))
 
@@ -153,6 +153,12 @@ def test_a_folder_of_graphsaint(tmp_path):
     graph = load_graph(str(tmp_path), findings=Findings())
     assert (graph.num_edges, graph.directed, graph.labels.tolist()) == (5, False, [1, 0, 1, 0])
     assert (graph.train.tolist(), graph.test.tolist(), graph.num_feats) == ([0, 1], [3], 3)
+    for name, text in (("role.json", '{"tr": [1%030d], "va": [], "te": []}'), ("class_map.json", '{"1%030d": 1}')):
+        whole = (tmp_path / name).read_text()
+        (tmp_path / name).write_text(text % 0)
+        with pytest.raises(GraphFormatError, match=name):
+            load_graph(str(tmp_path))
+        (tmp_path / name).write_text(whole)
 
 
 @pytest.mark.parametrize(("ids", "kind"), [(np.array(["ann", "böb", "eve", "zoë"]), "U"), (10**17 + PAIRS[:4, 0], "i")])
@@ -188,6 +194,7 @@ WRONG = {
     "float.csv": ("source,target,w\n0,1,2\n1,2.5,1\n", r"line 3: 2\.5 is no whole number"),
     "negative.txt": ("0 1\n\n1 -2\n", "line 3: vertex -2: ids are not negative"),
     "names.csv": ("source,target\nann,bob\n", "line 2: 'ann' is no whole number.*--renumber"),
+    "nameless.csv": ("ann,bob\nbob,eve\n", "line 1: 'ann' is no whole number"),
     "mixed.csv": ("source,target\n1,0\n2,bob\n", "line 3: expected 2 whole numbers"),
     "target.csv": ("source,target,w\n1,bob,1\n2,0,1\n", "line 2: 'bob' is no whole number"),
     "out.beyond": ("% asym\n% 2 3 3\n1 2\n1 4\n", "line 4: vertex 4: the second line says 3 vertices"),
@@ -196,6 +203,7 @@ WRONG = {
     "header.csv": ("src,dst\n", "has no edges, only names of columns"),
     "bars.csv": ("src|dst\n0|1\n", r"found 'src\|dst': columns stand apart by"),
     "empty.txt": ("# nothing\n", "has no edges"),
+    "header.mtx": ("%%MatrixMarkt matrix coordinate real general\n1 1 0\n", r"header\.mtx: line 1: "),
     "beyond.mtx": (MARKET + "1 4 1.0\n", "line 5: "),
     "array.mtx": ("%%MatrixMarket matrix array real general\n1 1\n1.0\n", "line 1: of kind array real general"),
     "wide.mtx": ("%%MatrixMarket matrix coordinate real general\n3 4 1\n1 2 1\n", "expected a square matrix"),

@@ -160,6 +160,16 @@ CAUTIONS = {
     "large integers": (
         lambda: GraphData.from_arrays(PAIRS, feats=np.full((5, 1), 1 << 30), findings=Findings()), "are rounded to",
     ),
+    "weights of nothing": (
+        lambda: GraphData.from_arrays(PAIRS, edge_weight=[1, 0, 1e-300, -1e-50, 1e-40], findings=Findings()),
+        "edge_weight holds 1e-300, which is 0 in float32; scale it (2 such numbers)",
+    ),
+    "features of nothing": (
+        lambda: GraphData.from_scipy(
+            scipy.sparse.eye(5), feats=scipy.sparse.eye(5) * 1e-300, directed=False, findings=Findings()
+        ),
+        "feats holds 1e-300, which is 0 in float32",
+    ),
     "stored zeros": (
         lambda: GraphData.from_scipy(
             scipy.sparse.coo_matrix(([0, 1], ([0, 1], [1, 0]))), findings=Findings(), weighted=False
@@ -206,6 +216,22 @@ def test_what_training_would_not_expect_is_said_when_the_graph_is_cut(direction,
         assert [one.filename for one in warned] == [__file__]
 
 
+def test_small_numbers_of_a_mapped_file_are_said_to_become_zeros(tmp_path):
+    folder = GraphData.from_arrays(PAIRS, feats=FEATS).save(tmp_path / "graph")
+    np.save(folder / "feats.npy", FEATS.astype(np.float64) * 1e-300)
+    with pytest.warns(GraphWarning, match=r"caution: feats holds 1e-300, which is 0 in float32; scale it .9 such"):
+        dg.load_graph(folder)
+
+
+@pytest.mark.parametrize(("weight", "said"), [("0.5", True), ("1", False)])
+def test_edge_weights_that_a_training_leaves_out_are_said(weight, said, tmp_path):
+    (tmp_path / "edges.txt").write_text("".join(f"{u} {v} {weight}\n" for u, v in PAIRS))
+    for source in (str(tmp_path / "edges.txt"), GraphData.from_arrays(PAIRS, edge_weight=[float(weight)] * 5)):
+        lines: list[str] = []
+        dg.partition_graph(source, 1, tmp_path / "parts", "libra", overwrite=True, say=lines.append)
+        assert any("models leave edge weights out of messages; train with --weighted" in one for one in lines) == said
+
+
 def test_a_table_has_all_that_is_wrong_at_once(capsys):
     feats, weight = FEATS.astype(np.float64), np.ones(5)
     feats[[1, 3]], weight[4] = np.nan, 1e39
@@ -216,6 +242,7 @@ def test_a_table_has_all_that_is_wrong_at_once(capsys):
     assert wrong == {"edge_weight": 1, "feats": 2, "labels": 1, "valid": 0, "train, valid, test": 1}
     table = capsys.readouterr().out
     assert table.startswith("finding ") and all(f"row {row} " in table for row in (1, 3, 4))
+    assert [one.field for one in dg.check_graph([["ann", "bob"]]).wrong] == ["edges", "num_nodes"]
     assert not dg.check_graph(networkx.path_graph(4)).wrong
     assert dg.check_graph("no such graph").wrong
 
