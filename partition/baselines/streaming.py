@@ -11,34 +11,28 @@ from numba import uint64
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.partition.core.edges import Edges, endpoint_degrees
 from distgnn.partition.core.part_masks import empty_mask, has_bit, lowest_bit, mix, set_bit
-from distgnn.partition.core.shares import fair_counts
+from distgnn.partition.core.shares import MOST_ARCS, fair_counts
 from distgnn.partition.core.vertex_cut import part_dtype
 
-MOST_ARCS = 1.03  # arcs of the largest part over the mean, where arcs are limited
 BLOCK_EDGES = 512
 HDRF_BALANCE = 1.1
 
 
-def libra(
-    edge_list: Edges, shares: np.ndarray, seed: int = 0, order: str = "shuffled", balance: float | None = None
-) -> np.ndarray:
+def libra(edge_list: Edges, shares: np.ndarray, seed: int = 0, order: str = "shuffled") -> np.ndarray:
     """Assign each edge to a part where its endpoints already are, the least loaded of them.
 
     Args:
-        order: "shuffled" (a seeded permutation of the edges, with a limit: no part beyond `balance` x its share) or
-            "stored" (the edges as they come and no limit: what DGL does).
+        order: "shuffled" (a seeded permutation of the edges, no part beyond 1.03 x its share) or "stored" (the edges as
+            they come and no limit: what DGL does).
         shares: [P], see `part_shares`; loads are compared relative to them.
-        balance: largest part's arcs over its share; None means 1.03 if shuffled and no limit if stored.
     Returns: part [M].
     Source: Xie et al., NeurIPS 2014, in the form of DGL 1.1.3's `libra_vertex_cut`: with a common part, the least
         loaded common one; otherwise the least loaded of the lower-degree endpoint's parts; ties at random.
     """
     num_edges, num_parts = len(edge_list.src), len(shares)
     stream = _stream(num_edges, seed, order)
-    if order == "shuffled" and balance is None:
-        balance = MOST_ARCS
     # At least 2 arcs: in tiny graphs an edge must fit somewhere.
-    limit = np.inf if balance is None else max(balance * edge_list.num_arcs / num_parts, 2.0)
+    limit = max(MOST_ARCS * edge_list.num_arcs / num_parts, 2.0) if order == "shuffled" else np.inf
     degrees = endpoint_degrees(edge_list)
     parts: np.ndarray = np.empty(num_edges, dtype=part_dtype(num_parts))
     masks = empty_mask(edge_list.num_nodes, num_parts)
