@@ -74,13 +74,18 @@ def _tag_dtype(num_edges: int) -> type:
 
 
 def sort_edges(edge_list: Edges, degrees: np.ndarray, number: np.ndarray, empty: Empty, step: Step) -> SortedEdges:
-    """Edges sorted by their lower-degree end (ties: lower id), then by edge, under new numbers [N] of vertices."""
+    """Edges sorted by their lower-degree end, then by edge, under new numbers of vertices (ties: lower number).
+
+    Args: degrees: [N], or anything else that says which end comes first.
+    """
     src, dst = edge_list.src, edge_list.dst
-    # Degree and number of a vertex side by side: one cache line compares two vertices and gives their new numbers.
-    known = np.stack([degrees, number], axis=1, dtype=np.int32, casting="same_kind")
+    # Degree and number of a vertex in one word: one look-up compares two vertices, and gives the new number as well.
+    keys = degrees.astype(np.int64)
+    keys <<= 32
+    keys |= number
 
     def fill(begin: int, end: int, low: np.ndarray, high: np.ndarray, tag: np.ndarray) -> None:
-        order_ends(begin, end, src, dst, known, low, high, tag)
+        order_ends(begin, end, src, dst, keys, low, high, tag)
 
     return sort_found(fill, new_edges(len(src), empty, "first_"), len(number), step)
 
@@ -146,26 +151,23 @@ def sort_found(fill: Fill, edges: SortedEdges, num_nodes: int, step: Step = no_s
 
 
 @kernel(counted=False)
-def order_ends(begin, end, src, dst, known, low, high, tag):
-    """Edges begin to end under new numbers, the end of lower degree first (ties: lower id).
+def order_ends(begin, end, src, dst, keys, low, high, tag):
+    """Edges begin to end, each with the end of the smaller key first.
 
-    Plain: `low, high = (b, a) if swap else (a, b)` with a, b the new numbers of src and dst. A branch would be guessed
-    wrong every other time, so the difference of the two is added or not. The look-ups are in no order, so they are
-    asked for `EDGES_AHEAD` edges earlier.
+    Plain: `if keys[dst[e]] < keys[src[e]]: swap the ends`. Which end is smaller cannot be guessed: minimum and maximum
+    need no branch. The look-ups are in no order, so they are asked for `EDGES_AHEAD` edges earlier.
     """
-    last = src.shape[0] - 1
     for e in range(begin, end):
-        prefetch(WORD, known, 2 * np.int64(src[min(e + EDGES_AHEAD, last)]))
-        prefetch(WORD, known, 2 * np.int64(dst[min(e + EDGES_AHEAD, last)]))
-        u, v = src[e], dst[e]
-        a, b = known[u, 1], known[v, 1]
-        # `|` and `&`, because `or` and `and` would be branches.
-        swap = (known[v, 0] < known[u, 0]) | ((known[v, 0] == known[u, 0]) & (v < u))
-        difference = (b - a) * swap
-        low[e - begin] = a + difference
-        high[e - begin] = b - difference
+        soon = min(e + EDGES_AHEAD, src.shape[0] - 1)
+        prefetch(WORD, keys, src[soon])
+        prefetch(WORD, keys, dst[soon])
+        # A key is degree << 32 | number: the smaller key is the lower degree (ties: the lower number), and its lower 32
+        # bits are the new number of the vertex.
+        a, b = keys[src[e]], keys[dst[e]]
+        low[e - begin] = min(a, b) & 0xFFFFFFFF
+        high[e - begin] = max(a, b) & 0xFFFFFFFF
         # The bit beside the edge says that `low` is its target: without it the direction of arcs would be lost.
-        tag[e - begin] = uint64(2 * e + swap)
+        tag[e - begin] = uint64(2 * e + (b < a))
 
 
 @kernel(counted=False)
@@ -278,7 +280,9 @@ def ordered_edges(
     # the time; then the others by cluster, ties by id.
     keys = np.where(hub, -degrees.astype(np.int64), labels)
     vertices = np.argsort(keys, kind="stable")
-    low, high, tag = sort_edges(edge_list, degrees, _inverse(vertices), in_memory, no_step)
+    # The end of lower degree first, ties by id: places in that order, which no two vertices share.
+    places = _inverse(group(degrees, int(degrees.max(initial=0)) + 1)[0])
+    low, high, tag = sort_edges(edge_list, places, _inverse(vertices), in_memory, no_step)
     # `low` is the source of what is returned, whatever the arc's direction was.
     tag >>= 1
     order = tag.view(np.int32 if tag.itemsize == 4 else np.int64)
