@@ -196,11 +196,11 @@ def _exported_files(folder: Path) -> set[str]:
 
 
 def _write_libra(folder: str | Path, manifest: dict, place: Path) -> None:
-    _, edge_list = load_whole(folder)
+    _, parts, _, edge_list, _ = load_whole(folder)
     place = place / f"{manifest['num_parts']}Communities"
     place.mkdir()
-    for part in range(manifest["num_parts"]):
-        ids = np.sort(load_part(folder, part, check=False).arc_ids)
+    for part, local in enumerate(parts):
+        ids = np.sort(local.arc_ids)
         # Forward arcs: DGL has each two-way edge once.
         ids = ids[ids < edge_list.num_edges]
         edges = np.stack([edge_list.src[ids], edge_list.dst[ids], np.ones(len(ids), dtype=np.int64)], axis=1)

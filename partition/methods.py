@@ -16,12 +16,10 @@ from distgnn.partition.cmr.method import EFFORTS, cmr, refine_cut
 from distgnn.partition.cmr.roles import refine_roles
 from distgnn.partition.core.edges import EdgeArrays, Edges, group
 from distgnn.partition.core.owners import balanced_owners, owners_among
-from distgnn.partition.core.shares import part_shares
+from distgnn.partition.core.shares import MOST_ARCS, part_shares
 from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.moves.cut_state import arc_limit, rebalance, start_state
 from distgnn.partition.stream.method import cmr_stream
-
-MOST_ARCS = 1.03
 
 
 class MethodResult(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -103,7 +103,7 @@ def repartition(
         config = replace(config, effort="normal")  # the old cut's, of another method or refinement
     config.check_parts(num_parts)
     check_target(out, partition_files, overwrite)
-    graph, edge_list = load_whole(folder, progress)
+    graph, edge_list = load_whole(folder, progress)[2:4]
     check_size(edge_list, num_parts, graph.name)
     tell("cut", 0, 1)
     cut = cut_edges(edge_list, num_parts, config)
@@ -121,67 +121,58 @@ def config_of(manifest: dict[str, Any]) -> CutConfig:
     return CutConfig(**found)
 
 
-def load_whole(folder: str | Path, progress: Progress | None = None) -> tuple[GraphData, EdgeList]:
-    """The graph of a partition folder and its edge list, as they were when it was cut. Raises: PartitionFormatError."""
-    return whole_of(folder, *load_parts(folder, progress))
+class Whole(NamedTuple):
+    """A loaded partition folder: its manifest, its parts (mapped), and the graph and edge list as they were cut; home:
+    int32 [M], the part of each edge's forward arc."""
+
+    manifest: dict[str, Any]
+    parts: list[LocalGraph]
+    graph: GraphData
+    edge_list: EdgeList
+    home: np.ndarray
 
 
-def load_parts(folder: str | Path, progress: Progress | None = None) -> tuple[dict[str, Any], list[LocalGraph]]:
-    """Manifest and all parts of a partition folder, mapped."""
+def load_whole(folder: str | Path, progress: Progress | None = None) -> Whole:
+    """All that a partition folder holds. Raises: PartitionFormatError."""
     manifest, tell = read_manifest(folder), progress or (lambda phase, done, total: None)
     parts = []
     for part_id in range(manifest["num_parts"]):
         parts.append(load_part(folder, part_id))
         tell("load", part_id + 1, manifest["num_parts"])
-    return manifest, parts
-
-
-def whole_of(folder: str | Path, manifest: dict[str, Any], parts: list[LocalGraph]) -> tuple[GraphData, EdgeList]:
-    """As `load_whole`, of parts that are loaded already."""
-    places = find_edges(folder, manifest, parts)
-    graph = _vertices(folder, manifest, parts)
-    edge_list = _edges(manifest, parts, graph.num_nodes)
-    section = manifest["graph"]
+    edge_list, home, place = _edges(folder, manifest, parts)
+    graph, section = _vertices(folder, manifest, parts), manifest["graph"]
     if section.get("num_edge_feats"):
-        graph.edge_feats = _scattered(parts, "edge_feats", *places)  # type: ignore[assignment]  # read as an array
+        graph.edge_feats = _scattered(parts, "edge_feats", home, place)  # type: ignore[assignment]  # read as an array
     if section.get("num_relations"):
-        graph.edge_types = _scattered(parts, "edge_types", *places)[np.arange(len(places[0]))]
+        graph.edge_types = _scattered(parts, "edge_types", home, place)[np.arange(len(home))]
         # Reverse arcs of a directed graph have relations of their own, as many again: half of the number are the
         # graph's.
         inverses = graph.directed and edge_list.two_way
         graph.edge_type_names = tuple(str(t) for t in range(section["num_relations"] // (2 if inverses else 1)))
-    return graph, edge_list
+    return Whole(manifest, parts, graph, edge_list, home)
 
 
-def find_edges(folder: str | Path, manifest: dict[str, Any], parts: list[LocalGraph]) -> tuple[np.ndarray, np.ndarray]:
-    """Where the forward arc of each edge lies: part int32 [M] and place among its arcs int64 [M]."""
-    num_edges = manifest["num_list_edges"]
-    part_of, place = np.full(num_edges, -1, dtype=np.int32), np.zeros(num_edges, dtype=np.int64)
+def _edges(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> tuple[EdgeList, np.ndarray, np.ndarray]:
+    """The edge list, and where each forward arc lies: its part int32 [M], and its place there int64 [M]."""
+    num_edges, num_nodes = manifest["num_list_edges"], manifest["num_nodes"]
+    home, place = np.full(num_edges, -1, dtype=np.int32), np.zeros(num_edges, dtype=np.int64)
+    src, dst = np.empty((2, num_edges), dtype=np.int32 if num_nodes <= np.iinfo(np.int32).max else np.int64)
+    weight = np.empty(num_edges, dtype=np.float32) if manifest["graph"]["edge_weight"] else None
     for part in parts:
         # Ids below the number of edges are forward arcs; each edge has one, and its reverse arc says nothing more.
         forward = np.flatnonzero(part.arc_ids < num_edges)
         ids = part.arc_ids[forward]
         # In a part before this one, or twice in this one.
-        if (part_of[ids] >= 0).any() or len(np.unique(ids)) != len(ids):
+        if (home[ids] >= 0).any() or len(np.unique(ids)) != len(ids):
             raise PartitionFormatError(f"{folder}: an arc stands twice (in part {part.part_id} again)")
-        part_of[ids], place[ids] = part.part_id, forward
-    if (part_of < 0).any():
-        raise PartitionFormatError(f"{folder}: arc {int(np.argmax(part_of < 0))} is in no part")
-    return part_of, place
-
-
-def _edges(manifest: dict, parts: list[LocalGraph], num_nodes: int) -> EdgeList:
-    dtype = np.int32 if num_nodes <= np.iinfo(np.int32).max else np.int64
-    src, dst = (np.empty(manifest["num_list_edges"], dtype=dtype) for _ in range(2))
-    weight = np.empty(manifest["num_list_edges"], dtype=np.float32) if manifest["graph"]["edge_weight"] else None
-    for part in parts:
-        forward = np.flatnonzero(part.arc_ids < manifest["num_list_edges"])
-        ids = part.arc_ids[forward]
+        home[ids], place[ids] = part.part_id, forward
         sources, targets = _ends(part)
         src[ids], dst[ids] = sources[forward], targets[forward]
         if weight is not None and part.edge_weight is not None:
             weight[ids] = part.edge_weight[forward]
-    return EdgeList(
+    if (home < 0).any():
+        raise PartitionFormatError(f"{folder}: arc {int(np.argmax(home < 0))} is in no part")
+    edge_list = EdgeList(
         num_nodes,
         src,
         dst,
@@ -191,6 +182,7 @@ def _edges(manifest: dict, parts: list[LocalGraph], num_nodes: int) -> EdgeList:
         self_loops=manifest["self_loops"],
         report=dict(manifest.get("edge_report") or {}),
     )
+    return edge_list, home, place
 
 
 def _ends(part: LocalGraph) -> tuple[np.ndarray, np.ndarray]:
@@ -257,8 +249,7 @@ def against_libra(folder: str | Path, seed: int = 0, progress: Progress | None =
     Raises: PartitionFormatError.
     Notes: reads the whole graph; memory as of `repartition` with `libra`.
     """
-    manifest = read_manifest(folder)
-    _, edge_list = load_whole(folder, progress)
+    manifest, edge_list = read_manifest(folder), load_whole(folder, progress).edge_list
     cut = cut_edges(edge_list, manifest["num_parts"], "libra", seed=seed, capacities=manifest.get("capacities"))
     book = PartitionBook(edge_list, cut)
     # Each row is sent by one rank and received by another, and counts at both.
@@ -284,15 +275,15 @@ def merge_parts(
     old_parts = read_manifest(folder)["num_parts"]
     if not 1 <= num_parts <= old_parts:
         raise InputError(f"{old_parts} parts cannot be merged into {num_parts}: expected 1 to {old_parts}")
-    manifest, parts = load_parts(folder, progress)
-    graph, edge_list = whole_of(folder, manifest, parts)
+    whole = load_whole(folder, progress)
+    manifest, parts, graph, edge_list, _ = whole
     tell("cut", 0, 1)
     config = config_of(manifest)
     group = join_parts(np.array([part.num_arcs for part in parts]), np.array(manifest["pair_rows"]), num_parts)
     capacities = manifest.get("capacities")
     speeds = None if capacities is None else np.bincount(group, weights=capacities, minlength=num_parts)
     shares = part_shares(num_parts, None if speeds is None else tuple(speeds))
-    forward, reverse = _joined_edges(folder, manifest, parts, edge_list, group.astype(part_dtype(num_parts)))
+    forward, reverse = _joined_edges(whole, group.astype(part_dtype(num_parts)))
     if reverse is None and num_parts > 1:
         state = start_state(edge_list, forward, num_parts)
         rebalance(edge_list, state, arc_limit(edge_list, shares, BALANCE))
@@ -326,16 +317,14 @@ def join_parts(arcs: np.ndarray, pair_rows: np.ndarray, num_parts: int) -> np.nd
     return joined
 
 
-def _joined_edges(
-    folder: str | Path, manifest: dict, parts: list[LocalGraph], edge_list: EdgeList, group: np.ndarray
-) -> tuple[np.ndarray, np.ndarray | None]:
+def _joined_edges(whole: Whole, group: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """New part [M] of each edge's forward arc, and of its reverse arc where one is in another part."""
-    part_of = find_edges(folder, manifest, parts)[0]
-    if not edge_list.two_way:
-        return group[part_of], None
-    reverse = part_of.copy()
-    for part in parts:
+    forward = group[whole.home]
+    if not whole.edge_list.two_way:
+        return forward, None
+    reverse = forward.copy()
+    for part in whole.parts:
         # The reverse arc of edge e has the id e + M; a self-loop has none.
-        ids = part.arc_ids[part.arc_ids >= len(part_of)] - len(part_of)
-        reverse[ids] = part.part_id
-    return group[part_of], None if (group[reverse] == group[part_of]).all() else group[reverse]
+        ids = part.arc_ids[part.arc_ids >= len(reverse)] - len(reverse)
+        reverse[ids] = group[part.part_id]
+    return forward, None if (reverse == forward).all() else reverse

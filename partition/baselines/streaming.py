@@ -9,36 +9,30 @@ import numpy as np
 from numba import uint64
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.partition.core.edges import Edges, endpoint_degrees
+from distgnn.kernels.simd.vectors import prefetch
+from distgnn.partition.core.edges import AHEAD, WORD, Edges, endpoint_degrees
 from distgnn.partition.core.part_masks import empty_mask, has_bit, lowest_bit, mix, set_bit
-from distgnn.partition.core.shares import fair_counts
+from distgnn.partition.core.shares import MOST_ARCS, fair_counts
 from distgnn.partition.core.vertex_cut import part_dtype
 
-MOST_ARCS = 1.03  # arcs of the largest part over the mean, where arcs are limited
-BLOCK_EDGES = 512
 HDRF_BALANCE = 1.1
 
 
-def libra(
-    edge_list: Edges, shares: np.ndarray, seed: int = 0, order: str = "shuffled", balance: float | None = None
-) -> np.ndarray:
+def libra(edge_list: Edges, shares: np.ndarray, seed: int = 0, order: str = "shuffled") -> np.ndarray:
     """Assign each edge to a part where its endpoints already are, the least loaded of them.
 
     Args:
-        order: "shuffled" (a seeded permutation of the edges, with a limit: no part beyond `balance` x its share) or
-            "stored" (the edges as they come and no limit: what DGL does).
+        order: "shuffled" (a seeded permutation of the edges, no part beyond 1.03 x its share) or "stored" (the edges as
+            they come and no limit: what DGL does).
         shares: [P], see `part_shares`; loads are compared relative to them.
-        balance: largest part's arcs over its share; None means 1.03 if shuffled and no limit if stored.
     Returns: part [M].
     Source: Xie et al., NeurIPS 2014, in the form of DGL 1.1.3's `libra_vertex_cut`: with a common part, the least
         loaded common one; otherwise the least loaded of the lower-degree endpoint's parts; ties at random.
     """
     num_edges, num_parts = len(edge_list.src), len(shares)
     stream = _stream(num_edges, seed, order)
-    if order == "shuffled" and balance is None:
-        balance = MOST_ARCS
     # At least 2 arcs: in tiny graphs an edge must fit somewhere.
-    limit = np.inf if balance is None else max(balance * edge_list.num_arcs / num_parts, 2.0)
+    limit = max(MOST_ARCS * edge_list.num_arcs / num_parts, 2.0) if order == "shuffled" else np.inf
     degrees = endpoint_degrees(edge_list)
     parts: np.ndarray = np.empty(num_edges, dtype=part_dtype(num_parts))
     masks = empty_mask(edge_list.num_nodes, num_parts)
@@ -137,36 +131,32 @@ def _libra(src, dst, stream, degrees, weight, limit, scales, seed, masks, parts)
     single, double = 1.0 * scales, weight * scales
     limit += 1e-9  # loads are sums of fractions where shares are unequal
     base = mix(uint64(seed))
-    lows, highs = np.empty(BLOCK_EDGES, dtype=np.int64), np.empty(BLOCK_EDGES, dtype=np.int64)
-    touched = uint64(0)
-    for start in range(0, stream.shape[0], BLOCK_EDGES):
-        size = min(BLOCK_EDGES, stream.shape[0] - start)
-        for i in range(size):
-            u, v = src[stream[start + i]], dst[stream[start + i]]
-            swap = degrees[u] >= degrees[v]
-            lows[i], highs[i] = (v, u) if swap else (u, v)
-        # The masks of a block are read once without use: the cache misses of a whole block overlap, where the decisions
-        # below would wait for one after the other. The result is returned so that the reads are not optimised away.
-        for i in range(size):
-            touched ^= masks[lows[i], 0] ^ masks[highs[i], 0]
-        for i in range(size):
-            e = stream[start + i]
-            low, high = lows[i], highs[i]
-            # A self-loop is one arc, whatever the edge list.
-            need = single if low == high else double
-            tie = mix(base ^ uint64(start + i)) ^ uint64(e)
-            p = _least_loaded(masks, low, masks, high, load, need, limit, tie)
-            if p < 0:
-                p = _least_loaded(masks, low, everywhere, 0, load, need, limit, tie)
-            if p < 0:
-                p = _least_loaded(masks, high, everywhere, 0, load, need, limit, tie)
-            if p < 0:
-                p = _least_loaded(everywhere, 0, everywhere, 0, load, need, np.inf, tie)
-            parts[e] = p
-            load[p] += need[p]
-            set_bit(masks, low, p)
-            set_bit(masks, high, p)
-    return touched
+    last, words = stream.shape[0] - 1, masks.shape[1]
+    for i in range(last + 1):
+        # The edges are in no order: their ends are asked for first, what is known of these half as far ahead.
+        later, soon = stream[min(i + 2 * AHEAD, last)], stream[min(i + AHEAD, last)]
+        prefetch(WORD, src, later)
+        prefetch(WORD, dst, later)
+        for end in (np.int64(src[soon]), np.int64(dst[soon])):
+            prefetch(WORD, degrees, end)
+            prefetch(WORD, masks, words * end)
+        e = stream[i]
+        u, v = src[e], dst[e]
+        low, high = (v, u) if degrees[u] >= degrees[v] else (u, v)
+        # A self-loop is one arc, whatever the edge list.
+        need = single if low == high else double
+        tie = mix(base ^ uint64(i)) ^ uint64(e)
+        p = _least_loaded(masks, low, masks, high, load, need, limit, tie)
+        if p < 0:
+            p = _least_loaded(masks, low, everywhere, 0, load, need, limit, tie)
+        if p < 0:
+            p = _least_loaded(masks, high, everywhere, 0, load, need, limit, tie)
+        if p < 0:
+            p = _least_loaded(everywhere, 0, everywhere, 0, load, need, np.inf, tie)
+        parts[e] = p
+        load[p] += need[p]
+        set_bit(masks, low, p)
+        set_bit(masks, high, p)
 
 
 @kernel

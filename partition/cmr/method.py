@@ -17,13 +17,14 @@ import numpy as np
 
 from distgnn.partition.cmr.levels import MERGED, find_levels, finest_level, share_inside, v_cycle
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, endpoint_degrees
-from distgnn.partition.core.shares import owned_limit
+from distgnn.partition.core.shares import MOST_ARCS, owned_limit
 from distgnn.partition.core.sorted_edges import ordered_edges
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs, no_memory
-from distgnn.partition.moves.cut_state import arc_limit, copies_with_owners, even_inner, start_state
+from distgnn.partition.moves.cut_state import MOST_COPIES, arc_limit, copies_with_owners, even_inner, start_state
 from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.group_loads import row_excess, row_goal
-from distgnn.partition.moves.merge import edge_clusters, merge_clusters
+from distgnn.partition.moves.groups import groups_of, without_gaps
+from distgnn.partition.moves.merge import merge_groups
 from distgnn.partition.moves.replica_table import CopyTable
 from distgnn.partition.moves.vertex_moves import move_vertices
 
@@ -34,8 +35,6 @@ CLUSTERED = 0.2
 
 EXTRA_PRICES = (1.0, 2.0, 4.0)  # of imbalance, in the V-cycles before the first flows; then the last of them
 SCHEDULE_BETWEEN = (0.5, 0.1, 0.0, 0.0)  # values of s in the sweeps between two rounds of flows
-MOST_ARCS = 1.03  # of a part over its share
-MOST_COPIES = 1.03  # of a part over its share: vertices, copies included
 
 # One array of parts, or one for each kind of edges: `in_cycles` only hands them on.
 Parts = TypeVar("Parts")
@@ -102,8 +101,8 @@ def _merge(
     edges: EdgeArrays, labels: np.ndarray, degrees: np.ndarray, shares: np.ndarray
 ) -> tuple[np.ndarray, CopyTable]:
     """Part [M] int16 of each edge, clusters [N] being merged, and the table of the cut."""
-    clusters, num_clusters = edge_clusters(edges, labels)
-    of_cluster, table = merge_clusters(edges, clusters, num_clusters, degrees, shares)
+    clusters, num_clusters = without_gaps(labels[edges.src])
+    of_cluster, table = merge_groups(groups_of(edges, clusters, num_clusters), degrees, shares, len(clusters))
     return of_cluster[clusters], table
 
 

@@ -27,7 +27,7 @@ from distgnn.partition.cmr.method import NORMAL, SCHEDULE_BETWEEN, Effort, in_cy
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, group
 from distgnn.partition.core.owners import even_exchange
 from distgnn.partition.core.part_masks import count_parts, empty_mask, mark_arcs
-from distgnn.partition.core.shares import owned_limit
+from distgnn.partition.core.shares import MOST_ARCS, owned_limit
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs, no_memory
 from distgnn.partition.moves.cut_state import State, arc_limit, rebalance
 from distgnn.partition.moves.edge_moves import SCHEDULE, sweep
@@ -35,7 +35,6 @@ from distgnn.partition.moves.group_loads import row_goal, row_price
 from distgnn.partition.moves.replica_table import count_copies, count_edges, empty_table
 from distgnn.partition.moves.vertex_moves import move_vertices
 
-BALANCE = 1.03
 BETA = 1.0  # local rows may differ a little more between parts here than arcs and owned vertices
 MOST_COPIES = 1.04  # local rows of a part over its share, while flows move its borders
 ROUNDS = 3
@@ -68,7 +67,7 @@ def refine_roles(
     # One more than the arcs: the joint is an edge of v and of N + v.
     degrees = np.bincount(arcs.src, minlength=2 * num_nodes) + np.bincount(arcs.dst, minlength=2 * num_nodes) + 1
     parts = edge_part.astype(np.int16), owner.astype(np.int16)
-    limits = arc_limit(arcs, shares, BALANCE), owned_limit(num_nodes, shares).astype(np.float64)
+    limits = arc_limit(arcs, shares, MOST_ARCS), owned_limit(num_nodes, shares).astype(np.float64)
     for left in reversed(range(ROUNDS if len(edge_part) <= SMALL else 1)):
         parts = _refine_both((arcs, joints), parts, limits, degrees, shares, schedule)
         if left:

@@ -14,7 +14,15 @@ from numba import uint64
 
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.partition.core.edges import Edges
-from distgnn.partition.core.part_masks import count_copies, count_parts, empty_mask, has_bit, lowest_bit, mark_arcs
+from distgnn.partition.core.part_masks import (
+    count_copies,
+    count_parts,
+    empty_mask,
+    has_bit,
+    lowest_bit,
+    mark_arcs,
+    num_bits,
+)
 from distgnn.partition.core.shares import fill_up, owned_limit
 
 ROWS_LIMIT = 1.1  # exchanged rows of a part over the mean, up to which it takes vertices of many copies
@@ -163,13 +171,6 @@ def even_exchange(sources: np.ndarray, targets: np.ndarray, owner: np.ndarray, s
             break
 
 
-def exchanged_roles(copies: np.ndarray, sources: np.ndarray, targets: np.ndarray, num_parts: int) -> np.ndarray:
-    """Roles int64 [P] that each part would exchange if it owned none of the vertices that others have too."""
-    exchanged = np.zeros(num_parts, dtype=np.int64)
-    _count_roles(copies, sources, targets, exchanged)
-    return exchanged
-
-
 @inline
 def roles_in(sources, targets, v, p):
     return np.int64(has_bit(sources, v, p)) + np.int64(has_bit(targets, v, p))
@@ -180,10 +181,7 @@ def all_roles(sources, targets, v):
     total = 0
     for mask in (sources, targets):
         for w in range(mask.shape[1]):
-            word = mask[v, w]
-            while word != uint64(0):
-                total += 1
-                word &= word - uint64(1)
+            total += num_bits(mask[v, w])
     return total
 
 
@@ -210,8 +208,9 @@ def least_owning(sources, targets, v, owned, shares, min_roles, home, room, tota
 
 
 @kernel
-def _count_roles(copies, sources, targets, exchanged):
-    """exchanged[p] += roles that p would exchange with an owner elsewhere, over all vertices with several copies."""
+def exchanged_roles(copies, sources, targets, num_parts):
+    """Roles int64 [P] that each part would exchange if it owned none of the vertices that others have too."""
+    exchanged = np.zeros(num_parts, dtype=np.int64)
     for v in range(copies.shape[0]):
         # One copy is its own owner and exchanges nothing.
         if copies[v] < 2:
@@ -222,6 +221,7 @@ def _count_roles(copies, sources, targets, exchanged):
                 while word != uint64(0):
                     exchanged[(w << 6) + lowest_bit(word)] += 1
                     word &= word - uint64(1)
+    return exchanged
 
 
 @kernel

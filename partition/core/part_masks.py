@@ -31,6 +31,15 @@ def set_bit(mask, row, part):
 
 
 @inline
+def num_bits(word):
+    total = 0
+    while word != uint64(0):
+        word &= word - uint64(1)
+        total += 1
+    return total
+
+
+@inline
 def lowest_bit(word):
     """Position of the lowest set bit of a word that is not 0.
 
@@ -128,11 +137,6 @@ def count_copies(source_mask, target_mask):
     """[N] number of parts that hold an arc of each vertex."""
     counts = np.zeros(source_mask.shape[0], dtype=np.int32)
     for v in range(source_mask.shape[0]):
-        total = 0
         for w in range(source_mask.shape[1]):
-            word = source_mask[v, w] | target_mask[v, w]
-            while word != uint64(0):
-                word &= word - uint64(1)
-                total += 1
-        counts[v] = total
+            counts[v] += num_bits(source_mask[v, w] | target_mask[v, w])
     return counts

@@ -12,6 +12,7 @@ import numpy as np
 from distgnn.errors import InputError
 
 LEAST = 1e-3  # of the mean: below this a part is not worth its rank
+MOST_ARCS = 1.03  # arcs of the largest part over its share
 LIMIT = 1.04  # owned vertices of the largest part over the mean, where it costs rows to be below; and its local rows
 
 NO_LIMIT = np.iinfo(np.int64).max

@@ -74,7 +74,10 @@ def _tag_dtype(num_edges: int) -> type:
 
 
 def sort_edges(edge_list: Edges, degrees: np.ndarray, number: np.ndarray, empty: Empty, step: Step) -> SortedEdges:
-    """Edges sorted by their lower-degree end, then by edge, under new numbers of vertices (ties: lower number)."""
+    """Edges sorted by their lower-degree end, then by edge, under new numbers of vertices (ties: lower number).
+
+    Args: degrees: [N], or anything else that says which end comes first.
+    """
     src, dst = edge_list.src, edge_list.dst
     # Degree and number of a vertex in one word: one look-up compares two vertices, and gives the new number as well.
     keys = degrees.astype(np.int64)
@@ -277,38 +280,10 @@ def ordered_edges(
     # the time; then the others by cluster, ties by id.
     keys = np.where(hub, -degrees.astype(np.int64), labels)
     vertices = np.argsort(keys, kind="stable")
-    known = np.empty((len(degrees), 2), dtype=np.int32)  # degree and number of a vertex side by side
-    known[:, 0] = degrees
-    known[vertices, 1] = np.arange(len(degrees))
-    src, dst = edge_list.src, edge_list.dst
-
-    def fill(begin: int, end: int, low: np.ndarray, high: np.ndarray, tag: np.ndarray) -> None:
-        _order_by_degree(begin, end, src, dst, known, low, high, tag)
-
-    low, high, tag = sort_found(fill, new_edges(len(src)), len(degrees))
-    # `low` is the source of what is returned, whatever the arc's direction was, so the bit beside the edge is not used:
-    # `_order_by_degree` leaves it 0.
+    # The end of lower degree first, ties by id: places in that order, which no two vertices share.
+    places = _inverse(group(degrees, int(degrees.max(initial=0)) + 1)[0])
+    low, high, tag = sort_edges(edge_list, places, _inverse(vertices), in_memory, no_step)
+    # `low` is the source of what is returned, whatever the arc's direction was.
     tag >>= 1
     order = tag.view(np.int32 if tag.itemsize == 4 else np.int64)
     return EdgeArrays(low, high, edge_list.num_nodes, edge_list.two_way, edge_list.num_arcs), order, vertices
-
-
-@kernel(counted=False)
-def _order_by_degree(begin, end, src, dst, known, low, high, tag):
-    """Edges begin to end under new numbers, the end of lower degree first (ties: lower id).
-
-    Plain: `low, high = (b, a) if swap else (a, b)` with a, b the new numbers of src and dst. A branch would be guessed
-    wrong every other time, so the difference of the two is added or not.
-    """
-    last = src.shape[0] - 1
-    for e in range(begin, end):
-        prefetch(WORD, known, 2 * np.int64(src[min(e + EDGES_AHEAD, last)]))
-        prefetch(WORD, known, 2 * np.int64(dst[min(e + EDGES_AHEAD, last)]))
-        u, v = src[e], dst[e]
-        a, b = known[u, 1], known[v, 1]
-        # `|` and `&`, because `or` and `and` would be branches.
-        swap = (known[v, 0] < known[u, 0]) | ((known[v, 0] == known[u, 0]) & (v < u))
-        difference = (b - a) * swap
-        low[e - begin] = a + difference
-        high[e - begin] = b - difference
-        tag[e - begin] = 2 * e

@@ -12,7 +12,7 @@ import numpy as np
 
 from distgnn.partition.core.book import balance
 from distgnn.partition.core.shares import part_shares
-from distgnn.partition.folder.manifest_file import read_manifest
+from distgnn.partition.folder.manifest_file import PART_SIZES, read_manifest
 from distgnn.partition.folder.reader import load_part
 
 SUMMARY = (
@@ -21,7 +21,6 @@ SUMMARY = (
     "seconds", "peak_rss_bytes",
 )  # fmt: skip
 ROLES = ("source_only", "both_roles", "target_only")
-PER_PART = ("owned", "interior", "rows", "source_halos", "target_halos", "arcs", "train")
 
 
 def describe(folder: str | Path) -> dict[str, Any]:
@@ -31,7 +30,7 @@ def describe(folder: str | Path) -> dict[str, Any]:
         every field of `SUMMARY`; `graph` (features, classes, splits);
         `exchange_rows_per_node`: exchange rows over vertices;
         `groups`, `rows_between_groups`: if it was cut between groups of ranks first;
-        `parts`: one dict for each part with `part_id`, the fields of `PER_PART`, `boundary`, `sent_rows`,
+        `parts`: one dict for each part with `part_id`, the fields of `PART_SIZES`, `boundary`, `sent_rows`,
             `received_rows`, `symmetric`, `bytes`, and its halos by role: `source_only`, `both_roles`, `target_only`;
         `roles`: these three, summed over parts;
         `balances`: largest over share of arcs, owned, rows, and over the mean of train and exchanged rows;
@@ -60,7 +59,7 @@ def describe(folder: str | Path) -> dict[str, Any]:
 
 
 def _describe_part(part_id: int, part: dict, pair_rows: np.ndarray) -> dict:
-    row = {"part_id": part_id} | {name: part[name] for name in PER_PART}
+    row = {"part_id": part_id} | {name: part[name] for name in PART_SIZES}
     row["boundary"] = part["owned"] - part["interior"]
     # pair_rows[p, q] is what p sends to q: its line is sent, its column received.
     row["sent_rows"] = int(pair_rows[part_id].sum())

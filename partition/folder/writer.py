@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList, arc_feats, arc_relations
@@ -27,7 +28,6 @@ from distgnn.partition.folder.manifest import Manifest, name_rows
 from distgnn.partition.folder.manifest_file import MANIFEST, manifest_digest, part_folder
 
 BLOCK_BYTES = 1 << 24
-BLOCK_ROWS, BLOCK_ARCS = 1 << 14, 1 << 20
 MOST_WRITERS = 4  # each holds a part; half of its work is waiting for memory, half Python's lock and the disk
 
 
@@ -128,22 +128,18 @@ def count_relation_targets(local: LocalGraph, relations: np.ndarray | Rows) -> i
 
     Args: relations: int32 [A], in the order of the part's arcs.
     """
-    num_relations, found, first_arc = max(local.graph["num_relations"], 1), 0, 0
+    found = first = 0
     for over in ("owned", "halo"):  # targets; both blocks of a side have the same rows
-        sides = [local.blocks[f"{over}_{sources}"].indptr for sources in ("owned", "halo")]
-        starts = first_arc, first_arc + int(sides[0][-1])
-        first_arc = starts[1] + int(sides[1][-1])
-        num_rows = len(sides[0]) - 1
-        step = max(1, min(BLOCK_ROWS, BLOCK_BYTES // num_relations))
-        for row in range(0, num_rows, step):
-            stop = min(row + step, num_rows)
-            seen = np.zeros((stop - row, num_relations), bool)
-            for start, indptr in zip(starts, sides, strict=True):
-                for arc in range(int(indptr[row]), int(indptr[stop]), BLOCK_ARCS):  # a hub has many
-                    arcs = np.arange(arc, min(arc + BLOCK_ARCS, int(indptr[stop])))
-                    targets = np.searchsorted(indptr[row : stop + 1], arcs, "right") - 1
-                    seen[targets, relations[start + int(arcs[0]) : start + int(arcs[-1]) + 1]] = True
-            found += int(np.count_nonzero(seen))
+        sides = []
+        for sources in ("owned", "halo"):
+            indptr = local.blocks[f"{over}_{sources}"].indptr
+            arcs = slice(first, first + int(indptr[-1]))
+            first = arcs.stop
+            # A row for each target, a column for each relation.
+            shape = len(indptr) - 1, max(local.graph["num_relations"], 1)
+            ones = np.ones(arcs.stop - arcs.start, dtype=np.int32)
+            sides.append(sparse.csr_matrix((ones, relations[arcs], indptr), shape=shape))
+        found += (sides[0] + sides[1]).nnz
     return found
 
 

@@ -19,10 +19,11 @@ from distgnn.partition.moves.replica_table import (
     CopyTable,
     add_edge,
     count_copies,
+    count_edges,
+    empty_table,
     is_dense,
     num_edges_in,
     remove_edge,
-    table_of,
 )
 
 MOST_COPIES = 1.03  # of a part over its share: beyond it gives vertices away, below it takes them
@@ -46,7 +47,8 @@ def start_state(
     table: CopyTable | None = None,
 ) -> State:
     if table is None:
-        table = table_of(edge_list, parts, endpoint_degrees(edge_list) if degrees is None else degrees, num_parts)
+        table = empty_table(endpoint_degrees(edge_list) if degrees is None else degrees, num_parts)
+        count_edges(edge_list, parts, table)
     # One line of counts for each thread. They are whole numbers, which float64 adds exactly, so the sum has no order.
     arcs = np.zeros((get_num_threads(), num_parts))
     run(_count_arcs, range(len(arcs) + 1), edge_list.src, edge_list.dst, parts, 2 if edge_list.two_way else 1, arcs)

@@ -37,6 +37,7 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run, thread_chunks
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.core.edges import WORD, Edges
+from distgnn.partition.core.shares import MOST_ARCS
 from distgnn.partition.moves.cut_state import State, arc_limit, move_edge, rebalance, start_state
 from distgnn.partition.moves.replica_table import (
     AHEAD,
@@ -54,6 +55,7 @@ BLOCKS = 100  # a block is a hundredth of the edges
 FEW_EDGES = 4000  # for a call: with fewer, the cost of the call itself counts
 MOST_CHUNKS = 16  # of a block for each thread, so that none waits long for the last
 STRETCHES = 64  # runs of consecutive edges in a block
+BETA = 2.0  # how strongly parts with many copies raise their prices
 SCHEDULE = (2.0, 0.5, 0.1, 0.0, 0.0)
 LEAST_GAIN = 1e-3  # copies: an edge that could save less is not looked at
 COMMIT_AHEAD = 8  # proposals between asking for the copies of an edge's ends and looking at them
@@ -230,25 +232,21 @@ def refine(
     edge_list: Edges,
     edge_part: np.ndarray,
     shares: np.ndarray,
-    balance: float = 1.03,
-    beta: float = 2.0,
     schedule: tuple[float, ...] = SCHEDULE,
     degrees: np.ndarray | None = None,
     table: CopyTable | None = None,
 ) -> np.ndarray:
     """Part [M] int16 with fewer copies at balanced parts.
 
-    Args: balance: hard limit on a part's arcs over its share; beta: how strongly parts with many copies raise their
-        prices; schedule: the values of s, one sweep over all edges each; degrees, table: of this cut, where they are
-        known.
+    Args: schedule: the values of s, one sweep over all edges each; degrees, table: of this cut, where they are known.
     """
     num_parts = len(shares)
     if num_parts == 1 or len(edge_part) == 0:
         return np.asarray(edge_part, dtype=np.int16)
     state = start_state(edge_list, np.array(edge_part, dtype=np.int16), num_parts, degrees, table)
-    limit = arc_limit(edge_list, shares, balance)
+    limit = arc_limit(edge_list, shares, MOST_ARCS)
     for s in schedule:
-        sweep(edge_list, state, limit, beta, s, shares)
+        sweep(edge_list, state, limit, BETA, s, shares)
     rebalance(edge_list, state, limit)
     return state.edge_part
 

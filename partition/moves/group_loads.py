@@ -47,8 +47,8 @@ LEAST_GOAL = 16.0  # so few shared copies are no load, whatever other parts have
 
 class Loads(NamedTuple):
     """Edges and copies of each part, and what it is meant to have: float64 [P] each; mean_copies, of `goal_copies`, and
-    price of imbalance: float64 [1]; rows: what parts exchange; edges_slope, copies_slope: float64 [P], what the next
-    edge and the next copy of each part add to its price.
+    price of imbalance: float64 [1]; edges_slope, copies_slope: float64 [P], what the next edge and the next copy of
+    each part add to its price.
 
     Goals and `price` follow the copies there are: their sum is known only once all groups are placed.
     """
@@ -59,33 +59,16 @@ class Loads(NamedTuple):
     goal_copies: np.ndarray
     mean_copies: np.ndarray
     price: np.ndarray
-    rows: RowLoads
     edges_slope: np.ndarray
     copies_slope: np.ndarray
 
 
 def start_loads(edges: np.ndarray, copies: np.ndarray, goal_edges: np.ndarray, goal_copies: np.ndarray) -> Loads:
-    """Loads at the highest price, rows without any. Args: all float64 [P]."""
+    """Loads at the highest price. Args: all float64 [P]."""
     price, slopes = np.array([LOAD_PRICE]), np.zeros((2, len(edges)))
-    loads = Loads(edges, copies, goal_edges, goal_copies, np.empty(1), price, no_row_loads(len(edges)), *slopes)
+    loads = Loads(edges, copies, goal_edges, goal_copies, np.empty(1), price, *slopes)
     set_slopes(loads)
     return loads
-
-
-@inline
-def with_rows(loads, rows):
-    """The same loads, but for rows."""
-    return Loads(
-        loads.edges,
-        loads.copies,
-        loads.goal_edges,
-        loads.goal_copies,
-        loads.mean_copies,
-        loads.price,
-        rows,
-        loads.edges_slope,
-        loads.copies_slope,
-    )
 
 
 @kernel(counted=False)
@@ -147,11 +130,7 @@ def num_cheaper(cost, edges, size, num_present, loads, mean_copies):
 @inline(counted=False)
 def cost_of_keeping(p, edges, own_copies, loads, mean_copies):
     """What part p would cost less without these edges and copies, which it has."""
-    cost = own_copies / mean_copies
-    load, goal = loads.edges[p], loads.goal_edges[p]
-    cost += _price_of(load / goal, loads.price[0]) - _price_of((load - edges) / goal, loads.price[0])
-    load, goal = loads.copies[p], loads.goal_copies[p]
-    return cost + _price_of(load / goal, loads.price[0]) - _price_of((load - own_copies) / goal, loads.price[0])
+    return -cost_of_adding(p, -edges, -own_copies, loads, mean_copies)
 
 
 @inline(counted=False)
@@ -177,7 +156,7 @@ class RowLoads(NamedTuple):
 
 
 def no_row_loads(num_parts: int) -> RowLoads:
-    """Rows that are no load, until `set_goal` gives them a price."""
+    """Rows that are no load, until `move_groups` gives them a price."""
     shared, goal = np.zeros((2, num_parts))
     return RowLoads(shared, goal, np.zeros(1), np.zeros(num_parts, np.int32), np.zeros(1, np.int64))
 

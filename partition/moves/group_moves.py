@@ -32,6 +32,7 @@ from distgnn.partition.core.edges import group
 from distgnn.partition.moves.group_loads import (
     LOAD_PRICE,
     Loads,
+    RowLoads,
     change_load,
     cost_of_adding,
     cost_of_keeping,
@@ -44,7 +45,6 @@ from distgnn.partition.moves.group_loads import (
     shared_copies,
     shift_rows,
     with_own_counts,
-    with_rows,
 )
 from distgnn.partition.moves.groups import Groups, count_block, count_present, cut_blocks
 from distgnn.partition.moves.replica_table import CopyTable, add_edge, remove_edge
@@ -59,11 +59,13 @@ HUB = 16  # groups around a vertex: with more, one of them that moves hardly cha
 
 
 class Placement(NamedTuple):
-    """part: int16 [K] of each group (-1: none yet); table: in how many groups of each part a vertex is; loads."""
+    """part: int16 [K] of each group (-1: none yet); table: in how many groups of each part a vertex is; loads, and
+    rows: what parts have and exchange."""
 
     part: np.ndarray
     table: CopyTable
     loads: Loads
+    rows: RowLoads
 
 
 def move_groups(
@@ -91,9 +93,9 @@ def move_groups(
     stale = np.ones(len(sizes), dtype=np.bool_)
     wanted = np.empty(len(sizes), dtype=np.int16)
     num_present = np.empty(len(shares), dtype=np.int32)
-    loads, num_vertices = placement.loads, int(np.count_nonzero(degrees))
+    loads, rows, num_vertices = placement.loads, placement.rows, int(np.count_nonzero(degrees))
     if row_price:
-        loads.rows.shared[:] = shared_copies(placement.table)
+        rows.shared[:] = shared_copies(placement.table)
     for _ in range(sweeps):
         waiting = largest_first if how == "all in turn" else largest_first[stale[largest_first]]
         if not in_turn:
@@ -106,8 +108,8 @@ def move_groups(
             # Written in place: `placement` holds the same array, which the kernels read.
             loads.goal_copies[:] = loads.copies.sum() * shares
             loads.price[:] = min(LOAD_PRICE, extra_price * (loads.copies.sum() / num_vertices - 1))
-            loads.rows.price[0] = row_price
-            loads.rows.goal[:] = row_goal(loads.copies.sum(), num_vertices, shares)
+            rows.price[0] = row_price
+            rows.goal[:] = row_goal(loads.copies.sum(), num_vertices, shares)
             set_slopes(loads)
             if in_turn:
                 moved += _move_in_turn(chosen, groups, placement, wanted, num_present, *around, stale)
@@ -142,19 +144,18 @@ def _dealt(chosen: np.ndarray) -> np.ndarray:
 
 @kernel
 def _evaluate_groups(start, stop, chosen, groups, placement, wanted):
-    part, table, loads = placement
+    part, table, loads, rows = placement
     num_present = np.empty(loads.edges.shape[0], dtype=np.int32)
     # What a group has elsewhere is written down where no other thread does.
-    rows = with_own_counts(loads.rows)
-    own = Placement(part, table, with_rows(loads, rows))
+    own = Placement(part, table, loads, with_own_counts(rows))
     for i in range(start, stop):
         _evaluate_group(chosen[i], groups, own, wanted, num_present)
 
 
 @inline(counted=False)
 def _evaluate_group(c, groups, placement, wanted, num_present):
-    if placement.loads.rows.price[0] > 0:
-        count_with_rows(c, placement.part[c], groups, placement.table, num_present, placement.loads.rows)
+    if placement.rows.price[0] > 0:
+        count_with_rows(c, placement.part[c], groups, placement.table, num_present, placement.rows)
     else:
         count_present(c, placement.part[c], groups, placement.table, num_present)
     wanted[c] = cheapest_part(c, groups, placement, num_present)
@@ -170,18 +171,18 @@ def _choose_parts(chosen, groups, placement, present, wanted):
 def cheapest_part(c, groups, placement, num_present):
     """The part where group c would cost least: its own on a tie, the lowest if it has none."""
     edges, home, size = groups.sizes[c], placement.part[c], groups.indptr[c + 1] - groups.indptr[c]
-    loads = placement.loads
+    loads, rows = placement.loads, placement.rows
     num_parts = loads.edges.shape[0]
     mean_copies = loads.mean_copies[0]
     best, lowest = home, np.inf
     if home >= 0:
         lowest = cost_of_keeping(home, edges, size - num_present[home], loads, mean_copies)
-        lowest += row_cost(home, home, num_present, mean_copies, loads.rows)
+        lowest += row_cost(home, home, num_present, mean_copies, rows)
     # Parts that have a member first, in most cases one to three. Costs are finite, so some part is always found.
     for p in range(num_parts):
         if num_present[p] > 0 and p != home:
             cost = cost_of_adding(p, edges, size - num_present[p], loads, mean_copies)
-            cost += row_cost(p, home, num_present, mean_copies, loads.rows)
+            cost += row_cost(p, home, num_present, mean_copies, rows)
             if cost < lowest:
                 best, lowest = p, cost
     if num_cheaper(lowest, edges, size, num_present, loads, mean_copies) == 0:
@@ -189,7 +190,7 @@ def cheapest_part(c, groups, placement, num_present):
     for p in range(num_parts):
         if num_present[p] == 0 and p != home and least_cost(p, edges, size, loads, mean_copies) < lowest:
             cost = cost_of_adding(p, edges, size, loads, mean_copies)
-            cost += row_cost(p, home, num_present, mean_copies, loads.rows)
+            cost += row_cost(p, home, num_present, mean_copies, rows)
             if cost < lowest:
                 best, lowest = p, cost
     return best
@@ -198,7 +199,7 @@ def cheapest_part(c, groups, placement, num_present):
 @kernel(counted=False)
 def _commit(chosen, groups, placement, wanted, num_present, starts, around, stale):
     """Make the moves that still pay, in order; returns how many. Groups that share a vertex become stale."""
-    part, table, loads = placement
+    part, table, loads, rows = placement
     mean_copies = loads.mean_copies[0]
     moved = 0
     for i in range(chosen.shape[0]):
@@ -209,17 +210,17 @@ def _commit(chosen, groups, placement, wanted, num_present, starts, around, stal
         edges = groups.sizes[c]
         size = count_present(c, old, groups, table, num_present)
         here = cost_of_keeping(old, edges, size - num_present[old], loads, mean_copies)
-        here += row_cost(old, old, num_present, mean_copies, loads.rows)
+        here += row_cost(old, old, num_present, mean_copies, rows)
         there = cost_of_adding(new, edges, size - num_present[new], loads, mean_copies)
-        there += row_cost(new, old, num_present, mean_copies, loads.rows)
+        there += row_cost(new, old, num_present, mean_copies, rows)
         if there >= here:
             stale[c] = True
             continue
         moved += 1
         change_load(old, -1, edges, size - num_present[old], loads)
         change_load(new, 1, edges, size - num_present[new], loads)
-        if loads.rows.price[0] > 0:
-            shift_rows(old, new, num_present, loads.rows)
+        if rows.price[0] > 0:
+            shift_rows(old, new, num_present, rows)
         part[c] = new
         for j in range(groups.indptr[c], groups.indptr[c + 1]):
             v = groups.members[j]

@@ -13,7 +13,9 @@ from numba import uint64
 
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, own_ranges, run
-from distgnn.partition.core.edges import Edges, group
+from distgnn.kernels.simd.vectors import prefetch
+from distgnn.partition.core.edges import WORD, Edges, group
+from distgnn.partition.core.sorted_edges import Empty, in_memory
 from distgnn.partition.moves.replica_table import (
     AHEAD,
     CopyTable,
@@ -29,6 +31,7 @@ BLOCK_MOVED = 1 << 20
 # itself is paid once, and they hardly change the loads that the others see.
 FEWEST_AT_ONCE, MOST_TURNS = 128, 256
 ENOUGH_MEMBERS, MOST_AT_ONCE = 1 << 12, 1 << 10
+MOST_MARKED = 8  # keys for each edge up to which they are marked rather than sorted: 40 bytes an edge, as sorting takes
 MOST_COUNTED = 2**16 - 1  # a sparse vertex has fewer edges, and a dense one's counts saturate far below
 
 SHARES = 2  # for each thread: whoever is done early takes another one
@@ -46,60 +49,91 @@ class Groups(NamedTuple):
     counts: np.ndarray
 
 
+def without_gaps(keys: np.ndarray) -> tuple[np.ndarray, int]:
+    """int32 [M], equal where keys are, in their order and without gaps; and how many there are."""
+    last = int(keys.max(initial=0))
+    if last >= MOST_MARKED * len(keys):
+        values, numbers = np.unique(keys, return_inverse=True)
+        return numbers.astype(np.int32), len(values)
+    present = np.zeros(last + 1, dtype=bool)
+    present[keys] = True
+    numbers = np.cumsum(present, dtype=np.int32)  # from 1 on
+    return numbers[keys] - np.int32(1), int(numbers[-1])
+
+
 def groups_of(edge_list: Edges, group_ids: np.ndarray, num_groups: int) -> Groups:
     """The groups of edges with the same id [M]; a vertex with an edge in a group is a member once."""
     edge_ids, starts = group(group_ids, num_groups)
-    members = np.empty(2 * len(group_ids), dtype=edge_list.src.dtype)
-    counts = np.empty(len(members), dtype=np.uint16)
-    found = np.zeros(num_groups, dtype=np.int64)
-    # Whole groups for each thread, with about equal numbers of edges.
-    bounds = own_ranges(starts)
-    work = edge_list.src, edge_list.dst, edge_ids, starts, edge_list.num_nodes, found, members, counts
+    # Whole groups for each thread, with about equal numbers of edges; room for two members of each edge.
+    return collect_groups(edge_list, starts, 2 * starts, own_ranges(starts), in_memory, edge_ids)
+
+
+def collect_groups(
+    edge_list: Edges,
+    starts: np.ndarray,
+    room: np.ndarray,
+    bounds: list[int],
+    empty: Empty,
+    edge_ids: np.ndarray | None = None,
+) -> Groups:
+    """Groups of edges that follow one another: group c has those at places starts[c] to starts[c + 1].
+
+    Args: starts: [K + 1]; room: [K + 1], most members of all groups before; bounds: of the groups of each thread;
+        edge_ids: [M], the edge at each place; None: edges lie there themselves.
+    """
+    members, counts = empty("members", room[-1], edge_list.src.dtype), empty("counts", room[-1], np.uint16)
+    indptr = np.zeros(len(starts), dtype=np.int64)
+    work = edge_list.src, edge_list.dst, edge_ids, starts, room, edge_list.num_nodes, indptr[1:], members, counts
     run(_collect, bounds, *work)
-    indptr = np.zeros(num_groups + 1, dtype=np.int64)
-    np.cumsum(found, out=indptr[1:])
-    # Each thread had room for two members an edge and may have used less: all are moved together, without the gaps.
-    pieces = [slice(2 * starts[c], 2 * starts[c] + indptr[d] - indptr[c]) for c, d in itertools.pairwise(bounds)]
-    close_gaps(pieces, members, counts)
+    np.cumsum(indptr, out=indptr)
+    # Each thread may have used less than its room: all are moved together, without the gaps.
+    pieces = [slice(room[c], room[c] + indptr[d] - indptr[c]) for c, d in itertools.pairwise(bounds)]
+    for array in (members, counts):
+        _close_gaps(array, pieces)
     return Groups(indptr, members[: indptr[-1]], np.diff(starts).astype(np.float64), counts[: indptr[-1]])
 
 
-def close_gaps(pieces: list[slice], *arrays: np.ndarray) -> None:
-    """Move these pieces of each array [n] to its beginning, one after the other."""
-    for array in arrays:
-        end = 0
-        for piece in pieces:
-            if piece.start > end:
-                # In blocks, because numpy makes a copy of what overlaps.
-                for first in range(piece.start, piece.stop, BLOCK_MOVED):
-                    block = array[first : min(first + BLOCK_MOVED, piece.stop)]
-                    array[end + first - piece.start :][: len(block)] = block
-            end += piece.stop - piece.start
+def _close_gaps(array: np.ndarray, pieces: list[slice]) -> None:
+    """Move these pieces to the beginning, one after the other."""
+    end = 0
+    for piece in pieces:
+        if piece.start > end:
+            # In blocks, because numpy makes a copy of what overlaps.
+            for first in range(piece.start, piece.stop, BLOCK_MOVED):
+                block = array[first : min(first + BLOCK_MOVED, piece.stop)]
+                array[end + first - piece.start :][: len(block)] = block
+        end += piece.stop - piece.start
 
 
 @kernel
-def _collect(begin, end, src, dst, edge_ids, starts, num_nodes, found, members, counts):
-    """Members of the groups from begin to end, without gaps; they begin at twice the number of edges before them,
-    where no other thread can come."""
+def _collect(begin, end, src, dst, edge_ids, starts, room, num_nodes, found, members, counts):
+    """Members of the groups from begin to end, without gaps; no other thread writes from room[begin] to room[end]."""
     last_slot = np.full(num_nodes, -1, dtype=np.int64)
-    _collect_each(begin, end, src, dst, edge_ids, starts, last_slot, found, members, counts)
+    _collect_each(begin, end, src, dst, edge_ids, starts, room[begin], last_slot, found, members, counts)
 
 
 @inline(counted=False)
-def _collect_each(begin, end, src, dst, edge_ids, starts, last_slot, found, members, counts):
-    free = 2 * starts[begin]
+def _collect_each(begin, end, src, dst, edge_ids, starts, free, last_slot, found, members, counts):
+    last = starts[end] - 1
     for c in range(begin, end):
         first = free
         for i in range(starts[c], starts[c + 1]):
-            u, v = src[edge_ids[i]], dst[edge_ids[i]]
-            free = add_member(u, first, free, last_slot, members, counts)
+            prefetch(WORD, last_slot, dst[_edge_at(min(i + AHEAD, last), edge_ids)])
+            e = _edge_at(i, edge_ids)
+            u, v = src[e], dst[e]
+            free = _add_member(u, first, free, last_slot, members, counts)
             if u != v:
-                free = add_member(v, first, free, last_slot, members, counts)
+                free = _add_member(v, first, free, last_slot, members, counts)
         found[c] = free - first
 
 
 @inline(counted=False)
-def add_member(v, first, free, last_slot, members, counts):
+def _edge_at(place, edge_ids):
+    return place if edge_ids is None else edge_ids[place]
+
+
+@inline(counted=False)
+def _add_member(v, first, free, last_slot, members, counts):
     """Count one edge of v in the group whose members begin at `first`; returns the next free slot of `members`.
 
     last_slot[v]: where v was written last, in this group or one before. Slots only grow, so one below `first` means

@@ -14,10 +14,9 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import run
-from distgnn.partition.core.edges import Edges
-from distgnn.partition.moves.group_loads import change_load, start_loads
+from distgnn.partition.moves.group_loads import change_load, no_row_loads, start_loads
 from distgnn.partition.moves.group_moves import Placement, cheapest_part, move_groups
-from distgnn.partition.moves.groups import Groups, add_groups, count_block, count_groups, count_present, groups_of
+from distgnn.partition.moves.groups import Groups, add_groups, count_block, count_groups, count_present
 from distgnn.partition.moves.replica_table import CopyTable, add_edge, empty_table, vertex_ranges
 
 IN_TURN = 10**6  # incidences up to which clusters are placed and moved one after the other; beyond, in blocks
@@ -37,14 +36,6 @@ class MergeOptions(NamedTuple):
 DEFAULTS = MergeOptions(32, 1.2, 1.0)
 
 
-def merge_clusters(
-    edge_list: Edges, clusters: np.ndarray, num_clusters: int, degrees: np.ndarray, shares: np.ndarray
-) -> tuple[np.ndarray, CopyTable]:
-    """Part [K] int16 of each cluster of edges, and the table of the cut."""
-    groups = groups_of(edge_list, clusters, num_clusters)
-    return merge_groups(groups, degrees, shares, len(clusters))
-
-
 def merge_groups(
     groups: Groups, degrees: np.ndarray, shares: np.ndarray, num_edges: int, options: MergeOptions = DEFAULTS
 ) -> tuple[np.ndarray, CopyTable]:
@@ -55,7 +46,7 @@ def merge_groups(
     no_loads = np.zeros(num_parts), np.zeros(num_parts)
     loads = start_loads(*no_loads, num_edges * shares, guess)
     parts = np.full(len(groups.sizes), -1, dtype=np.int16)
-    placement = Placement(parts, empty_table(degrees, num_parts), loads)
+    placement = Placement(parts, empty_table(degrees, num_parts), loads, no_row_loads(num_parts))
     largest_first = np.argsort(-groups.sizes, kind="stable").astype(np.int32)
     if len(groups.members) <= IN_TURN:
         large, sweeps, how = 0, options.sweeps, "all in turn"
@@ -71,17 +62,9 @@ def merge_groups(
     return parts, table
 
 
-def edge_clusters(edges: Edges, labels: np.ndarray) -> tuple[np.ndarray, int]:
-    """Cluster [M] int32 of each edge, that of its source (its lower-degree end), without gaps, and their number."""
-    present = np.zeros(max(len(labels), 1), dtype=bool)
-    present[labels[edges.src]] = True
-    numbers = (np.cumsum(present) - 1).astype(np.int32)
-    return numbers[labels][edges.src], int(np.count_nonzero(present))
-
-
 def _place_in_blocks(order: np.ndarray, groups: Groups, placement: Placement) -> None:
     """Put each group, in order, where it costs least, as if no member were in another group of the same block."""
-    part, table, _ = placement
+    part, table = placement.part, placement.table
     own, first = vertex_ranges(table), 0
     while first < len(order):
         block = order[first : first + min(first // BLOCKS + 1, MOST_GROUPS)]

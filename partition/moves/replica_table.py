@@ -90,16 +90,6 @@ def _lay_out(degrees, num_parts, first, vertex):
     return num_bytes, num_slots
 
 
-def table_of(edge_list: Edges, edge_part: np.ndarray, degrees: np.ndarray, num_parts: int) -> CopyTable:
-    """The table of a cut; edge_part: [M]; degrees: [N]. Both arcs of an edge are in its part; a self-loop counts once.
-
-    Notes: the table is the same for any number of threads.
-    """
-    table = empty_table(degrees, num_parts)
-    count_edges(edge_list, edge_part, table)
-    return table
-
-
 def count_edges(edge_list: Edges, edge_part: np.ndarray, table: CopyTable) -> None:
     """Count all edges of an edge list at both ends, a self-loop once. Each thread counts at its own vertices."""
     run(_count_edges, vertex_ranges(table), edge_list.src, edge_list.dst, edge_part, table)

@@ -11,13 +11,12 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.core.edges import SMALL, EdgeArrays
-from distgnn.partition.moves.group_loads import start_loads
+from distgnn.partition.moves.group_loads import no_row_loads, start_loads
 from distgnn.partition.moves.group_moves import EXTRA_PRICE, Placement, move_groups
-from distgnn.partition.moves.groups import count_groups, groups_of
+from distgnn.partition.moves.groups import count_groups, groups_of, without_gaps
 from distgnn.partition.moves.replica_table import count_copies, empty_table
 
 SWEEPS = 8
-MOST_MARKED = 8  # keys for each edge up to which they are marked rather than sorted: 40 bytes an edge, as sorting takes
 
 
 def move_vertices(
@@ -40,7 +39,7 @@ def move_vertices(
         ids = np.empty(size, dtype=np.int32)
         num_groups = _number_groups(edges.src, edge_part, np.full((num_parts, 2), -1, dtype=np.int64), ids)
     else:
-        ids, num_groups = _without_gaps(clusters.astype(np.int64) * len(shares) + edge_part)
+        ids, num_groups = without_gaps(clusters.astype(np.int64) * len(shares) + edge_part)
     ends, parts = edges, edge_part
     if fixed is not None:
         # Each fixed edge is a group of size 0, which `move_groups` never visits: it only says which copies stay.
@@ -62,20 +61,9 @@ def move_vertices(
     # Of large graphs one sweep, judged by all threads: further ones find a tenth of what the first does. Not so in
     # V-cycles, where rows have a price: most of their groups are clusters, and these are few.
     how = (SWEEPS, "in turn") if size <= SMALL or row_price else (1, "in blocks")
-    move_groups(groups, Placement(part_of_group, table, loads), shares, degrees, *how, extra_price, row_price)
+    placement = Placement(part_of_group, table, loads, no_row_loads(num_parts))
+    move_groups(groups, placement, shares, degrees, *how, extra_price, row_price)
     return part_of_group[ids[:size]]
-
-
-def _without_gaps(keys: np.ndarray) -> tuple[np.ndarray, int]:
-    """int32 [M], equal where keys are, in their order and without gaps; and how many there are."""
-    last = int(keys.max(initial=0))
-    if last >= MOST_MARKED * len(keys):
-        values, numbers = np.unique(keys, return_inverse=True)
-        return numbers.astype(np.int32), len(values)
-    present = np.zeros(last + 1, dtype=bool)
-    present[keys] = True
-    numbers = np.cumsum(present, dtype=np.int32)  # from 1 on
-    return numbers[keys] - np.int32(1), int(numbers[-1])
 
 
 @kernel

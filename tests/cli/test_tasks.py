@@ -38,7 +38,7 @@ def test_scores_of_links_do_not_depend_on_the_parts(run, graph_folder, tmp_path)
     done = distgnn("predict", tmp_path / "run", tmp_path / "parts-2", "--out", outs[1])
     assert done.returncode == 0, done.stderr
     scores = [np.load(out) for out in outs]
-    whole, _ = load_whole(tmp_path / "parts-1")
+    whole = load_whole(tmp_path / "parts-1").graph
     assert scores[0].shape == (len(whole.test_edges),) and scores[0].dtype == np.float32
     np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-5)  # float32 sums in another order
 

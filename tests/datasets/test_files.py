@@ -170,7 +170,7 @@ def test_names_are_kept_to_the_partition_and_back(ids, kind, tmp_path):
     dg.partition_graph(str(tmp_path / "named.csv"), 2, tmp_path / "parts", "random", renumber=True, say=print)
     from distgnn.partition.repartition import load_whole
 
-    assert load_whole(tmp_path / "parts")[0].node_names.tolist() == graph.node_names.tolist()
+    assert load_whole(tmp_path / "parts").graph.node_names.tolist() == graph.node_names.tolist()
     with pytest.raises(InputError, match="renumber is for edge lists"):
         load_graph("communities:nodes=60", renumber=True)
 

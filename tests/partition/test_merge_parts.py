@@ -14,7 +14,7 @@ MERGED = [("sparse", {}), ("weighted", {}), ("typed", {}), SPECIAL[0]]
 
 
 def same_graph(one, other) -> None:
-    (graph, edges), (again, edges_again) = load_whole(one), load_whole(other)
+    (graph, edges), (again, edges_again) = (load_whole(folder)[2:4] for folder in (one, other))
     for name in ("src", "dst", "edge_weight"):
         np.testing.assert_array_equal(getattr(edges, name), getattr(edges_again, name))
     for name in ("labels", "train", "valid", "test", "edge_types", "node_types"):

@@ -153,7 +153,7 @@ def main() -> None:
                 parts = folder / f"parts-{side if side != 'torch' else 1}"
                 partition(name, 1 if side == "torch" else int(side), parts, "--link-split", "0.05,0.1")
                 if side == "torch":
-                    graph = load_whole(parts)[0]
+                    graph = load_whole(parts).graph
                     each = [in_torch(graph, seed, options.epochs) for seed in seeds]
                     found = {metric: [one[metric] for one in each] for metric in METRICS}
                 else:

@@ -14,8 +14,7 @@ from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.sorted_edges import ordered_edges
 from distgnn.partition.moves.cut_state import arc_limit, rebalance, start_state
 from distgnn.partition.moves.edge_moves import refine, sweep
-from distgnn.partition.moves.groups import groups_of
-from distgnn.partition.moves.merge import edge_clusters
+from distgnn.partition.moves.groups import groups_of, without_gaps
 from distgnn.partition.moves.replica_table import COPIES, SATURATED, num_edges_in
 
 from ..graphs import NAMES, awkward, core_and_islands, edge_list
@@ -35,7 +34,7 @@ def test_clusters_stay_below_their_cap(name):
     assert sorted(order.tolist()) == list(range(edges.num_edges)) and (np.diff(rows.src) >= 0).all()
     given = np.sort(np.stack([edges.src, edges.dst])[:, order], axis=0)
     np.testing.assert_array_equal(np.sort(np.stack([vertices[rows.src], vertices[rows.dst]]), axis=0), given)
-    clusters, count = edge_clusters(rows, labels[vertices])
+    clusters, count = without_gaps(labels[vertices][rows.src])
     assert set(clusters.tolist()) == set(range(count))
     starts, members, sizes, held = groups_of(rows, clusters, count)
     assert sizes.tolist() == np.bincount(clusters, minlength=count).tolist()

@@ -51,7 +51,7 @@ def test_repartition_keeps_them_to_the_byte(tmp_path):
     repartition(tmp_path / "parts-3", 2, tmp_path / "again")
     for file in sorted((tmp_path / "parts-2").rglob("*.npy")):
         assert (tmp_path / "again" / file.relative_to(tmp_path / "parts-2")).read_bytes() == file.read_bytes(), file
-    whole, _ = load_whole(tmp_path / "again")
+    whole = load_whole(tmp_path / "again").graph
     assert np.array_equal(whole.test_negative_targets, graph.test_negative_targets)
 
 
@@ -65,7 +65,7 @@ def test_without_them_a_folder_is_as_before(tmp_path):
 def test_the_on_disk_cut_writes_the_same_pairs(tmp_path):
     graph = split_graph()
     partition_graph(graph, 2, tmp_path / "parts", "cmr-stream", memory="8GB")
-    whole, _ = load_whole(tmp_path / "parts")
+    whole = load_whole(tmp_path / "parts").graph
     assert np.array_equal(whole.train_edges, graph.edges)
     assert np.array_equal(whole.valid_negatives, graph.valid_negatives)
 
@@ -106,7 +106,7 @@ def test_link_split_of_the_cut(tmp_path):
     graph = make_graph(directed=True)
     for parts in (1, 2):
         partition_graph(graph, parts, tmp_path / f"parts-{parts}", link_split="0.1,0.2", direction="both", seed=3)
-    one, two = (load_whole(tmp_path / f"parts-{parts}")[0] for parts in (1, 2))
+    one, two = (load_whole(tmp_path / f"parts-{parts}").graph for parts in (1, 2))
     assert np.array_equal(one.test_edges, two.test_edges) and len(one.test_edges)
     assert np.array_equal(one.valid_negatives, two.valid_negatives)
     either_way = {frozenset(edge) for edge in one.train_edges.tolist()}

@@ -12,7 +12,8 @@ from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.sorted_edges import ordered_edges
 from distgnn.partition.moves.cut_state import start_state
 from distgnn.partition.moves.edge_moves import refine
-from distgnn.partition.moves.merge import edge_clusters, merge_clusters
+from distgnn.partition.moves.groups import groups_of, without_gaps
+from distgnn.partition.moves.merge import merge_groups
 from distgnn.partition.moves.replica_table import count_copies
 
 SHARES = part_shares(4, [4, 2, 1, 1])
@@ -35,7 +36,8 @@ def over_share(copies):
 def test_merged_clusters(sorted_edges, in_turn, monkeypatch):
     monkeypatch.setattr("distgnn.partition.moves.merge.IN_TURN", in_turn)
     rows, degrees, labels = sorted_edges
-    _, table = merge_clusters(rows, *edge_clusters(rows, labels), degrees, SHARES)
+    groups = groups_of(rows, *without_gaps(labels[rows.src]))
+    _, table = merge_groups(groups, degrees, SHARES, rows.num_arcs // 2)
     copies = np.zeros(len(SHARES), dtype=np.int64)
     count_copies(table, copies)
     assert over_share(copies).max() < 1.1

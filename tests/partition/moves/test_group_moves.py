@@ -11,6 +11,7 @@ from distgnn.partition.moves.group_loads import (
     cost_of_keeping,
     count_with_rows,
     least_cost,
+    no_row_loads,
     row_cost,
     row_goal,
     set_slopes,
@@ -18,9 +19,15 @@ from distgnn.partition.moves.group_loads import (
     start_loads,
 )
 from distgnn.partition.moves.group_moves import Placement, cheapest_part, move_groups
-from distgnn.partition.moves.groups import ENOUGH_MEMBERS, FEWEST_AT_ONCE, MOST_AT_ONCE, Groups, cut_blocks
+from distgnn.partition.moves.groups import (
+    ENOUGH_MEMBERS,
+    FEWEST_AT_ONCE,
+    MOST_AT_ONCE,
+    Groups,
+    cut_blocks,
+    without_gaps,
+)
 from distgnn.partition.moves.replica_table import add_edge, empty_table
-from distgnn.partition.moves.vertex_moves import _without_gaps
 
 VERTICES, PARTS, GROUPS = 400, 9, 120
 SHARES = np.arange(1, PARTS + 1) / np.arange(1, PARTS + 1).sum()
@@ -56,20 +63,21 @@ def test_no_part_costs_less_than_the_cheapest(load_price, row_price):
     loads = start_loads(edges, copies, edges.sum() * SHARES, copies.sum() * SHARES)
     loads.price[0] = load_price
     set_slopes(loads)
-    loads.rows.shared[:] = shared_copies(table)
-    loads.rows.price[0], loads.rows.goal[:] = row_price, row_goal(copies.sum(), VERTICES, SHARES)
+    rows = no_row_loads(PARTS)
+    rows.shared[:] = shared_copies(table)
+    rows.price[0], rows.goal[:] = row_price, row_goal(copies.sum(), VERTICES, SHARES)
     mean, num_present, empty_ones = copies.sum() / PARTS, np.empty(PARTS, dtype=np.int32), 0
     for c in range(GROUPS):
         home, size = part[c], len(members[c])
-        count_with_rows(c, home, groups, table, num_present, loads.rows)
+        count_with_rows(c, home, groups, table, num_present, rows)
         costs = np.empty(PARTS)
         for p in range(PARTS):
             cost = cost_of_keeping if p == home else cost_of_adding
             costs[p] = cost(p, groups.sizes[c], size - num_present[p], loads, mean)
             if p != home:
                 assert least_cost(p, groups.sizes[c], size - num_present[p], loads, mean) <= costs[p]
-            costs[p] += row_cost(p, home, num_present, mean, loads.rows)
-        best = cheapest_part(c, groups, Placement(part, table, loads), num_present)
+            costs[p] += row_cost(p, home, num_present, mean, rows)
+        best = cheapest_part(c, groups, Placement(part, table, loads, rows), num_present)
         assert costs[best] == costs.min()
         empty_ones += num_present[best] == 0 and best != home
     assert (empty_ones > 0) == (load_price > 0)
@@ -84,7 +92,15 @@ def test_slopes_follow_the_loads_of_a_part(monkeypatch):
     before = part.copy()
     table, edges, copies = place(groups, part, VERTICES, PARTS)
     loads = start_loads(edges, copies, edges.sum() * SHARES, copies.sum() * SHARES)
-    move_groups(groups, Placement(part, table, loads), SHARES, np.ones(VERTICES), 2, "in turn", row_price=8.0)
+    move_groups(
+        groups,
+        Placement(part, table, loads, no_row_loads(PARTS)),
+        SHARES,
+        np.ones(VERTICES),
+        2,
+        "in turn",
+        row_price=8.0,
+    )
     assert np.count_nonzero(part != before) > 10
     found = loads.edges_slope.copy(), loads.copies_slope.copy()
     set_slopes(loads)
@@ -100,7 +116,9 @@ def test_who_shares_a_vertex_with_one_that_moved_is_asked_in_the_same_sweep(how,
     part = np.array([0, 0, 1], dtype=np.int16)
     table, edges, copies = place(groups, part, 21, 2)
     loads = start_loads(edges, copies, edges.sum() * np.ones(2) / 2, copies.sum() * np.ones(2) / 2)
-    move_groups(groups, Placement(part, table, loads), np.ones(2) / 2, np.ones(21), 8, how, extra_price=0.0)
+    move_groups(
+        groups, Placement(part, table, loads, no_row_loads(2)), np.ones(2) / 2, np.ones(21), 8, how, extra_price=0.0
+    )
     assert part.tolist() == [1, 1, 1]
 
 
@@ -108,11 +126,11 @@ def test_who_shares_a_vertex_with_one_that_moved_is_asked_in_the_same_sweep(how,
 def test_numbers_without_gaps_are_in_the_order_of_keys(most, size):
     """Marked, and sorted where keys are far apart."""
     keys = np.random.default_rng(size).integers(0, most, size)
-    numbers, num_keys = _without_gaps(keys)
+    numbers, num_keys = without_gaps(keys)
     values, expected = np.unique(keys, return_inverse=True)
     assert num_keys == len(values) and numbers.dtype == np.int32
     np.testing.assert_array_equal(numbers, expected)
-    assert _without_gaps(keys[:0])[1] == 0
+    assert without_gaps(keys[:0])[1] == 0
 
 
 @pytest.mark.parametrize("size", [1, 12, 200, 10**4])

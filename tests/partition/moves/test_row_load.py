@@ -112,9 +112,10 @@ def test_loads_stay_those_of_a_recount_while_groups_move(made):
     edges = np.bincount(part, groups.sizes, minlength=PARTS)
     loads = start_loads(edges, copies.astype(float), edges.sum() * SHARES, copies.sum() * SHARES)
     degrees, before = np.bincount(groups.members, minlength=VERTICES), part.copy()
-    move_groups(groups, Placement(part, table, loads), SHARES, degrees, 8, "in turn", row_price=8.0)
+    rows = no_row_loads(PARTS)
+    move_groups(groups, Placement(part, table, loads, rows), SHARES, degrees, 8, "in turn", row_price=8.0)
     assert (part != before).any()
-    assert loads.rows.shared.tolist() == shared_in(groups, part).tolist()
+    assert rows.shared.tolist() == shared_in(groups, part).tolist()
     assert loads.copies.tolist() == held_in(groups, part).sum(axis=0).tolist()
 
 
