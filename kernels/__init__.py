@@ -15,12 +15,11 @@ from distgnn.kernels.attention.attention import (
     merge_attention,
 )
 from distgnn.kernels.attention.gatv2_scores import pair_scores, pair_scores_backward
-from distgnn.kernels.attention.head_dots import head_dots, head_outer, head_scores
-from distgnn.kernels.attention.head_mean import head_mean
+from distgnn.kernels.attention.head_dots import head_dots, head_mean, head_outer, head_scores
 from distgnn.kernels.attention.relu_dots import relu_backward_dots
 from distgnn.kernels.attention.sddmm_softmax import edge_softmax, edge_softmax_backward, sddmm
 from distgnn.kernels.check import reference, reference_fused
-from distgnn.kernels.check.self_check import self_check, warm
+from distgnn.kernels.check.checked import self_check, warm
 from distgnn.kernels.dense.activation import activate, activate_backward
 from distgnn.kernels.dense.cross_entropy import cross_entropy, cross_entropy_backward
 from distgnn.kernels.dense.dropout import dropout

@@ -20,11 +20,28 @@ ranges of sources apart, and those are added: same bits for any number of thread
 
 import numpy as np
 
-from distgnn.kernels.attention.attention_kernels import STATE, backward_kernel, forward_kernel, wide_tile
-from distgnn.kernels.attention.attention_rows import divide_rows, merge_rows, parts_kernel, state_kernel
+from distgnn.kernels.attention.attention_kernels import (
+    STATE,
+    backward_kernel,
+    divide_rows,
+    forward_kernel,
+    merge_rows,
+    parts_kernel,
+    state_kernel,
+    wide_tile,
+)
 from distgnn.kernels.attention.head_dots import for_all_heads
 from distgnn.kernels.check.checked import checked_once
-from distgnn.kernels.runtime.arrays import ROWS, empty_rows, index_array, indptr_array, output, row_array, sums_dtype
+from distgnn.kernels.runtime.arrays import (
+    ROWS,
+    empty_rows,
+    flat_rows,
+    index_array,
+    indptr_array,
+    output,
+    row_array,
+    sums_dtype,
+)
 from distgnn.kernels.runtime.threads import edge_chunks, edge_parts, even_chunks, run
 from distgnn.kernels.runtime.tiles import RepeatedTile, arcs_ahead, head_tiles, repeated_tile, row_tiles
 
@@ -73,17 +90,10 @@ def _attend(graph, out, divide):
     narrow = divide and out is not None and out.dtype == graph.feats.dtype
     out = output(out, (graph.rows, *graph.tail), graph.feats.dtype if narrow else graph.dtype)
     top, sums = np.empty((2, graph.rows, graph.heads), graph.dtype)
+    arrays = graph.indptr, graph.indices, graph.feats, *graph.scores, graph.slope, flat_rows(out), top, sums, divide
     for repeated in _tiles(graph):
-        arrays = (
-            graph.indptr,
-            graph.indices,
-            graph.feats,
-            *graph.scores,
-            graph.slope,
-            out.reshape(graph.rows, graph.feats.shape[1]),
-        )
-        work = edge_chunks(graph.indptr, graph.feats.shape[1]), graph.ahead(repeated), *arrays, top, sums, divide
-        run(forward_kernel(repeated, graph.score_tile, wide_tile(graph.dtype)), *work)
+        one = forward_kernel(repeated, graph.score_tile, wide_tile(graph.dtype))
+        run(one, edge_chunks(graph.indptr, graph.feats.shape[1]), graph.ahead(repeated), *arrays)
     return out, top, sums
 
 
@@ -103,8 +113,8 @@ def merge_attention(
     Returns: (out, maximum, sums).
     """
     rows = index_array(rows, "rows")
-    flat = [row_array(a.reshape(len(a), int(np.prod(a.shape[1:])))) for a in (other_out, other_maximum, other_sums)]
-    mine = [output(a, a.shape, flat[0].dtype).reshape(len(a), int(np.prod(a.shape[1:]))) for a in (out, maximum, sums)]
+    flat = [row_array(flat_rows(a)) for a in (other_out, other_maximum, other_sums)]
+    mine = [flat_rows(output(a, a.shape, flat[0].dtype)) for a in (out, maximum, sums)]
     run(merge_rows, even_chunks(len(rows), flat[0].shape[1]), *mine, rows, *flat)
     return out, maximum, sums
 
@@ -156,8 +166,7 @@ def attention_backward(
     """
     graph = _Graph(indptr, indices, grad, target_scores, source_scores, slope)
     num, heads = graph.scores[0].shape
-    feats = np.asarray(feats)  # reshaped by width, not -1: there may be no rows
-    feats = row_array(feats.reshape(len(feats), int(np.prod(feats.shape[1:]))), "feats", ROWS)
+    feats = row_array(flat_rows(np.asarray(feats)), "feats", ROWS)
     if feats.shape != (graph.rows, heads * graph.tail[1]) or sums_dtype(feats) != graph.dtype:
         raise ValueError(f"feats {feats.dtype} {feats.shape} do not fit grad {graph.feats.dtype} {graph.feats.shape}")
     narrow = grad_feats is not None and grad_feats.dtype == graph.feats.dtype
@@ -217,14 +226,14 @@ class _Graph:
     """Checked arguments: rows gathered over a CSR, and the scores at the two ends of an arc."""
 
     def __init__(self, indptr, indices, feats, gathered_scores, row_scores, slope):
-        feats = np.asarray(feats)  # reshaped by width, not -1: there may be no rows
+        feats = np.asarray(feats)
         if feats.ndim != 3:
             raise ValueError(f"feats must have shape [rows, heads, width], got {feats.shape}")
         self.indptr, self.indices = indptr_array(indptr), index_array(indices)
         self.rows, self.heads = len(self.indptr) - 1, np.shape(row_scores)[-1]
         self.shared = feats.shape[1] == 1 < self.heads
         self.tail = self.heads, feats.shape[2]
-        self.feats = row_array(feats.reshape(len(feats), feats.shape[1] * feats.shape[2]), dtypes=ROWS)
+        self.feats = row_array(flat_rows(feats), dtypes=ROWS)
         self.dtype = sums_dtype(self.feats)
         shapes = (len(feats), self.heads), (self.rows, self.heads)
         self.scores = [row_array(np.asarray(a, self.dtype), "scores") for a in (gathered_scores, row_scores)]

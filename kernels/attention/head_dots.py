@@ -3,6 +3,7 @@
 head_dots    out[i, h] = Σ_k left[i, h, k] * right[i, h, k]         right may be one row for all, or one for all heads
 head_scores  out[s, i, h] = Σ_k feats[i, h, k] * rows[s, h, k]                 for S rows, in one pass
 head_outer   feats[i, h, k] += Σ_s factors[s][i, h] * rows[s, h, k]            in place, for S rows
+head_mean    out[i, k] = Σ_h feats[i, h, k] / H + bias[k]                      and the rows in bfloat16 beside it
 """
 
 import functools
@@ -10,12 +11,12 @@ import functools
 import numpy as np
 
 from distgnn.kernels.check.checked import checked_once
-from distgnn.kernels.runtime.arrays import ROWS, output, row_array, sums_dtype
+from distgnn.kernels.runtime.arrays import ROWS, output, row_array, sums_dtype, vector
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.runtime.tiles import Tile, head_tiles, registers
 from distgnn.kernels.simd.head_sums import add_by_head
-from distgnn.kernels.simd.vectors import fma_heads, load, mul, store
+from distgnn.kernels.simd.vectors import add, fma_heads, load, mul, scale, store
 
 
 @checked_once
@@ -87,6 +88,46 @@ def head_outer(feats: np.ndarray, rows: np.ndarray, factors: np.ndarray) -> np.n
     return feats
 
 
+@checked_once
+def head_mean(
+    feats: np.ndarray,
+    heads: int,
+    bias: np.ndarray | None = None,
+    *,
+    out: np.ndarray | None = None,
+    short: np.ndarray | None = None,
+) -> np.ndarray:
+    """Mean of rows over their heads.
+
+    Args: feats float32 or float64 [N, H * F]; heads: H; bias [F] or None; out [N, F]; short bfloat16 (uint16)
+        [N, H * F]: where to write the rows, of float32, as well.
+    Returns: out.
+    Raises: ValueError on shapes and dtypes.
+    """
+    feats = row_array(feats, "feats")
+    if heads < 1 or feats.shape[1] % heads:
+        raise ValueError(f"feats must be rows of {heads} heads, got {feats.shape}")
+    if short is not None and feats.dtype != np.float32:
+        raise ValueError(f"rows are written in bfloat16 from float32, not from {feats.dtype}")
+    width = feats.shape[1] // heads
+    bias = vector(np.zeros(width) if bias is None else bias, width, feats.dtype, "bias")
+    out = output(out, (len(feats), width), feats.dtype)
+    if width:
+        narrow = short is not None
+        short = output(short, feats.shape, np.uint16, "short") if narrow else np.empty((0, 0), np.uint16)
+        for tile in head_tiles(1, width, feats.dtype):
+            run(
+                _mean_kernel(tile, narrow),
+                even_chunks(*feats.shape),
+                feats,
+                feats.dtype.type(1 / heads),
+                bias,
+                out,
+                short,
+            )
+    return out
+
+
 def for_all_heads(tile, width):
     """The tile's vectors in a row [F] that stands for all heads."""
     offsets = tuple(offset - head * width for offset, head in zip(tile.offsets, tile.heads, strict=True))
@@ -146,3 +187,23 @@ def _outer_kernel(tile):
             store(tile, feats, i * width, row)
 
     return outer_rows
+
+
+@functools.cache
+def _mean_kernel(tile, narrow):
+    @kernel(counted=False)
+    def mean_rows(start, stop, feats, share, bias, out, short):
+        """Writes the tile's columns of each head of out[start:stop] and, if narrow, short[start:stop]."""
+        full, width = feats.shape[1], out.shape[1]
+        for i in range(start, stop):
+            row = load(tile, feats, i * full)
+            if narrow:
+                store(tile, short, i * full, row)
+            for column in range(width, full, width):
+                more = load(tile, feats, i * full + column)
+                row = add(row, more)
+                if narrow:
+                    store(tile, short, i * full + column, more)
+            store(tile, out, i * width, add(scale(row, share), load(tile, bias, 0)))
+
+    return mean_rows

@@ -14,7 +14,7 @@ import functools
 import numpy as np
 
 from distgnn.kernels.check.checked import checked_once
-from distgnn.kernels.runtime.arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype
+from distgnn.kernels.runtime.arrays import ROWS, flat_rows, index_array, indptr_array, output, row_array, sums_dtype
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
 from distgnn.kernels.runtime.tiles import cut_tiles, row_tiles
@@ -142,10 +142,9 @@ def edge_softmax_backward(
 
 def _softmax(make_kernel, indptr, edge_ids, result, *inputs):
     shape = np.shape(inputs[0])
-    flat = [row_array(np.asarray(a).reshape(len(a), int(np.prod(shape[1:]))), "scores") for a in inputs]
     if any(np.shape(a) != shape for a in inputs):
         raise ValueError(f"scores and gradients must have one shape, got {[np.shape(a) for a in inputs]}")
-    indptr = indptr_array(indptr)
+    indptr, flat = indptr_array(indptr), [row_array(flat_rows(np.asarray(a)), "scores") for a in inputs]
     ids = np.empty(0, np.int64) if edge_ids is None else index_array(edge_ids, "edge_ids")
     result = output(result, shape, flat[0].dtype, zero=True)
     bounds = edge_chunks(indptr, flat[0].shape[1])

@@ -74,15 +74,14 @@ def head_outer_case(function: Callable, given: dict, graph: Graph) -> Pairs:
 
 
 def _mask(given, rows):
-    """Arguments of a dropout as the kernel takes them; and p and the ids of rows."""
+    """Arguments of a dropout."""
     ids = np.arange(rows) if given.get("row_ids") is None else distinct_ids(given["row_ids"], rows)
-    p = given.get("p", 0.0)
-    return {"p": p, "row_ids": ids, **DRAW}, p, ids
+    return {"p": given.get("p", 0.0), "row_ids": ids, **DRAW}
 
 
 def dropout_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     rows = _masked_rows(np.shape(given["feats"])[1], graph)
-    feats, (options, *_) = like(given["feats"], rows), _mask(given, rows)
+    feats, options = like(given["feats"], rows), _mask(given, rows)
     return [(function(feats, **options), reference.dropout(reference.widened(feats), **options))]
 
 
@@ -97,27 +96,24 @@ def _activation_inputs(given, name, graph):
 
 def activate_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     feats, bias, norm, activation = _activation_inputs(given, "feats", graph)
-    options, p, ids = _mask(given, len(feats))
-    options |= {**pick(given, "eps"), "out": like(given.get("out"), len(feats))}
-    got = function(feats, bias, norm, activation=activation, **options)
-    expected = reference_fused.activate(feats, bias, norm, activation, p, ids, DRAW, given.get("eps", 1e-5))
+    mask, eps, out = _mask(given, len(feats)), pick(given, "eps"), like(given.get("out"), len(feats))
+    got = function(feats, bias, norm, activation=activation, **mask, **eps, out=out)
+    expected = reference_fused.activate(feats, bias, norm, activation, mask, **eps)
     return list(zip(got, expected, strict=True))[: 1 if norm is None else 2]
 
 
 def activate_backward_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     grad, bias, norm, activation = _activation_inputs(given, "grad", graph)
     feats = like(given["grad"] if given.get("feats") is None else given["feats"], len(grad), 9)
-    options, p, ids = _mask(given, len(grad))
-    out, stats = reference_fused.activate(feats, bias, norm, activation, p, ids, DRAW)
+    mask = _mask(given, len(grad))
+    out, stats = reference_fused.activate(feats, bias, norm, activation, mask)
     dtype = given["grad" if given["out"] is None else "out"].dtype
     out = reference.to_bfloat16(out) if dtype == np.uint16 else out.astype(dtype)
     stats = None if stats is None else stats.astype(np.asarray(given["stats"]).dtype)
-    options["grad_feats"] = like(given.get("grad_feats"), len(grad))
-    got = function(
-        grad, None if given["out"] is None else out, feats, bias, norm, stats, activation=activation, **options
-    )
+    options = {**mask, "activation": activation, "grad_feats": like(given.get("grad_feats"), len(grad))}
+    got = function(grad, None if given["out"] is None else out, feats, bias, norm, stats, **options)
     before, after, wide = (reference.widened(a) for a in (feats, out, grad))
-    expected = reference_fused.activate_backward(wide, after, before, bias, norm, stats, activation, p, ids, DRAW)
+    expected = reference_fused.activate_backward(wide, after, before, bias, norm, stats, activation, mask)
     return list(zip(got, expected, strict=True))[: 2 if norm is None else 4]
 
 

@@ -2,17 +2,13 @@
 
 import numpy as np
 
+from distgnn.kernels.runtime.arrays import flat_rows, widened
 from distgnn.kernels.runtime.formats import mask_parameters
 from distgnn.kernels.simd.philox import GROUP, LANES, derive_key, philox_python
 
 # Relative to the largest expected value. Sums of some hundred terms, in another order and with fused operations, differ
 # by a few units in the last place (float32: 6e-8); a wrong column or arc differs by about 1.
 ROUNDING = {np.dtype(np.float32): 2e-5, np.dtype(np.float64): 1e-12, np.dtype(np.uint16): 2.0**-8}
-
-
-def widened(feats):
-    """bfloat16 bit patterns as float32; anything else as it is."""
-    return (feats.astype(np.uint32) << 16).view(np.float32) if feats.dtype == np.uint16 else feats
 
 
 def to_bfloat16(values):
@@ -34,9 +30,8 @@ def message(indices, feats, e, edge_id, edge_weight, source_scale):
     """What arc e carries, in float64; heads of a weight scale equal parts of the row."""
     value = feats[indices[e]].astype(np.float64)
     if edge_weight is not None:
-        value = value * np.repeat(edge_weight[edge_id], value.size // np.size(edge_weight[edge_id])).reshape(
-            value.shape
-        )
+        weight = edge_weight[edge_id]
+        value = value * np.repeat(weight, value.size // np.size(weight)).reshape(value.shape)
     if source_scale is not None:
         value = value * float(source_scale[indices[e]])
     return value
@@ -48,7 +43,7 @@ def spmm(
 ):  # fmt: skip
     """aggregate.spmm, arc by arc in float64."""
     rows, feats = len(indptr) - 1, widened(feats)
-    shape, feats = feats.shape, feats.reshape(len(feats), int(np.prod(feats.shape[1:])))
+    shape, feats = feats.shape, flat_rows(feats)
     if reduce in ("max", "min"):
         return _extreme(indptr, indices, feats, reduce, edge_weight, edge_ids, source_scale, keep_inf)
     sums = np.zeros((rows, feats.shape[1]))

@@ -6,12 +6,13 @@ The plain ones are in reference.py.
 import numpy as np
 
 from distgnn.config.wires import WIRES
-from distgnn.kernels.check.reference import dropout, edges_of, random_bits, to_bfloat16, widened
+from distgnn.kernels.check.reference import dropout, edges_of, random_bits, to_bfloat16
+from distgnn.kernels.runtime.arrays import widened
 from distgnn.kernels.runtime.formats import BELOW, ROUNDING_TAG
 from distgnn.kernels.simd.philox import derive_key
 
 
-def activate(feats, bias, norm, activation, p, row_ids, draw, eps=1e-5):
+def activate(feats, bias, norm, activation, mask, eps=1e-5):
     """(out, stats) in float64: the formula of activation.py, step by step."""
     row = widened(feats).astype(np.float64) + bias
     stats = None
@@ -19,14 +20,14 @@ def activate(feats, bias, norm, activation, p, row_ids, draw, eps=1e-5):
         stats = np.stack([row.mean(axis=1), 1 / np.sqrt(row.var(axis=1) + eps)], axis=1)
         row = norm[0] * (row - stats[:, :1]) * stats[:, 1:] + norm[1]
     row = np.maximum(row, 0) if activation == "relu" else row
-    return dropout(row, row_ids, p, **draw), stats
+    return dropout(row, **mask), stats
 
 
-def activate_backward(grad, out, feats, bias, norm, stats, activation, p, row_ids, draw):
+def activate_backward(grad, out, feats, bias, norm, stats, activation, mask):
     """(grad_feats, grad_bias, grad_gamma, grad_beta) in float64."""
-    g = dropout(grad.astype(np.float64), row_ids, p, **draw)
+    g = dropout(grad.astype(np.float64), **mask)
     if activation == "relu":
-        g = np.where(out > 0, grad.astype(np.float64) / (1 - p), 0)
+        g = np.where(out > 0, grad.astype(np.float64) / (1 - mask["p"]), 0)
     if norm is None:
         return g, g.sum(axis=0), None, None
     x = (feats.astype(np.float64) + bias - stats[:, :1]) * stats[:, 1:]

@@ -15,7 +15,7 @@ from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import empty_rows, index_array, output, row_array
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
-from distgnn.kernels.runtime.tiles import Tile, registers
+from distgnn.kernels.runtime.tiles import cut_tile, registers
 from distgnn.kernels.simd.vector_math import exp, highest, inside, total
 from distgnn.kernels.simd.vectors import full, load, scale, store, sub, zeros
 
@@ -85,12 +85,7 @@ def _tiles(logits):
     """(tile of a group of columns, tile of those behind the last whole group, how many these are)."""
     lanes = registers()[0] // logits.dtype.itemsize
     rest = logits.shape[1] % (lanes * VECTORS)
-    return _tile(lanes, lanes * VECTORS), _tile(lanes, rest or lanes * VECTORS), rest
-
-
-def _tile(lanes, columns):
-    offsets = tuple(range(0, columns, lanes))
-    return Tile(lanes, offsets, (0,) * len(offsets), columns - offsets[-1])
+    return cut_tile(lanes, lanes * VECTORS), cut_tile(lanes, rest or lanes * VECTORS), rest
 
 
 @inline(counted=False)

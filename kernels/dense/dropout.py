@@ -15,7 +15,7 @@ from distgnn.kernels.runtime.formats import mask_parameters
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.simd.philox import GROUP, derive_key
-from distgnn.kernels.simd.random_vectors import at_least, group_tiles, row_words
+from distgnn.kernels.simd.random_vectors import at_least, each_group, group_tiles, row_words
 from distgnn.kernels.simd.vectors import choose, load, scale, store, zeros
 
 
@@ -42,7 +42,8 @@ def dropout(
 
 
 @inline(counted=False)
-def _drop_group(tile, feats, first, bits, threshold, factor, out):
+def _drop_group(tile, column, i, feats, row_ids, threshold, factor, k0, k1, stream, out):
+    bits, first = row_words(row_ids[i], column, stream, k0, k1), i * feats.shape[1] + column
     row = scale(load(tile, feats, first), factor)
     store(tile, out, first, choose(at_least(tile, bits, threshold), row, zeros(tile, feats)))
 
@@ -58,13 +59,8 @@ def _drop_kernel(rest):
     @kernel(counted=False)
     def drop_rows(start, stop, feats, row_ids, threshold, factor, k0, k1, stream, out):
         """Writes out[start:stop]."""
-        width = feats.shape[1]
+        arguments = feats, row_ids, threshold, factor, k0, k1, stream, out
         for i in range(start, stop):
-            for column in range(0, width - rest, GROUP):
-                bits = row_words(row_ids[i], column, stream, k0, k1)
-                _drop_group(whole, feats, i * width + column, bits, threshold, factor, out)
-            if rest > 0:
-                bits = row_words(row_ids[i], width, stream, k0, k1)
-                _drop_group(part, feats, i * width + width - rest, bits, threshold, factor, out)
+            each_group(whole, part, _drop_group, feats.shape[1], i, *arguments)
 
     return drop_rows

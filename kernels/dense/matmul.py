@@ -17,7 +17,16 @@ import numpy as np
 
 from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.dense.narrow_product import PARTS, NarrowSums, most_vectors, narrow_product, separate_tiles
-from distgnn.kernels.runtime.arrays import CACHE_LINE, ROWS, empty_rows, goes_past_caches, output, row_array, sums_dtype
+from distgnn.kernels.runtime.arrays import (
+    CACHE_LINE,
+    ROWS,
+    empty_rows,
+    goes_past_caches,
+    output,
+    row_array,
+    sums_dtype,
+    widened,
+)
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, get_num_threads, run
 from distgnn.kernels.runtime.tiles import Tile, registers, row_tiles
@@ -105,7 +114,7 @@ def inner_products(make: Callable, width: int, all_grads: list) -> list:
 
 def narrow_products(make: Callable, width: int, grads: np.ndarray) -> np.ndarray:
     """`narrow_product` of gradients with a few columns [N, J] and such rows, turned: [K, J]."""
-    narrow_product(_widened(grads[:0]), np.empty((0, width), grads.dtype))  # it is checked there
+    narrow_product(widened(grads[:0]), np.empty((0, width), grads.dtype))  # it is checked there
     return _in_pieces(make, width, [grads], MOST_PIECES, narrow=True)[0]
 
 
@@ -123,7 +132,7 @@ def _in_pieces(make, width, all_grads, most, narrow=False):
         first, stop = int(bounds[parts.start]), int(bounds[parts.stop])
         rows = make(first, stop)
         for sums, grads in zip(found, all_grads, strict=True):
-            few = _widened(grads[first:stop]) if narrow else _widened(rows) if width < TOGETHER else rows
+            few = widened(grads[first:stop]) if narrow else widened(rows) if width < TOGETHER else rows
             pair = (few, rows) if narrow else (few, grads[first:stop])
             sums.add(parts, *pair)
         del rows, few, pair  # their memory is free for the next
@@ -149,10 +158,6 @@ class _InnerSums:
                 chunks = even_chunks(len(sums), INNER_ROWS * rows.shape[1])
                 copied = rows.dtype == np.uint16 or len(columns) > FEW_TILES
                 run(_inner_kernel(tile, copied), chunks, bounds, rows, grads, columns, sums)
-
-
-def _widened(rows):
-    return (rows.astype(np.uint32) << 16).view(np.float32) if rows.dtype == np.uint16 else rows
 
 
 def _equal_tiles(width, dtype):

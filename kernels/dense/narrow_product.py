@@ -15,7 +15,7 @@ from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import ROWS, row_array, sums_dtype
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import run
-from distgnn.kernels.runtime.tiles import Tile, registers, row_tiles
+from distgnn.kernels.runtime.tiles import cut_tile, registers, row_tiles
 from distgnn.kernels.simd.vectors import fma, load, store
 
 PARTS = 32  # partial sums: fixed, so that threads do not change bits
@@ -62,21 +62,11 @@ def most_vectors():
 def separate_tiles(width, dtype):
     """(tile, first columns), where no column is in two tiles: the last vector of all may be cut."""
     lanes = row_tiles(width, dtype)[0][1].lanes
-    most, vectors = most_vectors(), -(-width // lanes)
     # No column twice: these tiles are added to, so the last one is cut instead of moved back.
-    tiles = []
-    whole = width // (lanes * most)
-    if whole:
-        tiles.append((_tile(lanes, most), np.arange(whole) * lanes * most))
-    if vectors > whole * most:
-        first = whole * most * lanes
-        rest = vectors - whole * most
-        tiles.append((_tile(lanes, rest, width - first - (rest - 1) * lanes), np.array([first])))
-    return tiles
-
-
-def _tile(lanes, vectors, last=0):
-    return Tile(lanes, tuple(lanes * v for v in range(vectors)), (0,) * vectors, last)
+    columns = lanes * most_vectors()
+    whole, rest = divmod(width, columns)
+    tiles = [(cut_tile(lanes, columns), np.arange(whole) * columns)] if whole else []
+    return [*tiles, (cut_tile(lanes, rest), np.array([whole * columns]))] if rest else tiles
 
 
 @functools.cache

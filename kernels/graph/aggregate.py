@@ -17,6 +17,7 @@ from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.graph.extremes import extreme
 from distgnn.kernels.runtime.arrays import (
     ROWS,
+    flat_rows,
     goes_past_caches,
     index_array,
     indptr_array,
@@ -79,7 +80,7 @@ def spmm(
     """
     indptr, indices, feats = indptr_array(indptr), index_array(indices), np.asarray(feats)
     tail = feats.shape[1:]
-    feats = row_array(feats.reshape(len(feats), int(np.prod(tail))) if feats.ndim == 3 else feats, dtypes=ROWS)
+    feats = row_array(flat_rows(feats) if feats.ndim == 3 else feats, dtypes=ROWS)
     rows, dtype = len(indptr) - 1, sums_dtype(feats)
     edge_ids = np.empty(0, np.int64) if edge_ids is None else index_array(edge_ids, "edge_ids")
     weight = weights(edge_weight, dtype, tail)

@@ -22,7 +22,6 @@ from distgnn.kernels.simd.vectors import (
     equal,
     full,
     greater,
-    integers,
     less,
     load,
     prefetch,
@@ -70,8 +69,8 @@ def _extreme_kernel(tile, winners, plain, by_id):
             # keeps one, for all lanes at once. A comparison with a NaN is false: a NaN never wins.
             first, end = end, at(indptr, i + 1)
             best = full(tile, feats, -np.inf)
-            place = integers(tile, winner, -1)
-            chosen = integers(tile, edge_ids, -1)
+            place = full(tile, winner, -1)
+            chosen = full(tile, edge_ids, -1)
             for e in range(first, end):
                 rolled()
                 prefetch(tile, feats, at(indices, min(e + ahead, last)) * width + column)
@@ -85,12 +84,12 @@ def _extreme_kernel(tile, winners, plain, by_id):
                 if by_id:
                     # Plainly: if value > best or (value == best and edge < chosen). A part's arcs are not in the order
                     # of edge ids, and the winner of a tie must not depend on how the graph was cut.
-                    edge = integers(tile, edge_ids, at(edge_ids, e))
+                    edge = full(tile, edge_ids, at(edge_ids, e))
                     better = either(better, both(equal(value, best), less(edge, chosen)))
                     chosen = choose(better, edge, chosen)
                 best = choose(better, value, best)
                 if winners:
-                    place = choose(better, integers(tile, winner, e), place)
+                    place = choose(better, full(tile, winner, e), place)
             # A row without arcs is 0, as in DGL; partial results that are merged later need the neutral element.
             if first == end and not keep_inf:
                 best = full(tile, feats, 0)

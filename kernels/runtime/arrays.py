@@ -71,6 +71,16 @@ def row_array(feats: np.ndarray | None, name: str = "feats", dtypes: tuple = FLO
     return thaw(feats)
 
 
+def flat_rows(array: np.ndarray) -> np.ndarray:
+    """[N, …] as [N, D]; by width, not -1: there may be no rows."""
+    return array.reshape(len(array), int(np.prod(array.shape[1:])))
+
+
+def widened(rows: np.ndarray) -> np.ndarray:
+    """bfloat16 bit patterns as float32; anything else as it is."""
+    return (rows.astype(np.uint32) << 16).view(np.float32) if rows.dtype == np.uint16 else rows
+
+
 def sums_dtype(feats: np.ndarray) -> np.dtype:
     """What rows of this array are summed in."""
     return np.dtype(np.float32) if feats.dtype == np.uint16 else feats.dtype

@@ -32,7 +32,7 @@ class DamagedError(Exception):
 
 
 class KeptCode:
-    """The kept forms of one kernel. It has the methods of numba's `IndexDataCacheFile` that numba's caches call.
+    """The kept forms of one kernel. In place of numba's `IndexDataCacheFile`, for loading and saving.
 
     Args:
         name: of the kernel's files; stamp: of all source files that the machine code was made from.
@@ -79,11 +79,6 @@ class KeptCode:
         except BaseException:
             Path(part).unlink(missing_ok=True)
             raise
-
-    def flush(self) -> None:
-        """Forget all forms."""
-        for file in self.folder.glob(f"{self.name}.*.nbc"):
-            file.unlink(missing_ok=True)
 
     def _identity(self, key: Any) -> bytes:
         return hashlib.sha256(repr((VERSIONS, self.stamp, key)).encode()).digest()

@@ -25,6 +25,7 @@ import mmap
 import platform
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -44,10 +45,16 @@ def give_back_freed_memory() -> bool:
 
     Returns: True if some was handed back.
     """
+    malloc_trim = _of_c("malloc_trim")
+    return malloc_trim is not None and malloc_trim(0) == 1
+
+
+def _of_c(name: str) -> Any:
+    """A function of the C library by its name; None where there is none."""
     try:
-        return ctypes.CDLL(None).malloc_trim(0) == 1
+        return getattr(ctypes.CDLL(None), name)
     except (OSError, AttributeError, TypeError):
-        return False
+        return None
 
 
 def touch_pages(memory: np.ndarray) -> bool:
@@ -63,9 +70,8 @@ def touch_pages(memory: np.ndarray) -> bool:
 
 def advise(start: int, num_bytes: int, advice: int) -> bool:
     """madvise(2) on memory that no Python object owns as a map. Returns: False where the system cannot, or refuses."""
-    try:
-        madvise = ctypes.CDLL(None).madvise
-    except (OSError, AttributeError, TypeError):
+    madvise = _of_c("madvise")
+    if madvise is None:
         return False
     madvise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
     return int(madvise(start, num_bytes, advice)) == 0
@@ -123,11 +129,10 @@ def _mask(nodes: Collection[int]) -> ctypes.Array[ctypes.c_uint8]:
 
 def _policy_call(which: int, *arguments: object) -> int:
     """A system call of POLICY_CALLS, without libnuma, which few machines have. Returns: 0, or -1 where it failed."""
-    try:
-        number = POLICY_CALLS[platform.machine()][which]
-        return int(ctypes.CDLL(None).syscall(ctypes.c_long(number), *arguments))
-    except (OSError, AttributeError, TypeError, KeyError):  # no Linux, or another processor
+    syscall, numbers_of = _of_c("syscall"), POLICY_CALLS.get(platform.machine())
+    if syscall is None or numbers_of is None:  # no Linux, or another processor
         return -1
+    return int(syscall(ctypes.c_long(numbers_of[which]), *arguments))
 
 
 def check_room(count: int = COMPILING_BYTES) -> None:
@@ -147,9 +152,8 @@ def return_large_blocks() -> bool:
 
     Returns: True if it did, False on another C library.
     """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError, TypeError):
+    mallopt = _of_c("mallopt")
+    if mallopt is None:
         return False
     # A list, not a generator: all three are set even if one is refused.
     settings = (M_MMAP_THRESHOLD, LARGE), (M_TRIM_THRESHOLD, HEAP), (M_TOP_PAD, HEAP)

@@ -96,12 +96,8 @@ MOST_AHEAD, LEAST_AHEAD = 128, 16
 
 def arcs_ahead(row_bytes: int) -> int:
     """How many arcs before its sum a row of so many bytes is asked for."""
-    return min(MOST_AHEAD, max(LEAST_AHEAD, _bytes_ahead() // max(1, row_bytes)))
-
-
-@functools.cache
-def _bytes_ahead() -> int:
-    return BYTES_AHEAD_OF_32K if _small_level_1() else BYTES_AHEAD
+    bytes_ahead = BYTES_AHEAD_OF_32K if _small_level_1() else BYTES_AHEAD
+    return min(MOST_AHEAD, max(LEAST_AHEAD, bytes_ahead // max(1, row_bytes)))
 
 
 def _small_level_1() -> bool:
@@ -130,18 +126,19 @@ def row_tiles(width: int, dtype: DTypeLike, most_vectors: int | None = None) -> 
     vectors = -(-width // lanes)
     passes = -(-vectors // most)
     bounds = [vectors * p // passes * lanes for p in range(passes)] + [width]
-    return [(a, _one_head(lanes, b - a)) for a, b in itertools.pairwise(bounds)]
+    cut = [(a, _offsets(b - a, lanes)) for a, b in itertools.pairwise(bounds)]
+    return [(column, Tile(lanes, offsets, (0,) * len(offsets))) for column, offsets in cut]
 
 
 def cut_tiles(width: int, dtype: DTypeLike) -> list[tuple[int, Tile]]:
     """The same without overlap, the last vector cut: for sums over columns, where none may count twice."""
-    tiles = []
-    for column, tile in row_tiles(width, dtype):
-        offsets = tuple(tile.lanes * v for v in range(tile.vectors))
-        # Masked instead of moved back: a sum over columns must not meet any twice.
-        last = min(tile.lanes, width - column - offsets[-1])
-        tiles.append((column, Tile(tile.lanes, offsets, tile.heads, last)))
-    return tiles
+    return [(column, cut_tile(tile.lanes, tile.width)) for column, tile in row_tiles(width, dtype)]
+
+
+def cut_tile(lanes: int, columns: int) -> Tile:
+    """The first `columns` of a row, where no column is in two vectors: the last one is cut, not moved back."""
+    offsets = tuple(range(0, columns, lanes))
+    return Tile(lanes, offsets, (0,) * len(offsets), columns - offsets[-1])
 
 
 def head_tiles(heads: int, width: int, dtype: DTypeLike, half: bool = False) -> list[Tile]:
@@ -200,10 +197,4 @@ def _lanes(width: int, most: int) -> int:
 
 def _offsets(width: int, lanes: int) -> tuple[int, ...]:
     """Offsets of vectors that cover `width` ≥ `lanes` columns, the last one ending with the row."""
-    # Plainly 0, lanes, 2 lanes …, with the last one moved back to end with the row.
     return tuple(min(first, width - lanes) for first in range(0, width, lanes))
-
-
-def _one_head(lanes: int, width: int) -> Tile:
-    offsets = _offsets(width, lanes)
-    return Tile(lanes, offsets, (0,) * len(offsets))

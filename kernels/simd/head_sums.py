@@ -23,16 +23,13 @@ from distgnn.kernels.simd.llvm import (
     held,
     load_vector,
     pack,
-    pieces,
     pointer_to,
     registers_type,
     select_lanes,
     splat,
     store_vector,
     unpack,
-    widen_bfloat16,
 )
-from distgnn.kernels.simd.vector_math import own_lanes
 
 HELD = 4  # vectors of a row whose sums are finished before the next are read
 
@@ -42,9 +39,8 @@ def own_columns(typingctx, tile, registers, array):
     def generate(context, builder, signature, args):
         row = element_pointer(context, builder, array, args[2], ir.IntType(64)(0))
         for v, vector in enumerate(unpack(builder, args[1], registers.vectors)):
-            skip = tile.tile.skip[v] if tile.tile.skip else 0
-            parts = [(0, registers.lanes)]
-            store_vector(builder, own_lanes(builder, vector, skip), row, v * registers.lanes, parts)
+            own = _own_lanes(builder, tile.tile, v, vector)
+            store_vector(builder, own, row, v * registers.lanes, [(0, registers.lanes)])
         return context.get_dummy_value()
 
     return types.void(tile, registers, array), generate
@@ -55,9 +51,8 @@ def add_by_head(typingctx, tile, registers, array, first):
     def generate(context, builder, signature, args):
         row, sums = element_pointer(context, builder, array, args[2], args[3]), {}
         for v, vector in enumerate(unpack(builder, args[1], registers.vectors)):
-            vector = own_lanes(builder, vector, tile.tile.skip[v] if tile.tile.skip else 0)
-            head = tile.tile.heads[v]
-            sums[head] = builder.fadd(sums[head], vector) if head in sums else vector
+            own, head = _own_lanes(builder, tile.tile, v, vector), tile.tile.heads[v]
+            sums[head] = builder.fadd(sums[head], own) if head in sums else own
         for head, value in zip(sums, _totals(builder, list(sums.values())), strict=True):
             place = pointer_to(builder, row, head, row.type.pointee)
             builder.store(builder.fadd(builder.load(place), value), place)
@@ -79,10 +74,8 @@ def add_and_dot(typingctx, tile, heads_tile, array, first, weights, place, mine,
         factors = element_pointer(context, builder, weights, args[4], args[5])
         other = element_pointer(context, builder, mine, args[6], ir.IntType(64)(0))
         added, dots, splats = unpack(builder, args[7], sums.vectors), {}, {}
-        for v, (offset, head) in enumerate(zip(tile.tile.offsets, tile.tile.heads, strict=True)):
-            value = load_vector(builder, row, offset, kind.lanes, pieces(tile.tile, v))
-            if array.dtype == types.uint16:
-                value = widen_bfloat16(builder, value, kind.lanes)
+        for v, head in enumerate(tile.tile.heads):
+            value = load_vector(builder, tile.tile, v, row)
             if head not in splats:
                 splats[head] = splat(
                     builder, builder.load(pointer_to(builder, factors, head, other.type.pointee)), kind.lanes
@@ -110,6 +103,15 @@ def add_and_dot(typingctx, tile, heads_tile, array, first, weights, place, mine,
         return context.make_tuple(builder, result, parts)
 
     return result(tile, heads_tile, array, types.int64, weights, types.int64, mine, sums), generate
+
+
+def _own_lanes(builder, tile, v, vector):
+    """Vector v of a tile with the first lanes, which a neighbour has too, set to 0."""
+    skip, lanes = tile.skip[v] if tile.skip else 0, tile.lanes
+    if not skip:
+        return vector
+    mask = Constant(ir.VectorType(ir.IntType(1), lanes), [int(lane >= skip) for lane in range(lanes)])
+    return builder.select(mask, vector, Constant(vector.type, None))
 
 
 def _totals(builder, vectors):

@@ -107,8 +107,21 @@ def pieces(tile, v):
             first += size
 
 
-def load_vector(builder, row, offset, lanes, parts):
-    """Lanes outside the parts are 0 and not read; any alignment."""
+def load_vector(builder, tile, v, row):
+    """Vector v of a tile of a row, bfloat16 bit patterns and int8 as float32; any alignment.
+
+    Lanes behind the end of a cut tile are 0 and not read.
+    """
+    value = _load(builder, row, tile.offsets[v], tile.lanes, pieces(tile, v))
+    # bfloat16 is a storage format here: sums and products are float32.
+    if row.type.pointee == ir.IntType(16):
+        return widen_bfloat16(builder, value, tile.lanes)
+    if row.type.pointee == ir.IntType(8):
+        return builder.sitofp(value, ir.VectorType(ir.FloatType(), tile.lanes))
+    return value
+
+
+def _load(builder, row, offset, lanes, parts):
     element = row.type.pointee
     whole = Constant(ir.VectorType(element, lanes), None)
     for first, size in parts:
@@ -148,17 +161,12 @@ def element_bytes(element):
     return {"float": 4, "double": 8}.get(str(element)) or element.width // 8
 
 
-def map_vectors(builder, operation, *values):
-    """operation(builder, …) on vector v of every value."""
-    return [operation(builder, *vectors) for vectors in zip(*values, strict=True)]
-
-
 def call_llvm(builder, name, result, arguments):
-    kind = ir.FunctionType(result, [a.type for a in arguments])
-    # The type is part of an intrinsic's name: llvm.rint.v16f32 is another function than llvm.rint.v8f32.
-    suffix = f"v{result.count}{'f32' if isinstance(result.element, ir.FloatType) else 'f64'}"
-    function = builder.module.globals.get(f"{name}.{suffix}") or ir.Function(builder.module, kind, f"{name}.{suffix}")
-    return builder.call(function, arguments)
+    """An intrinsic on float vectors; the first argument's type is part of its name, as in llvm.rint.v16f32."""
+    kind = arguments[0].type
+    name = f"{name}.v{kind.count}{'f32' if isinstance(kind.element, ir.FloatType) else 'f64'}"
+    signature = ir.FunctionType(result, [a.type for a in arguments])
+    return builder.call(builder.module.declare_intrinsic(name, (), signature), arguments)
 
 
 def widen_bfloat16(builder, half, lanes):
@@ -195,10 +203,8 @@ def narrow_bfloat16(builder, vectors):
 
 def _is_tiny(builder, vector):
     """Lanes that are not 0 but below 2^-126."""
-    kind = ir.FunctionType(ir.VectorType(ir.IntType(1), 16), [vector.type, INT32])
-    name = "llvm.is.fpclass.v16f32"
-    function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-    return builder.call(function, [vector, INT32(SUBNORMAL)])
+    lanes = ir.VectorType(ir.IntType(1), vector.type.count)
+    return call_llvm(builder, "llvm.is.fpclass", lanes, [vector, INT32(SUBNORMAL)])
 
 
 def _narrowed(builder, vector):
@@ -217,12 +223,18 @@ def _narrowed(builder, vector):
     return builder.trunc(builder.select(is_nan, quiet, rounded), ir.VectorType(ir.IntType(16), lanes))
 
 
-def elementwise(operation, result=None):
-    """An intrinsic's generator: the operation on each vector of its arguments, which are all registers."""
+def elementwise(operation):
+    """An intrinsic's generator: the operation on each vector of its arguments; a scalar is one for all of them."""
 
     def generate(context, builder, signature, args):
-        values = [unpack(builder, x, kind.vectors) for x, kind in zip(args, signature.args, strict=True)]
-        return pack(context, builder, signature.return_type, map_vectors(builder, operation, *values))
+        result, values = signature.return_type, []
+        for value, kind in zip(args, signature.args, strict=True):
+            if isinstance(kind, Registers):
+                values.append(unpack(builder, value, kind.vectors))
+            else:
+                values.append([splat(builder, value, result.lanes)] * result.vectors)
+        vectors = [operation(builder, *each) for each in zip(*values, strict=True)]
+        return pack(context, builder, result, vectors)
 
     return generate
 

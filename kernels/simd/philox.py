@@ -12,13 +12,9 @@ a vector kernel needs no shuffles. The layout is the same on every machine, what
 
 import numpy as np
 
-from distgnn.kernels.runtime.jit import inline
-
 # The constants of the paper: the key grows by them (WEYL) from round to round, the counter is multiplied.
-MULTIPLIER_0 = np.uint64(0xD2511F53)
-MULTIPLIER_1 = np.uint64(0xCD9E8D57)
-WEYL_0 = np.uint32(0x9E3779B9)
-WEYL_1 = np.uint32(0xBB67AE85)
+MULTIPLIER_0, MULTIPLIER_1 = 0xD2511F53, 0xCD9E8D57
+WEYL_0, WEYL_1 = 0x9E3779B9, 0xBB67AE85
 DROPOUT_TAG = 0x64726F70  # "drop"
 # One draw is 16 blocks of four words: 64 words of 32 bits, or 128 numbers of 16. The width does not follow the
 # machine's registers, or a mask would differ between machines.
@@ -26,28 +22,13 @@ GROUP = 128
 LANES = 16
 
 
-@inline(counted=False)
-def philox(c0, c1, c2, c3, k0, k1):
-    """Ten rounds on four uint32 counter words with two uint32 key words: four uint32 words."""
-    for _ in range(10):
-        # Casts everywhere: numba would turn uint32 + uint32 into int64, and the words would no longer wrap.
-        p0 = MULTIPLIER_0 * np.uint64(c0)
-        p1 = MULTIPLIER_1 * np.uint64(c2)
-        h0, l0 = np.uint32(p0 >> np.uint64(32)), np.uint32(p0)
-        h1, l1 = np.uint32(p1 >> np.uint64(32)), np.uint32(p1)
-        c0, c1, c2, c3 = np.uint32(h1 ^ c1 ^ k0), l1, np.uint32(h0 ^ c3 ^ k1), l0
-        k0 = np.uint32(k0 + WEYL_0)
-        k1 = np.uint32(k1 + WEYL_1)
-    return c0, c1, c2, c3
-
-
 def philox_python(counter, key):
-    """The same ten rounds on Python integers: for keys (once per call) and for the reference."""
+    """Ten rounds on four counter words with two key words, on Python integers or uint64 arrays."""
     (c0, c1, c2, c3), (k0, k1) = counter, key
     for _ in range(10):
-        p0, p1 = int(MULTIPLIER_0) * c0, int(MULTIPLIER_1) * c2
+        p0, p1 = MULTIPLIER_0 * c0, MULTIPLIER_1 * c2
         c0, c1, c2, c3 = (p1 >> 32) ^ c1 ^ k0, p1 & 0xFFFFFFFF, (p0 >> 32) ^ c3 ^ k1, p0 & 0xFFFFFFFF
-        k0, k1 = (k0 + int(WEYL_0)) & 0xFFFFFFFF, (k1 + int(WEYL_1)) & 0xFFFFFFFF
+        k0, k1 = (k0 + WEYL_0) & 0xFFFFFFFF, (k1 + WEYL_1) & 0xFFFFFFFF
     return c0, c1, c2, c3
 
 

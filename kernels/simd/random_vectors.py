@@ -5,7 +5,9 @@
     at_least(tile, words, threshold)          mask: vector v is true where 16-bit half v of the words >= threshold
     fractions(tile, words, like)              the halves / 65536 in [0, 1), as floats of the accumulation type of `like`
 
-The layout is the one philox.py describes. Tiles are `group_tile(columns)`: 16 lanes at offsets 0, 16, … 112.
+    each_group(whole, part, function, width, …)    function(tile, column, …) for all columns of a row
+
+The layout is the one philox.py describes. Tiles are those of `group_tiles`: 16 lanes at offsets 0, 16, … 112.
 """
 
 import llvmlite.ir as ir
@@ -15,25 +17,28 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from distgnn.kernels.runtime.jit import inline
-from distgnn.kernels.runtime.tiles import Tile
-from distgnn.kernels.simd.llvm import Registers, mask_of, pack, registers_type, splat, unpack
+from distgnn.kernels.runtime.tiles import cut_tile
+from distgnn.kernels.simd.llvm import INT32, Registers, mask_of, pack, registers_type, splat, unpack
 from distgnn.kernels.simd.philox import GROUP, LANES, MULTIPLIER_0, MULTIPLIER_1, WEYL_0, WEYL_1
 
-INT32, INT64 = ir.IntType(32), ir.IntType(64)
+INT64 = ir.IntType(64)
 WORDS = ir.VectorType(INT32, LANES)
 PAIRS = ir.VectorType(INT64, LANES // 2)
 
 
-def group_tile(columns):
-    """The tile of the first `columns` ≤ 128 columns of a group; its last vector may be cut."""
-    offsets = tuple(range(0, columns, LANES))
-    return Tile(LANES, offsets, (0,) * len(offsets), columns - offsets[-1])
+def group_tiles(rest):
+    """(tile of a whole group, tile of the `rest` columns after the last whole one, or None)."""
+    return cut_tile(LANES, GROUP), cut_tile(LANES, rest) if rest else None
 
 
-def group_tiles(width):
-    """(tile of a whole group, tile of what is left after the last whole one)."""
-    rest = width % GROUP
-    return group_tile(GROUP), group_tile(rest or GROUP)
+@inline(counted=False)
+def each_group(whole, part, function, width, *args):
+    """Calls function(tile, first column, *args) for each group of 128 columns of a row, and for the rest."""
+    end = width // GROUP * GROUP
+    for column in range(0, end, GROUP):
+        function(whole, column, *args)
+    if part is not None:
+        function(part, end, *args)
 
 
 @inline(counted=False)
@@ -62,14 +67,14 @@ def words(typingctx, block, low, high, stream, k0, k1):
 # anything: products read the lower ones alone, and are 64 bits wide. A word that is the same in all lanes is a scalar.
 # So nothing is woven before the last round, and half of the first two rounds is done once for a row.
 def _rounds(builder, counter, key):
-    """The ten rounds of philox.philox on 16 lanes: block + 0 … block + 15, other counter words and the key the same."""
+    """The ten rounds of philox.py on 16 lanes: block + 0 … block + 15, other counter words and the key the same."""
     c0, c1, c2, c3 = counter
     k0, k1 = key
     for _ in range(10):
-        h0, l0 = _high_low(builder, c0, int(MULTIPLIER_0))
-        h1, l1 = _high_low(builder, c2, int(MULTIPLIER_1))
+        h0, l0 = _high_low(builder, c0, MULTIPLIER_0)
+        h1, l1 = _high_low(builder, c2, MULTIPLIER_1)
         c0, c1, c2, c3 = _mix(builder, h1, c1, k0), l1, _mix(builder, h0, c3, k1), l0
-        k0, k1 = builder.add(k0, INT32(int(WEYL_0))), builder.add(k1, INT32(int(WEYL_1)))
+        k0, k1 = builder.add(k0, INT32(WEYL_0)), builder.add(k1, INT32(WEYL_1))
     return [_woven(builder, word) for word in (c0, c1, c2, c3)]
 
 
@@ -108,12 +113,13 @@ def _woven(builder, halves):
 
 
 def _halves(builder, value, count):
-    """16-bit numbers in uint32 lanes: low and high half of each word."""
+    """The first `count` vectors of 16-bit numbers in uint32 lanes: low and high half of each word."""
     low, shift = Constant(WORDS, [0xFFFF] * LANES), Constant(WORDS, [16] * LANES)
     # Words that no vector of the tile needs are left out: two vectors take one word.
+    halves = []
     for word in unpack(builder, value, 4)[: (count + 1) // 2]:
-        yield builder.and_(word, low)
-        yield builder.lshr(word, shift)
+        halves += [builder.and_(word, low), builder.lshr(word, shift)]
+    return halves[:count]
 
 
 @intrinsic
@@ -123,7 +129,7 @@ def at_least(typingctx, tile, bits, threshold):
 
     def generate(context, builder, signature, args):
         limit = splat(builder, args[2], LANES)
-        halves = list(_halves(builder, args[1], count))[:count]
+        halves = _halves(builder, args[1], count)
         return pack(context, builder, kind, [builder.icmp_unsigned(">=", half, limit) for half in halves])
 
     return kind(tile, bits, types.uint32), generate
@@ -136,7 +142,7 @@ def fractions(typingctx, tile, bits, like):
     def generate(context, builder, signature, args):
         vector = ir.VectorType(context.get_value_type(kind.dtype), LANES)
         unit = Constant(vector, [2.0**-16] * LANES)
-        halves = list(_halves(builder, args[1], kind.vectors))[: kind.vectors]
+        halves = _halves(builder, args[1], kind.vectors)
         return pack(context, builder, kind, [builder.fmul(builder.uitofp(h, vector), unit) for h in halves])
 
     return kind(tile, bits, like), generate

@@ -7,6 +7,7 @@ reciprocal(r)        1 / x, and 0 for 0
 exp(r)               e^x to within 2 units in the last place; 0 below the smallest normal number
 """
 
+import functools
 import math
 
 import llvmlite.ir as ir
@@ -14,14 +15,7 @@ from llvmlite.ir import Constant
 from numba.core import types
 from numba.extending import intrinsic
 
-from distgnn.kernels.simd.llvm import (
-    INT32,
-    call_llvm,
-    elementwise,
-    pack,
-    select_lanes,
-    unpack,
-)
+from distgnn.kernels.simd.llvm import INT32, call_llvm, elementwise, pack, select_lanes, unpack
 
 
 @intrinsic
@@ -46,32 +40,25 @@ def _inside_mask(tile, registers):
 @intrinsic
 def total(typingctx, registers):
     def generate(context, builder, signature, args):
-        return _total(builder, unpack(builder, args[0], registers.vectors))
+        vectors = unpack(builder, args[0], registers.vectors)
+        # Plainly: the sum of all numbers. Pairs first, then halves of the last vector: log2 of the steps of one after
+        # the other, and always the same order, so the same bits on every machine with this tile.
+        while len(vectors) > 1:
+            rest = vectors[-1:] if len(vectors) % 2 else []
+            vectors = [builder.fadd(*vectors[v : v + 2]) for v in range(0, len(vectors) - 1, 2)] + rest
+        return _folded(builder, vectors[0], ir.IRBuilder.fadd)
 
     return registers.dtype(registers), generate
 
 
-def _total(builder, vectors):
-    """In a fixed order: neighbouring vectors first, then halves of what is left."""
-    # Plainly: the sum of all numbers. Pairs first, then halves of the last vector: log2 of the steps of one after the
-    # other, and always the same order, so the same bits on every machine with this tile.
-    while len(vectors) > 1:
-        rest = vectors[-1:] if len(vectors) % 2 else []
-        vectors = [builder.fadd(*vectors[v : v + 2]) for v in range(0, len(vectors) - 1, 2)] + rest
-    vector, lanes = vectors[0], vectors[0].type.count
+def _folded(builder, vector, operation):
+    """One number of all lanes: the operation on the two halves, until one lane is left."""
+    lanes = vector.type.count
     while lanes > 1:
         lanes //= 2
         lower = select_lanes(builder, vector, vector, range(lanes))
-        vector = builder.fadd(lower, select_lanes(builder, vector, vector, range(lanes, 2 * lanes)))
+        vector = operation(builder, lower, select_lanes(builder, vector, vector, range(lanes, 2 * lanes)))
     return builder.extract_element(vector, INT32(0))
-
-
-def own_lanes(builder, vector, skip):
-    """The vector with its first `skip` lanes, which a neighbour has too, set to 0."""
-    if not skip:
-        return vector
-    mask = Constant(ir.VectorType(ir.IntType(1), vector.type.count), [int(i >= skip) for i in range(vector.type.count)])
-    return builder.select(mask, vector, Constant(vector.type, None))
 
 
 @intrinsic
@@ -148,14 +135,7 @@ def highest(typingctx, tile, registers):
 
 
 def _largest(builder, vectors):
-    vector, lanes = vectors[0], vectors[0].type.count
-    for other in vectors[1:]:
-        vector = _larger(builder, vector, other)
-    while lanes > 1:
-        lanes //= 2
-        lower = select_lanes(builder, vector, vector, range(lanes))
-        vector = _larger(builder, lower, select_lanes(builder, vector, vector, range(lanes, 2 * lanes)))
-    return builder.extract_element(vector, INT32(0))
+    return _folded(builder, functools.reduce(functools.partial(_larger, builder), vectors), _larger)
 
 
 def _larger(builder, a, b):

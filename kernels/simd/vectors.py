@@ -6,7 +6,7 @@ of the tile. All functions here are numba intrinsics; `tile` is a constant of th
 row's element 0 in the flattened array. Nothing reads or writes outside the tile's columns.
 
     zeros(tile, array)                 registers of 0 in the accumulation type of `array`
-    full(tile, array, value)           registers of `value`
+    full(tile, array, value)           the same of `value`; integers for an array of integers
     load(tile, array, first)           bfloat16 bit patterns (uint16) and int8 are widened to float32
     store(tile, array, first, r)       float32 is rounded to nearest even for uint16 arrays, cut for int8 ones
     store_past_caches(…)               the same; array and rows begin with cache lines, and nobody reads the row soon
@@ -14,7 +14,6 @@ row's element 0 in the flattened array. Nothing reads or writes outside the tile
     scale(a, s)                        a * s, s a scalar
     fma(a, s, c)                       a * s + c, fused where the machine can
     fma_heads(tile, a, w, first, c)    the same with s = w.flat[first + head of the vector]
-    integers(tile, like, value)        registers of an integer in the dtype of the array `like`
     greater(a, b), equal(a, b), less(a, b), both(m, n), either(m, n)    masks, lane by lane; false for NaN
     choose(m, a, b)                    a where m, else b
     prefetch(tile, array, first)       ask for the tile's cache lines
@@ -33,7 +32,6 @@ from numba.extending import intrinsic
 
 from distgnn.kernels.simd.llvm import (
     INT32,
-    Registers,
     cache_lines,
     comparison,
     element_pointer,
@@ -49,7 +47,6 @@ from distgnn.kernels.simd.llvm import (
     splat,
     store_vector,
     unpack,
-    widen_bfloat16,
 )
 
 
@@ -82,16 +79,7 @@ def load(typingctx, tile, array, first):
         # Offsets are constants of the tile: an address is one register plus a constant, and the loop over v is unrolled
         # here.
         row = element_pointer(context, builder, array, args[1], args[2])
-        loaded = []
-        for v, offset in enumerate(tile.tile.offsets):
-            value = load_vector(builder, row, offset, kind.lanes, pieces(tile.tile, v))
-            # bfloat16 is a storage format here: sums and products are float32.
-            if array.dtype == types.uint16:
-                value = widen_bfloat16(builder, value, kind.lanes)
-            elif array.dtype == types.int8:
-                value = builder.sitofp(value, ir.VectorType(ir.FloatType(), kind.lanes))
-            loaded.append(value)
-        return pack(context, builder, kind, loaded)
+        return pack(context, builder, kind, [load_vector(builder, tile.tile, v, row) for v in range(kind.vectors)])
 
     return kind(tile, array, types.int64), generate
 
@@ -128,17 +116,17 @@ def _storing(tile, array, registers, past_caches=False):
 
 @intrinsic
 def add(typingctx, a, b):
-    return a(a, a), elementwise(lambda builder, x, y: builder.fadd(x, y))
+    return a(a, a), elementwise(ir.IRBuilder.fadd)
 
 
 @intrinsic
 def sub(typingctx, a, b):
-    return a(a, a), elementwise(lambda builder, x, y: builder.fsub(x, y))
+    return a(a, a), elementwise(ir.IRBuilder.fsub)
 
 
 @intrinsic
 def mul(typingctx, a, b):
-    return a(a, a), elementwise(lambda builder, x, y: builder.fmul(x, y))
+    return a(a, a), elementwise(ir.IRBuilder.fmul)
 
 
 @intrinsic
@@ -164,47 +152,27 @@ def maximum(typingctx, a, b):
 
 @intrinsic
 def both(typingctx, m, n):
-    return m(m, m), elementwise(lambda builder, x, y: builder.and_(x, y))
+    return m(m, m), elementwise(ir.IRBuilder.and_)
 
 
 @intrinsic
 def either(typingctx, m, n):
-    return m(m, m), elementwise(lambda builder, x, y: builder.or_(x, y))
+    return m(m, m), elementwise(ir.IRBuilder.or_)
 
 
 @intrinsic
 def choose(typingctx, mask, a, b):
-    return a(mask, a, a), elementwise(lambda builder, m, x, y: builder.select(m, x, y))
-
-
-@intrinsic
-def integers(typingctx, tile, like, value):
-    kind = Registers(like.dtype, tile.tile.lanes, tile.tile.vectors)
-
-    def generate(context, builder, signature, args):
-        scalar = context.cast(builder, args[2], value, kind.dtype)
-        return pack(context, builder, kind, [splat(builder, scalar, kind.lanes)] * kind.vectors)
-
-    return kind(tile, like, value), generate
+    return a(mask, a, a), elementwise(ir.IRBuilder.select)
 
 
 @intrinsic
 def scale(typingctx, a, factor):
-    def generate(context, builder, signature, args):
-        factors = splat(builder, args[1], a.lanes)
-        return pack(context, builder, a, [builder.fmul(x, factors) for x in unpack(builder, args[0], a.vectors)])
-
-    return a(a, a.dtype), generate
+    return a(a, a.dtype), elementwise(ir.IRBuilder.fmul)
 
 
 @intrinsic
 def fma(typingctx, a, factor, c):
-    def generate(context, builder, signature, args):
-        factors = splat(builder, args[1], a.lanes)
-        pairs = zip(unpack(builder, args[0], a.vectors), unpack(builder, args[2], a.vectors), strict=True)
-        return pack(context, builder, a, [fused_multiply_add(builder, x, factors, z) for x, z in pairs])
-
-    return a(a, a.dtype, a), generate
+    return a(a, a.dtype, a), elementwise(fused_multiply_add)
 
 
 @intrinsic
@@ -268,7 +236,7 @@ def prefetch(typingctx, tile, array, first):
         byte = ir.IntType(8)
         row = builder.bitcast(element_pointer(context, builder, array, args[1], args[2]), byte.as_pointer())
         kind = ir.FunctionType(ir.VoidType(), [row.type, INT32, INT32, INT32])
-        function = builder.module.globals.get("llvm.prefetch") or ir.Function(builder.module, kind, "llvm.prefetch")
+        function = builder.module.declare_intrinsic("llvm.prefetch", (), kind)
         for line in cache_lines(tile.tile, array.dtype.bitwidth // 8):
             builder.call(function, [pointer_to(builder, row, line, byte), INT32(0), INT32(3), INT32(1)])
         return context.get_dummy_value()

@@ -18,7 +18,7 @@ from distgnn.kernels.runtime.formats import BELOW, ROUNDING_TAG
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.simd.philox import GROUP, derive_key
-from distgnn.kernels.simd.random_vectors import fractions, group_tiles, row_words
+from distgnn.kernels.simd.random_vectors import each_group, fractions, group_tiles, row_words
 from distgnn.kernels.simd.vector_math import floor, largest
 from distgnn.kernels.simd.vectors import add, load, scale, store
 from distgnn.kernels.wire.gather import pack_rows
@@ -81,7 +81,7 @@ def decode_rows(packed: np.ndarray, wire: str, out: np.ndarray) -> np.ndarray:
 
 
 @inline(counted=False)
-def _encode_group(tile, feats, first, column, row_id, factor, k0, k1, stream, codes):
+def _encode_group(tile, column, feats, first, row_id, factor, k0, k1, stream, codes):
     chance = fractions(tile, row_words(row_id, column, stream, k0, k1), feats)
     store(tile, codes, column, floor(add(scale(load(tile, feats, first + column), factor), chance)))
 
@@ -107,10 +107,8 @@ def _encode_kernel(rest):
             # A row of zeros: factor 0, codes 0, scale 0.
             factor = levels / top if top > 0 else np.float32(0)
             scales[i] = top / levels
-            for column in range(0, end, GROUP):
-                _encode_group(whole, feats, first, column, row_id, factor, k0, k1, stream, codes)
-            if rest > 0:
-                _encode_group(part, feats, first, end, row_id, factor, k0, k1, stream, codes)
+            arguments = feats, first, row_id, factor, k0, k1, stream, codes
+            each_group(whole, part, _encode_group, width, *arguments)
             if halves:
                 # Two codes in a byte: column 2 k in the low four bits, 2 k + 1 in the high ones; codes[width] is 0.
                 for k in range((width + 1) // 2):
@@ -123,7 +121,7 @@ def _encode_kernel(rest):
 
 
 @inline(counted=False)
-def _decode_group(tile, codes, column, factor, out, first):
+def _decode_group(tile, column, codes, factor, out, first):
     store(tile, out, first + column, scale(load(tile, codes, column), factor))
 
 
@@ -134,10 +132,9 @@ def _decode_kernel(rest):
     @kernel
     def decode(start, stop, packed, scales, out, halves):
         """Writes out[start:stop]."""
-        width, end = out.shape[1], out.shape[1] - rest
+        width = out.shape[1]
         codes = np.zeros(width + 1, np.int8)
         for i in range(start, stop):
-            first = i * width
             if halves:
                 for k in range((width + 1) // 2):
                     # (x ^ 8) - 8 is the sign of a four-bit number without a branch: 0 … 7 stay, 8 … 15 become -8 … -1.
@@ -147,9 +144,6 @@ def _decode_kernel(rest):
             else:
                 for k in range(width):
                     codes[k] = np.int8(packed[i, k])
-            for column in range(0, end, GROUP):
-                _decode_group(whole, codes, column, scales[i], out, first)
-            if rest > 0:
-                _decode_group(part, codes, end, scales[i], out, first)
+            each_group(whole, part, _decode_group, width, codes, scales[i], out, i * width)
 
     return decode

@@ -14,10 +14,10 @@ import numpy as np
 
 from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import ROWS, index_array, output, row_array, sums_dtype
-from distgnn.kernels.runtime.jit import kernel
+from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.simd.philox import GROUP
-from distgnn.kernels.simd.random_vectors import group_tiles
+from distgnn.kernels.simd.random_vectors import each_group, group_tiles
 from distgnn.kernels.simd.vectors import add, load, prefetch, store
 
 # Rows asked for before they are copied: a row goes through once, so a short distance is enough.
@@ -86,6 +86,12 @@ def _allowed(out, feats):
     return out.dtype if out is not None and out.dtype in ROWS and sums_dtype(out) == sums_dtype(feats) else feats.dtype
 
 
+@inline(counted=False)
+def _pack_group(tile, column, feats, source, coming, out, first):
+    prefetch(tile, feats, coming + column)
+    store(tile, out, first + column, load(tile, feats, source + column))
+
+
 @functools.cache
 def _pack_kernel(rest):
     whole, part = group_tiles(rest)
@@ -93,18 +99,20 @@ def _pack_kernel(rest):
     @kernel(counted=False)
     def pack(start, stop, feats, rows, out):
         """Writes out[start:stop]."""
-        width, end = feats.shape[1], feats.shape[1] - rest
+        width = feats.shape[1]
         for i in range(start, stop):
             # Plainly: out[i] = feats[rows[i]]. The row of 8 turns later is asked for now; load and store convert.
             source, coming = rows[i] * width, rows[min(i + AHEAD, stop - 1)] * width
-            for column in range(0, end, GROUP):
-                prefetch(whole, feats, coming + column)
-                store(whole, out, i * width + column, load(whole, feats, source + column))
-            if rest > 0:
-                prefetch(part, feats, coming + end)
-                store(part, out, i * width + end, load(part, feats, source + end))
+            each_group(whole, part, _pack_group, width, feats, source, coming, out, i * width)
 
     return pack
+
+
+@inline(counted=False)
+def _add_group(tile, column, out, target, coming, packed, first):
+    prefetch(tile, out, coming + column)
+    row = add(load(tile, out, target + column), load(tile, packed, first + column))
+    store(tile, out, target + column, row)
 
 
 @functools.cache
@@ -117,14 +125,11 @@ def _add_kernel(rest):
         width, end = packed.shape[1], packed.shape[1] - rest
         for i in range(start, stop):
             # Plainly: out[rows[i]] += packed[i]. Each row at most once, so no two threads write the same one.
+            # Not by `each_group`, which takes 1.12 times as long here (47 columns; Zen 4).
             target, coming = rows[i] * width, rows[min(i + AHEAD, stop - 1)] * width
             for column in range(0, end, GROUP):
-                prefetch(whole, out, coming + column)
-                row = add(load(whole, out, target + column), load(whole, packed, i * width + column))
-                store(whole, out, target + column, row)
+                _add_group(whole, column, out, target, coming, packed, i * width)
             if rest > 0:
-                prefetch(part, out, coming + end)
-                row = add(load(part, out, target + end), load(part, packed, i * width + end))
-                store(part, out, target + end, row)
+                _add_group(part, end, out, target, coming, packed, i * width)
 
     return add_to_rows
