@@ -62,10 +62,8 @@ class WideRows:
         """Where rows [R, D] of a warm-up epoch may arrive."""
         return self.rows
 
-    def hold(self, rows: np.ndarray) -> None:
-        """Rows [R, D] of a warm-up epoch count from now on."""
-        if rows is not self.rows:
-            np.copyto(self.rows, rows)
+    def hold(self) -> None:
+        """The rows of a warm-up epoch, which are in their `place`, count from now on."""
 
     def take(self, number: int, received: np.ndarray) -> np.ndarray:
         """The message of a bin counts from now on. Returns: a buffer for its next one."""
@@ -107,7 +105,7 @@ class WideRows:
         return [(self.rows.shape, self.rows.dtype)] if name == "held" else []
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
-        self.hold(state["held"])
+        np.copyto(self.rows, state["held"])
 
 
 @dataclass
@@ -142,9 +140,7 @@ class CodedRows:
             self._whole = page_aligned_zeros((self.num_rows, self.like.shape[1]), self.like.dtype)
         return self._whole
 
-    def hold(self, rows: np.ndarray) -> None:
-        if rows is not self._whole:
-            np.copyto(self.place(), rows)
+    def hold(self) -> None:
         self._bins.clear()
         self._are_whole = set(range(len(self.pieces)))
 
