@@ -24,7 +24,7 @@ from distgnn.config.run import RANKS
 from distgnn.errors import DistGNNError, InputError
 from distgnn.system.hosts import read_hosts
 from distgnn.system.jobs.parent_death import die_with_parent
-from distgnn.system.jobs.restarts import Team
+from distgnn.system.jobs.restarts import Team, run_again
 from distgnn.system.jobs.run_watch import Hosts, RunWatch, answering, first_ranks, no_answer, ranks_on
 from distgnn.system.jobs.supervise import LOST
 from distgnn.system.launch import run_under_mpi
@@ -100,6 +100,11 @@ class Elastic:
         self.pattern = self.launching.parts_for or str(self.run_dir / "merged" / f"parts-{RANKS}")
         self.fewest = min(self.launching.min_ranks or self.num_ranks, self.num_ranks)
         self.ranks = self.num_ranks
+
+    def run(self, places: ThisMachine | Machines) -> int:
+        """Start the ranks, again after each fault as often as asked, and return the last exit code."""
+        regroup, first = partial(self.team, places), places.start(self.num_ranks)
+        return run_again(self.words, first, self.launching.restarts, self.run_dir, regroup=regroup)
 
     def team(self, places: ThisMachine | Machines, fruitless: int) -> Team:
         """Who is started next, after so many failures in a row without a new checkpoint."""

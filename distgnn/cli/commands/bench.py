@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from distgnn.cli.display import print_columns
+from distgnn.cli.display import check_place, print_columns, write_json
 from distgnn.cli.options import Only, Threads, with_options
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.system.jobs.restarts import without
@@ -65,7 +65,6 @@ def bench(
     """Measure what each algorithm costs and buys, side by side in one run; writes bench.json."""
     from distgnn.bench.contenders import parse_contenders
     from distgnn.bench.figures import describe_cut, with_scaling
-    from distgnn.cli.output_files import check_place, write_json
     from distgnn.cli.ranks import checked_together, run_on_ranks
     from distgnn.errors import InputError
     from distgnn.partition import read_manifest
