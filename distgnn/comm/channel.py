@@ -268,7 +268,6 @@ class Channel:
     """
 
     verb: str
-    wire: Wire
     held: WideRows | CodedRows
     tag: int = 0
     received: dict[int, np.ndarray] = field(default_factory=dict)
@@ -279,7 +278,7 @@ class Channel:
 
     def messages(self, pieces: list[list[slice]]) -> list[Message]:
         """The messages of a bin, one behind the other in its buffer; `pieces` by rank, ranks without rows left out."""
-        found, first, row_bytes = [], 0, self.wire.row_bytes(self.held.like)
+        found, first, row_bytes = [], 0, self.held.wire.row_bytes(self.held.like)
         for rank, of_rank in enumerate(pieces):
             last = first + row_bytes * sum(piece.stop - piece.start for piece in of_rank)
             if last > first:

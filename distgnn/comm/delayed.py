@@ -89,7 +89,7 @@ class DelayedExchange:
             else:
                 rows = page_aligned_zeros((num_rows, like.shape[1]), like.dtype)
                 held = WideRows(self.wire, pieces, rows, self.late_row_average)
-            self._channels[verb, site] = Channel(verb, self.wire, held)
+            self._channels[verb, site] = Channel(verb, held)
         return self._channels[verb, site]
 
     @property
@@ -319,7 +319,7 @@ class EpochExchange:
             buffer = channel.sent[place]
             with transport.counters.timing("pack_seconds"):
                 packed = chosen[np.concatenate([np.arange(one.start, one.stop, dtype=np.int32) for one in pieces])]
-                wire, key = channel.wire, (self.seed, self.epoch, self.site)
+                wire, key = late.wire, (self.seed, self.epoch, self.site)
                 out = wire.rows(buffer, channel.held.like)
                 wire.encode(channel.verb, rows, packed, wire.ids(channel.verb), out, key)
             channel.sending += transport.send(buffer, rank, channel.tag)

@@ -37,7 +37,6 @@ class NodeExchange(Exchange):
         super().__init__(plan.flat, transport, plan.nodes.by_node())
         self.node_plan = plan
         self.between: Exchange = Exchange(plan.between, transport)
-        self._flat = Exchange(plan.flat, transport)
         self._passing: tuple[SharedRows, int] | None = None  # a broadcast that this rank must still pass on
         self._adding: tuple[SharedRows, int] | None = None  # a reduce for which it must still add and send
         self._now: tuple[SharedRows, int]
@@ -133,7 +132,7 @@ class NodeExchange(Exchange):
 
     def reduce_by_rank(self, targets: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """As in `Exchange`, by plain messages: what is no sum is not put together on the node. Collective: yes."""
-        return self._flat.reduce_by_rank(targets)
+        return Exchange(self.plan, self.transport).reduce_by_rank(targets)
 
     def progress(self) -> bool:
         """Let MPI move what is in flight, and do what others wait for: pass rows on, add and send the node's sums."""
@@ -180,12 +179,8 @@ class NodeExchange(Exchange):
             self._shared[key] = SharedRows(self.node_plan.nodes.comm, self.transport, num_rows, like)
         return self._shared[key]
 
-    def drain(self) -> None:
-        self.between.drain()
-        self._flat.drain()
-
     def blocks(self) -> list[tuple[str, object]]:
-        return [*self.between.blocks(), *self._flat.blocks(), ("halo rows", self._shared)]
+        return [*super().blocks(), ("halo rows", self._shared)]
 
     def buffer_bytes(self) -> int:
         return sum(one.num_bytes for one in self._shared.values())

@@ -126,7 +126,8 @@ def _tell_halos(indptr: np.ndarray, union: np.ndarray, places: np.ndarray, nodes
             leader = nodes.near.index(nodes.leader(owner, nodes.here))
             leaving[leader][owner] = places[indptr[owner] : indptr[owner + 1]]
     tables = nodes.comm.allgather((indptr, union))
-    return [Halos(*table, one) for table, one in zip(tables, nodes.comm.alltoall(leaving), strict=True)]
+    told = zip(tables, nodes.comm.alltoall(leaving), strict=True)
+    return [Halos(starts, unions, theirs) for (starts, unions), theirs in told]
 
 
 def _exchange_places(
