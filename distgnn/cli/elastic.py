@@ -27,7 +27,7 @@ from distgnn.system.jobs.parent_death import die_with_parent
 from distgnn.system.jobs.restarts import Team, run_again
 from distgnn.system.jobs.run_watch import Hosts, RunWatch, answering, first_ranks, no_answer, ranks_on
 from distgnn.system.jobs.supervise import LOST
-from distgnn.system.launch import run_under_mpi
+from distgnn.system.launch import run_under_mpi, safe_path
 from distgnn.system.output import say
 
 TRIES = 2  # with the same ranks, from the same checkpoint
@@ -141,8 +141,7 @@ class Elastic:
             # A process of its own: its memory is free again when ranks start.
             options = ("--parts", str(ranks), "--out", path, "--merge", "--quiet")
             command = [sys.executable, "-m", "distgnn.cli", "repartition", self.words[self.place], *options]
-            safe = {} if sys.path[0] in ("", os.getcwd()) else {"PYTHONSAFEPATH": "1"}
-            done = subprocess.run(command, env=os.environ | safe, preexec_fn=die_with_parent(), check=False)
+            done = subprocess.run(command, env=os.environ | safe_path(), preexec_fn=die_with_parent(), check=False)
             if done.returncode:
                 raise InputError(f"merging parts ended with exit code {done.returncode}")
         return str(Path(path))

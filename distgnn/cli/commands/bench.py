@@ -1,6 +1,7 @@
 """`distgnn bench`: algorithms side by side, on one partition folder or on several (scaling)."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from distgnn.cli.display import check_place, print_columns, write_json
 from distgnn.cli.options import Only, Threads, with_options
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.system.jobs.restarts import without
+from distgnn.system.launch import safe_path
 from distgnn.system.units import human_bytes, human_seconds, human_share
 
 Column = Callable[[dict[str, Any]], str]
@@ -113,7 +115,7 @@ def _one_job_per_folder(parts: list[str], argv: list[str], out: str) -> list[dic
     for folder in parts:
         one = f"{out}.part"
         command = [sys.executable, "-m", "distgnn.cli", "bench", folder, *options, "--out", one]
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+        done = subprocess.run(command, env=os.environ | safe_path(), stdout=subprocess.DEVNULL, check=False)
         if done.returncode:
             raise typer.Exit(done.returncode)
         rows += json.loads(Path(one).read_text())["rows"]

@@ -18,6 +18,7 @@ from distgnn.cli.options import AsJson, Quiet, Threads
 from distgnn.config import DTYPES, EDGE_MODELS, MODELS, check_choice
 from distgnn.errors import InputError, RunError
 from distgnn.fitting.progress import phases
+from distgnn.system.launch import safe_path
 from distgnn.system.output import plain, say
 from distgnn.system.units import human_seconds
 
@@ -75,7 +76,7 @@ def warmup(
             raise InputError(f"warmup has no graph for {name}, which needs edge features or types: train one epoch")
     for name in dtype:
         check_choice("dtype", name, DTYPES)
-    environment = os.environ | ({} if cache is None else {"NUMBA_CACHE_DIR": str(Path(cache).resolve())})
+    environment = os.environ | safe_path() | ({} if cache is None else {"NUMBA_CACHE_DIR": str(Path(cache).resolve())})
     start, before = time.perf_counter(), _compiled(environment)
     runs = [["--model", one, "--dtype", other] for one in dict.fromkeys(model) for other in dict.fromkeys(dtype)]
     with tempfile.TemporaryDirectory() as folder, phases(not quiet) as advance:
