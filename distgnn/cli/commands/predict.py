@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from distgnn.cli.display import print_table
-from distgnn.cli.options import AsJson, Threads
+from distgnn.cli.options import AsJson, Silent, Threads
 from distgnn.cli.ranks import checked_together, run_on_ranks
 from distgnn.config import TrainConfig
 from distgnn.config.task import SPLITS, check_graph_for
@@ -17,7 +17,6 @@ from distgnn.system.units import human_share
 Run = Annotated[str, typer.Argument(help="Run folder.")]
 Parts = Annotated[str, typer.Argument(help="Partition folder of the same graph, with any number of parts.")]
 Overwrite = Annotated[bool, typer.Option(help="Replace an existing file.")]
-Quiet = Annotated[bool, typer.Option(help="Print nothing.")]
 ON_VERTICES = ("node", "regression")  # as train.predict has them, which is imported late
 
 
@@ -28,7 +27,7 @@ def predict(
     classes: bool = typer.Option(False, help="Write the most likely class of each vertex instead, int64 [N]."),
     threads: Threads = None,
     overwrite: Overwrite = False,
-    quiet: Quiet = False,
+    quiet: Silent = False,
 ) -> None:
     """Predict every vertex, or the edges of the test split, with the best weights of a run."""
     from distgnn.train.run.run_folder import run_task
@@ -82,7 +81,7 @@ def correct_smooth(
     scale: float | None = typer.Option(None, help="Factor of the spread error (default: by its size at each vertex)."),
     threads: Threads = None,
     overwrite: Overwrite = False,
-    quiet: Quiet = False,
+    quiet: Silent = False,
     as_json: AsJson = False,
 ) -> None:
     """Correct and Smooth a run's best predictions (Huang et al., ICLR'21), exactly, on one rank per part."""

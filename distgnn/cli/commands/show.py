@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from distgnn.cli.display import check_place, print_columns, print_table, write_text
-from distgnn.cli.options import AsJson
+from distgnn.cli.options import AsJson, Silent
 from distgnn.config import check_choice
 from distgnn.config.task import SPLITS
 from distgnn.errors import InputError
@@ -22,7 +22,7 @@ FORMATS = (".png", ".svg", ".pdf")
 
 def info(
     parts: str = typer.Argument(help="Partition folder."),
-    as_json: bool = typer.Option(False, "--json", help="Print everything as JSON."),
+    as_json: AsJson = False,
     against: bool = typer.Option(False, "--against-libra", help="Cut the graph by Libra too, and compare."),
     figure: str | None = typer.Option(None, help="Draw pairs of ranks, copies by degree and loads: .png, .svg, .pdf."),
 ) -> None:
@@ -133,7 +133,7 @@ def draw_partition(folder: str, out: str) -> None:
 
 def models(
     library: str | None = typer.Argument(None, help="distgnn, dgl or pyg: these only."),
-    as_json: bool = typer.Option(False, "--json", help="Print the rows as JSON."),
+    as_json: AsJson = False,
 ) -> None:
     """List our models and the layers of DGL and PyG, how each runs on ranks, and what was tried beside the plain
     libraries."""
@@ -196,7 +196,7 @@ def report(
     inputs: Annotated[list[str], typer.Argument(help="Run folders, bench.json files, partition folders, in any mix.")],
     out: str = typer.Option("report.html", help="File to write."),
     overwrite: bool = typer.Option(False, help="Replace an existing file."),
-    quiet: bool = typer.Option(False, help="Print nothing."),
+    quiet: Silent = False,
 ) -> None:
     """Write one HTML page about runs, benchmarks and partitions; it needs no network, and prints well."""
     from distgnn.report import make_page, read_inputs
