@@ -1,4 +1,4 @@
-"""The command line. One file per command; each imports what it needs when it runs."""
+"""The command line. Each command imports what it needs when it runs."""
 
 from distgnn.cli.main import main
 

@@ -1,11 +1,16 @@
-"""Tables on standard output."""
+"""What commands give: tables on standard output, and files, refused before any work where they cannot be written."""
 
+import json
 import sys
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from distgnn.errors import InputError
 from distgnn.fitting.progress import as_text
+from distgnn.system.atomic import replace_file
 
 
 def print_table(title: str, rows: list[tuple[str, str]]) -> None:
@@ -32,3 +37,25 @@ def print_columns(title: str, columns: list[str], rows: list[list[str]], words: 
     console = Console(width=None if sys.stdout.isatty() else 160)
     console.print(as_text(title), style="italic")
     console.print(table, highlight=False)
+
+
+def check_place(out: str | None, what: str = "") -> None:
+    """Raise InputError where no file can be written to `out` (None: none is). `what`: its name in the message."""
+    if out is None:
+        return
+    said = f"cannot write {what} {out}" if what else f"cannot write {out}"
+    if Path(out).is_dir():
+        raise InputError(f"{said}: it is a folder")
+    if not Path(out).absolute().parent.is_dir():
+        raise InputError(f"{said}: its folder does not exist")
+
+
+def write_text(out: str, text: str) -> None:
+    try:
+        replace_file(Path(out), text.encode())
+    except OSError as error:
+        raise InputError(f"cannot write {out}: {error.strerror or error}") from error
+
+
+def write_json(out: str, found: Any) -> None:
+    write_text(out, json.dumps(found, indent=1) + "\n")

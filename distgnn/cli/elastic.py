@@ -24,10 +24,10 @@ from distgnn.config.run import RANKS
 from distgnn.errors import DistGNNError, InputError
 from distgnn.system.hosts import read_hosts
 from distgnn.system.jobs.parent_death import die_with_parent
-from distgnn.system.jobs.restarts import Team
+from distgnn.system.jobs.restarts import Team, run_again
 from distgnn.system.jobs.run_watch import Hosts, RunWatch, answering, first_ranks, no_answer, ranks_on
 from distgnn.system.jobs.supervise import LOST
-from distgnn.system.launch import run_under_mpi
+from distgnn.system.launch import run_under_mpi, safe_path
 from distgnn.system.output import say
 
 TRIES = 2  # with the same ranks, from the same checkpoint
@@ -101,6 +101,11 @@ class Elastic:
         self.fewest = min(self.launching.min_ranks or self.num_ranks, self.num_ranks)
         self.ranks = self.num_ranks
 
+    def run(self, places: ThisMachine | Machines) -> int:
+        """Start the ranks, again after each fault as often as asked, and return the last exit code."""
+        regroup, first = partial(self.team, places), places.start(self.num_ranks)
+        return run_again(self.words, first, self.launching.restarts, self.run_dir, regroup=regroup)
+
     def team(self, places: ThisMachine | Machines, fruitless: int) -> Team:
         """Who is started next, after so many failures in a row without a new checkpoint."""
         if fruitless <= 1:  # a checkpoint was gained: whoever died may be back
@@ -136,8 +141,7 @@ class Elastic:
             # A process of its own: its memory is free again when ranks start.
             options = ("--parts", str(ranks), "--out", path, "--merge", "--quiet")
             command = [sys.executable, "-m", "distgnn.cli", "repartition", self.words[self.place], *options]
-            safe = {} if sys.path[0] in ("", os.getcwd()) else {"PYTHONSAFEPATH": "1"}
-            done = subprocess.run(command, env=os.environ | safe, preexec_fn=die_with_parent(), check=False)
+            done = subprocess.run(command, env=os.environ | safe_path(), preexec_fn=die_with_parent(), check=False)
             if done.returncode:
                 raise InputError(f"merging parts ended with exit code {done.returncode}")
         return str(Path(path))

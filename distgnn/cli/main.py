@@ -26,25 +26,25 @@ from distgnn.system.output import ERROR, lenient_output, say
 INTERRUPTED = 130
 COMMANDS = {  # what is typed -> its module below distgnn.cli.commands, in the order of --help
     "partition": "partition",
-    "repartition": "repartition",
-    "import-dgl": "dgl_parts",
-    "export-dgl": "dgl_parts",
+    "repartition": "partition",
+    "import-dgl": "partition",
+    "export-dgl": "partition",
     "train": "train",
     "predict": "predict",
-    "correct-smooth": "correct_smooth",
-    "info": "show.info",
-    "models": "show.models",
+    "correct-smooth": "predict",
+    "info": "show",
+    "models": "show",
     "bench": "bench",
     "calibrate": "calibrate",
-    "check": "check",
+    "check": "setup",
     "launch": "launch",
-    "run": "run",
-    "download": "download",
-    "report": "show.report",
-    "warmup": "warmup",
-    "cache": "show.cache",
-    "replay": "scaling.replay",
-    "plan": "scaling.plan",
+    "run": "launch",
+    "download": "setup",
+    "report": "show",
+    "warmup": "setup",
+    "cache": "show",
+    "replay": "replay",
+    "plan": "plan",
 }
 
 
@@ -73,7 +73,7 @@ def make_app(words: Sequence[str] = ()) -> typer.Typer:
     app.callback()(options)
     for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
         module = importlib.import_module(f"distgnn.cli.commands.{COMMANDS[name]}")
-        context, epilog = getattr(module, "CONTEXT", None), getattr(module, "EPILOG", None)
+        context, epilog = getattr(module, "CONTEXTS", {}).get(name), getattr(module, "EPILOG", None)
         app.command(name, context_settings=context, epilog=epilog)(getattr(module, name.replace("-", "_")))
     return app
 

@@ -22,6 +22,7 @@ PLAIN = (str, int, float, bool, str | None, int | None, float | None)  # what th
 RANKS = "Ranks and memory"
 Threads = Annotated[int | None, typer.Option(help="Threads per rank (default: cores / ranks).", rich_help_panel=RANKS)]
 Quiet = Annotated[bool, typer.Option(help="No progress and no table.", rich_help_panel="Output")]
+Silent = Annotated[bool, typer.Option(help="Print nothing.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.", rich_help_panel="Output")]
 
 

@@ -1,13 +1,11 @@
 """Moving rows between ranks. Plans come from `distgnn.partition`; here they are run over MPI."""
 
-from distgnn.comm.agree import agree, check_same, raise_together
+from distgnn.comm.agree import abort_on_uncaught, agree, check_same, raise_together
 from distgnn.comm.bins import make_bins
-from distgnn.comm.counters import Counters
 from distgnn.comm.delayed import DelayedExchange, EpochExchange
-from distgnn.comm.ending.abort import abort_on_uncaught
 from distgnn.comm.exchange import Exchange
 from distgnn.comm.sums import extreme_over_ranks, gather_arrays, start_sum_over_ranks, sum_over_ranks, wait_for_all
-from distgnn.comm.transport import Transport
+from distgnn.comm.transport import Counters, Transport
 from distgnn.comm.wire import Wire
 
 __all__ = [

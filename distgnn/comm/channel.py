@@ -62,10 +62,8 @@ class WideRows:
         """Where rows [R, D] of a warm-up epoch may arrive."""
         return self.rows
 
-    def hold(self, rows: np.ndarray) -> None:
-        """Rows [R, D] of a warm-up epoch count from now on."""
-        if rows is not self.rows:
-            np.copyto(self.rows, rows)
+    def hold(self) -> None:
+        """The rows of a warm-up epoch, which are in their `place`, count from now on."""
 
     def take(self, number: int, received: np.ndarray) -> np.ndarray:
         """The message of a bin counts from now on. Returns: a buffer for its next one."""
@@ -107,7 +105,7 @@ class WideRows:
         return [(self.rows.shape, self.rows.dtype)] if name == "held" else []
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
-        self.hold(state["held"])
+        np.copyto(self.rows, state["held"])
 
 
 @dataclass
@@ -142,9 +140,7 @@ class CodedRows:
             self._whole = page_aligned_zeros((self.num_rows, self.like.shape[1]), self.like.dtype)
         return self._whole
 
-    def hold(self, rows: np.ndarray) -> None:
-        if rows is not self._whole:
-            np.copyto(self.place(), rows)
+    def hold(self) -> None:
         self._bins.clear()
         self._are_whole = set(range(len(self.pieces)))
 
@@ -272,7 +268,6 @@ class Channel:
     """
 
     verb: str
-    wire: Wire
     held: WideRows | CodedRows
     tag: int = 0
     received: dict[int, np.ndarray] = field(default_factory=dict)
@@ -283,7 +278,7 @@ class Channel:
 
     def messages(self, pieces: list[list[slice]]) -> list[Message]:
         """The messages of a bin, one behind the other in its buffer; `pieces` by rank, ranks without rows left out."""
-        found, first, row_bytes = [], 0, self.wire.row_bytes(self.held.like)
+        found, first, row_bytes = [], 0, self.held.wire.row_bytes(self.held.like)
         for rank, of_rank in enumerate(pieces):
             last = first + row_bytes * sum(piece.stop - piece.start for piece in of_rank)
             if last > first:

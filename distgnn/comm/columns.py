@@ -60,14 +60,14 @@ class ColumnGroup:
         self._begin("to_columns", rows.shape[1])
         columns = self._columns(role, rows)
         for peer in self._peers():
-            self._receive(columns[self._rows_of(peer)], peer)
+            self._receiving += self.transport.receive(columns[self._rows_of(peer)], self.first + peer, self._tag)
         with self.transport.counters.timing("pack_seconds"):
             for peer in range(self.num_columns):
                 place = self._place(peer, rows)
                 into = columns[self._rows_of(peer)] if peer == self.me else packed[peer]
                 kernels.copy_columns(rows, into, place.stop - place.start, first=place.start)
         for peer in self._peers():
-            self._send("to_columns", packed[peer], peer)
+            self._sending["to_columns"] += self.transport.send(packed[peer], self.first + peer, self._tag)
 
     def finish_columns(self, like: np.ndarray, role: str = "columns") -> np.ndarray:
         """Wait for [O, w], columns of all rows; valid until the next call for rows `like` these and this role."""
@@ -84,9 +84,10 @@ class ColumnGroup:
         columns, arriving = self._columns("made", like), self._packed("arriving", like)
         self._begin("to_rows", like.shape[1])
         for peer in self._peers():
-            self._receive(arriving[peer], peer)
+            self._receiving += self.transport.receive(arriving[peer], self.first + peer, self._tag)
         for peer in self._peers():
-            self._send("to_rows", columns[self._rows_of(peer)], peer)
+            rows = columns[self._rows_of(peer)]
+            self._sending["to_rows"] += self.transport.send(rows, self.first + peer, self._tag)
 
     def finish_rows(self, out: np.ndarray) -> None:
         """Wait for this rank's rows and write them to `out` [n, D]."""
@@ -113,14 +114,6 @@ class ColumnGroup:
         self.transport.wait(self._sending[operation])
         self._sending[operation], self._receiving = [], []
         self._tag = self.transport.begin(operation, width)
-
-    def _receive(self, rows: np.ndarray, peer: int) -> None:
-        if len(rows):
-            self._receiving += self.transport.receive(rows, self.first + peer, self._tag)
-
-    def _send(self, operation: str, rows: np.ndarray, peer: int) -> None:
-        if len(rows):
-            self._sending[operation] += self.transport.send(rows, self.first + peer, self._tag)
 
     def _rows_of(self, peer: int) -> slice:
         return slice(int(self.bounds[peer]), int(self.bounds[peer + 1]))

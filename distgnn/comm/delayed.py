@@ -15,7 +15,7 @@ Source: Md et al., DistGNN, SC'21, section 5 (cd-r); held rows and delayed gradi
 ICLR'22). Which message counts is a matter of epochs, not of arrival: a run repeated is bit-identical.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,13 +24,14 @@ from distgnn.comm.bins import Bin
 from distgnn.comm.channel import Channel, CodedRows, WideRows, num_bytes_of
 from distgnn.comm.exchange import Exchange
 from distgnn.comm.page_memory import page_aligned_zeros
-from distgnn.comm.plans import ExchangePlan
 from distgnn.comm.transport import Transport
 from distgnn.comm.wire import Wire
+from distgnn.partition import ExchangePlan
 
 ANOTHER = "load the state of the same partition and settings, or refill"
 
 
+@dataclass(eq=False)
 class DelayedExchange:
     """An exchange whose messages count `delay` epochs after they were sent, and travel at the width of `wire`.
 
@@ -46,27 +47,18 @@ class DelayedExchange:
         held: False counts remote rows only in the epoch in which they arrive (the paper's rule).
     """
 
-    def __init__(
-        self,
-        exact: Exchange,
-        bins: list[Bin],
-        delay: int,
-        warmup: int,
-        wire: Wire,
-        *,
-        late_row_average: float = 0.0,
-        held: bool = True,
-    ):
-        self.exact = exact
-        self.bins = bins
-        self.delay = delay
-        self.warmup = warmup
-        self.wire = wire
-        self.late_row_average = late_row_average
-        self.held = held
-        self.plan: ExchangePlan = exact.plan
-        self.transport: Transport = exact.transport
-        self._first_late_epoch, self._epoch = warmup, -1  # of the last late exchange
+    exact: Exchange
+    bins: list[Bin]
+    delay: int
+    warmup: int
+    wire: Wire
+    late_row_average: float = field(default=0.0, kw_only=True)
+    held: bool = field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self.plan: ExchangePlan = self.exact.plan
+        self.transport: Transport = self.exact.transport
+        self._first_late_epoch, self._epoch = self.warmup, -1  # of the last late exchange
         self._channels: dict[tuple[str, int], Channel] = {}
 
     def at(self, site: int, epoch: int, seed: int = 0) -> "EpochExchange":
@@ -97,7 +89,7 @@ class DelayedExchange:
             else:
                 rows = page_aligned_zeros((num_rows, like.shape[1]), like.dtype)
                 held = WideRows(self.wire, pieces, rows, self.late_row_average)
-            self._channels[verb, site] = Channel(verb, self.wire, held)
+            self._channels[verb, site] = Channel(verb, held)
         return self._channels[verb, site]
 
     @property
@@ -247,7 +239,7 @@ class EpochExchange:
         held = self._held("broadcast")
         if self.synchronous:
             sources = self.late.exact.finish_broadcast()
-            held.hold(sources)
+            held.hold()
             return sources
         return held.sources(self.late.exact)
 
@@ -275,7 +267,7 @@ class EpochExchange:
         late, held = self.late, self._held("reduce")
         if self.synchronous:
             partials = late.exact.arrived()
-            held.hold(partials)
+            held.hold()
             late.exact.add_partials(out, partials)
         elif late.held:
             held.add_to(out, late.exact)
@@ -327,7 +319,7 @@ class EpochExchange:
             buffer = channel.sent[place]
             with transport.counters.timing("pack_seconds"):
                 packed = chosen[np.concatenate([np.arange(one.start, one.stop, dtype=np.int32) for one in pieces])]
-                wire, key = channel.wire, (self.seed, self.epoch, self.site)
+                wire, key = late.wire, (self.seed, self.epoch, self.site)
                 out = wire.rows(buffer, channel.held.like)
                 wire.encode(channel.verb, rows, packed, wire.ids(channel.verb), out, key)
             channel.sending += transport.send(buffer, rank, channel.tag)

@@ -72,7 +72,7 @@ def gather_arrays(comm: MPI.Comm, values: np.ndarray, root: int | None = 0) -> l
                 receive_array(comm, array, rank)
     if root is None:
         for array in found:
-            for piece in _pieces(array):
+            for piece in byte_pieces(array, LARGEST_PIECE):
                 comm.Bcast([piece, MPI.BYTE], root=maker)
     return found or None
 
@@ -80,17 +80,18 @@ def gather_arrays(comm: MPI.Comm, values: np.ndarray, root: int | None = 0) -> l
 def send_array(comm: MPI.Comm, values: np.ndarray, rank: int) -> None:
     """Send a contiguous array to a rank that calls `receive_array`; it may be overwritten afterwards."""
     with waiting(f"sending rows to rank {rank}"):
-        for piece in _pieces(values):
+        for piece in byte_pieces(values, LARGEST_PIECE):
             comm.Send([piece, MPI.BYTE], rank, TAG)
 
 
 def receive_array(comm: MPI.Comm, out: np.ndarray, rank: int) -> None:
     """Receive into a contiguous array what a rank sends by `send_array`: of the same length and dtype."""
     with waiting(f"receiving rows of rank {rank}"):
-        for piece in _pieces(out):
+        for piece in byte_pieces(out, LARGEST_PIECE):
             comm.Recv([piece, MPI.BYTE], rank, TAG)
 
 
-def _pieces(values: np.ndarray) -> Iterator[np.ndarray]:
+def byte_pieces(values: np.ndarray, most: int) -> Iterator[np.ndarray]:
+    """The bytes of an array in pieces that MPI can count; both ends cut alike."""
     flat = values.reshape(-1).view(np.uint8)
-    return (flat[first : first + LARGEST_PIECE] for first in range(0, len(flat), LARGEST_PIECE))
+    return (flat[first : first + most] for first in range(0, len(flat), most))

@@ -1,23 +1,65 @@
-"""The transport: non-blocking messages with a call number as tag, counted and timed. It only moves bytes."""
+"""The transport: non-blocking messages with a call number as tag, counted and timed. It only moves bytes.
 
+And what an epoch's parts cost one rank: bytes and seconds, counted where they are spent.
+"""
+
+import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
-from distgnn.comm.counters import Counters
 from distgnn.comm.ending.leaving import senders
 from distgnn.comm.page_memory import MessageMemory
-from distgnn.comm.sums import are_complete, wait_for_all
+from distgnn.comm.sums import are_complete, byte_pieces, wait_for_all
 from distgnn.errors import RunError
 from distgnn.system.jobs import doing
 from distgnn.system.jobs.own_rank import over
 
 KINDS = 64  # an exchange of another kind, or of rows of another width, never takes a message for its own
 LARGEST_MESSAGE = 2**30  # bytes; MPI counts in 32-bit integers, and some networks do so whatever the library offers
+
+
+@dataclass
+class Counters:
+    """Running totals since the start of the process, of one rank.
+
+    `trace`, where it is set, hears of every timed block: it is called with (name, start, end), seconds of
+    `time.perf_counter`.
+    """
+
+    sent_bytes: int = 0
+    bytes_between_nodes: int = 0
+    wait_seconds: float = 0.0
+    pack_seconds: float = 0.0
+    aggregate_seconds: float = 0.0
+    all_reduce_seconds: float = 0.0
+
+    def __post_init__(self) -> None:  # no field: totals are copied and subtracted, this is not
+        self.trace: Callable[[str, float, float], None] | None = None
+
+    @contextmanager
+    def timing(self, name: str) -> Iterator[None]:
+        """Add the time of a block to the total `name`."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            ended = time.perf_counter()
+            setattr(self, name, getattr(self, name) + ended - started)
+            if self.trace is not None:
+                self.trace(name.removesuffix("_seconds"), started, ended)
+
+    def copy(self) -> "Counters":
+        return replace(self)
+
+    def since(self, before: "Counters") -> dict[str, float]:
+        """What was added since the copy `before` was made."""
+        return {name: value - getattr(before, name) for name, value in asdict(self).items()}
 
 
 class Transport:
@@ -91,7 +133,7 @@ class Transport:
         """Start sending contiguous `rows`, which MPI reads until the requests are complete."""
         if self.suppressed:
             return []
-        pieces = self._pieces(rows)
+        pieces = list(byte_pieces(rows, self.largest_message))
         num_bytes = sum(len(piece) for piece in pieces)
         self.counters.sent_bytes += num_bytes
         self.sent_to[rank] += num_bytes
@@ -105,12 +147,7 @@ class Transport:
         """Start receiving into contiguous `rows`, which MPI writes until the requests are complete."""
         if self.suppressed:
             return []
-        return [self.comm.Irecv([piece, MPI.BYTE], rank, tag) for piece in self._pieces(rows)]
-
-    def _pieces(self, rows: np.ndarray) -> list[np.ndarray]:
-        """The bytes of `rows` in pieces that MPI can count; both ends cut alike."""
-        flat = rows.reshape(-1).view(np.uint8)
-        return [flat[first : first + self.largest_message] for first in range(0, len(flat), self.largest_message)]
+        return [self.comm.Irecv([piece, MPI.BYTE], rank, tag) for piece in byte_pieces(rows, self.largest_message)]
 
     def progress(self) -> None:
         """Let MPI move whatever is in flight: without a call into the library, most networks stand still."""
@@ -143,11 +180,7 @@ class Transport:
             wait_for_all(self._sending)
 
 
-def living() -> list["Transport"]:
-    """The transports of this process whose graphs are still there."""
-    return list(senders)
-
-
 def all_moves() -> tuple[int, int]:
     """Exchanges and sums of gradients of this process so far, over all its graphs; less once a graph is gone."""
-    return sum(one.num_calls for one in living()), sum(one.num_sums for one in living())
+    living = list(senders)
+    return sum(one.num_calls for one in living), sum(one.num_sums for one in living)

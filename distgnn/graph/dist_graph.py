@@ -23,7 +23,7 @@ from mpi4py import MPI
 
 from distgnn.comm import Exchange, Transport, Wire
 from distgnn.comm.nodes import choose_nodes
-from distgnn.comm.row_requests import VertexOwners
+from distgnn.comm.plans import VertexOwners
 from distgnn.config import Algorithm, check_choice
 from distgnn.config.schedule import ExchangeConfig, Schedule
 from distgnn.errors import InputError

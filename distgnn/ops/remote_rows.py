@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from distgnn.comm import Exchange, raise_together
-from distgnn.comm.row_requests import request_plan
+from distgnn.comm.plans import request_plan
 from distgnn.errors import InputError
 from distgnn.ops.aggregation.halo import as_array, reduce_onto
 from distgnn.ops.entry import operator

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from distgnn.comm import extreme_over_ranks, sum_over_ranks
-from distgnn.comm.row_requests import VertexOwners
+from distgnn.comm.plans import VertexOwners
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.ops.remote_rows import RowLookup
 from distgnn.ops.sums import min_over_ranks

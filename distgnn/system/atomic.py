@@ -217,14 +217,15 @@ def _rename(one: Path, other: Path, how: int) -> bool | None:
     return False if ctypes.get_errno() == errno.EEXIST else None
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Write `content` beside `path`, sync it, and rename it into place."""
+def replace_file(path: Path, content: bytes, sync: bool = True) -> None:
+    """Write `content` beside `path`, and rename it into place; sync: it also outlasts a power cut."""
     partial = path.with_name(path.name + ".partial")
     try:
         with open(partial, "wb") as stream:
             stream.write(content)
             stream.flush()
-            os.fsync(stream.fileno())
+            if sync:
+                os.fsync(stream.fileno())
         os.replace(partial, path)
     except OSError:
         partial.unlink(missing_ok=True)

@@ -10,6 +10,8 @@ import re
 import shutil
 import socket
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from distgnn.errors import InputError, RunError
@@ -62,17 +64,20 @@ def parse_hosts(lines: list[str], where: str) -> list[tuple[str, int]]:
     return hosts
 
 
-def host_options(hosts: list[tuple[str, int]], flavor: str, exported: dict[str, str]) -> list[str]:
-    """Options that start ranks on these hosts, in this order, with the variables `exported` set on every one.
+@contextmanager
+def host_options(hosts: list[tuple[str, int]], flavor: str, exported: dict[str, str]) -> Iterator[list[str]]:
+    """Within, options that start ranks on these hosts, in this order, with the variables `exported` set on every one.
 
     Notes: Hydra (MPICH, Intel) hands the whole environment on; Open MPI only what it is told to.
     """
     if flavor == "openmpi":
         named = ",".join(f"{name}:{ranks}" for name, ranks in hosts)
-        return ["--host", named, *(word for name in exported for word in ("-x", name))]
-    with tempfile.NamedTemporaryFile("w", prefix="distgnn-hosts-", suffix=".txt", delete=False) as stream:
+        yield ["--host", named, *(word for name in exported for word in ("-x", name))]
+        return
+    with tempfile.NamedTemporaryFile("w", prefix="distgnn-hosts-", suffix=".txt") as stream:
         stream.write("".join(f"{name}:{ranks}\n" for name, ranks in hosts))
-    return ["-f", stream.name]
+        stream.flush()
+        yield ["-f", stream.name]
 
 
 def on_this_machine() -> bool:

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -173,9 +174,12 @@ def run_under_mpi(argv: list[str], ranks: Ranks, threads: int | None = None, **h
     also when this process is killed, no rank stays behind. Where standard error is a terminal, the ranks find its
     size in DISTGNN_TERMINAL, as "120x40".
     """
-    # `python -m` would import a folder `datasets` of the working directory
-    ours = {} if sys.path[0] in ("", working_folder()) else {"PYTHONSAFEPATH": "1"}
-    return _start([sys.executable, "-m", "distgnn.cli", *argv], ranks, threads, ours, how)
+    return _start([sys.executable, "-m", "distgnn.cli", *argv], ranks, threads, safe_path(), how)
+
+
+def safe_path() -> dict[str, str]:
+    """The variable without which `python -m` would import a folder `datasets` of the working directory."""
+    return {} if sys.path[0] in ("", working_folder()) else {"PYTHONSAFEPATH": "1"}
 
 
 def working_folder() -> str:
@@ -229,21 +233,19 @@ def _start(program: list[str], ranks: Ranks, threads: int | None, ours: dict[str
         check_room(num_ranks)
     most = max((count for _, count in hosts), default=num_ranks)  # ranks of a machine
     ours = rank_environment(num_ranks, threads or threads_per_rank(most), flavor, most) | ours
-    command, options = mpiexec_command(mpiexec, flavor, num_ranks), []
+    command = mpiexec_command(mpiexec, flavor, num_ranks)
     if hosts:
         ours |= {name: os.environ[name] for name in ("PYTHONPATH", "DISTGNN_DATA") if name in os.environ}
-        options = host_options(hosts, flavor, ours | {"DISTGNN_LAUNCHED": "1"})
     elif starts_ranks_itself(mpiexec, flavor):
         command = [sys.executable, "-I", "-S", local_mpiexec.__file__, "-n", str(num_ranks)]
     left_out = ("DISTGNN_TERMINAL", *(BATCH_VARIABLES if here else ()))  # mpiexec would ask a batch system for hosts
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
     environment |= ({} if hosts else loopback_variables(flavor)) | _terminal_variables() | ours
     how |= {"proxies": flavor != "openmpi", "machines": len({name for name, _ in hosts}) or 1}
-    try:
-        return supervise([*command, *options, *ended_with_parent(program)], environment, **how)
-    finally:
-        if options and flavor != "openmpi":
-            Path(options[1]).unlink(missing_ok=True)
+    with ExitStack() as stack:
+        if hosts:
+            command += stack.enter_context(host_options(hosts, flavor, ours | {"DISTGNN_LAUNCHED": "1"}))
+        return supervise([*command, *ended_with_parent(program)], environment, **how)
 
 
 def check_timeout(name: str, value: float | str) -> float:

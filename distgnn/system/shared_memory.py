@@ -30,22 +30,18 @@ def check_room(num_ranks: int, free: int | None = None) -> None:
         )
 
 
-def check_window_room(num_bytes: int, free: int | None = None) -> None:
-    """Refuse to share so many bytes between ranks where there is no room: writing them would end in a bus error.
-
-    Args: free: bytes, by default what the system says.
-    """
-    free = _room("f_bavail") if free is None else free
-    if not has_window_room(num_bytes, free):
+def check_window_room(num_bytes: int) -> None:
+    """Refuse to share so many bytes between ranks where there is no room: writing them would end in a bus error."""
+    if not has_window_room(num_bytes):
         raise RunError(
-            f"{FOLDER} has room for {human_bytes(free or 0)}, and the ranks of this machine would share "
+            f"{FOLDER} has room for {human_bytes(_room('f_bavail') or 0)}, and the ranks of this machine would share "
             f"{human_bytes(num_bytes)} more: give the container more (docker run --shm-size=…), or add --exchange flat"
         )
 
 
-def has_window_room(num_bytes: int, free: int | None = None) -> bool:
-    """Can ranks of this machine share so many bytes? Yes, where nobody knows. Args: free: as of `check_room`."""
-    free = _room("f_bavail") if free is None else free
+def has_window_room(num_bytes: int) -> bool:
+    """Can ranks of this machine share so many bytes? Yes, where nobody knows."""
+    free = _room("f_bavail")
     return free is None or free >= num_bytes
 
 

@@ -5,10 +5,12 @@ import subprocess
 import sys
 
 import pytest
+import typer
 from command import distgnn
 
 from distgnn.bench.contenders import parse_contenders
 from distgnn.bench.figures import with_scaling
+from distgnn.cli.commands import bench
 from distgnn.errors import InputError
 
 NEEDED = (
@@ -121,3 +123,13 @@ def test_no_contender_pays_for_kernels_in_a_curve_of_accuracy(parts):
     done = subprocess.run([sys.executable, "-c", PROGRAM, str(parts)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "0"
+
+
+def test_the_job_of_a_folder_imports_nothing_of_the_working_directory(tmp_path, monkeypatch):
+    seen = []
+    ended = subprocess.CompletedProcess([], returncode=3)
+    monkeypatch.setattr(subprocess, "run", lambda command, **how: seen.append(how) or ended)
+    monkeypatch.setattr(sys, "path", ["/elsewhere", *sys.path])  # as of the program `distgnn`
+    with pytest.raises(typer.Exit):
+        bench._one_job_per_folder(["a", "b"], ["bench", "a", "b"], str(tmp_path / "out.json"))
+    assert seen[0]["env"]["PYTHONSAFEPATH"] == "1"

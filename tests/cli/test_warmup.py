@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from distgnn.cli.commands import warmup
+from distgnn.cli.commands import setup
 from distgnn.datasets import load_graph
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
 
@@ -51,7 +51,7 @@ def test_after_warmup_neither_a_cut_nor_training_compiles(run, tmp_path, monkeyp
         assert environment["NUMBA_CACHE_DIR"] == str(cache)
         made[words[0]] |= kernels_of(words, 2 if words[0] == "train" else 1)
 
-    monkeypatch.setattr(warmup, "_distgnn", start)
+    monkeypatch.setattr(setup, "_distgnn", start)
     options = ["--model", "gcn", "--hidden-feats", 16]
     code, out, err = run("warmup", "--cache", cache, *options, "--feats", 24, "--classes", 5)
     assert code == 0 and "0 kernels in" in out, err
@@ -71,4 +71,4 @@ def test_refused_before_anything_is_compiled(refused, tmp_path):
 @pytest.mark.parametrize("classes", [1, 12, 40, 349])
 def test_any_number_of_classes(classes):
     """There are graphs of as many as the guide's recipe names, and as OGB's."""
-    assert load_graph(warmup.small_graph(5, classes)).num_classes == classes
+    assert load_graph(setup.small_graph(5, classes)).num_classes == classes

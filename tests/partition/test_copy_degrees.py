@@ -31,7 +31,7 @@ def test_copies_by_degree_are_the_books(cut_graph):
 
 @pytest.mark.slow
 def test_the_figure_is_drawn_or_refused(cut_graph, tmp_path):
-    from distgnn.cli.commands.show.info import draw_partition
+    from distgnn.cli.commands.show import draw_partition
     from distgnn.errors import InputError
 
     draw_partition(cut_graph[2], str(tmp_path / "parts.png"))

@@ -1,1 +1,1 @@
-"""One file per command of the program."""
+"""The commands of the program; those that share their tables or their checks stand in one file."""

@@ -1,6 +1,7 @@
 """`distgnn bench`: algorithms side by side, on one partition folder or on several (scaling)."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,10 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from distgnn.cli.display import print_columns
+from distgnn.cli.display import check_place, print_columns, write_json
 from distgnn.cli.options import Only, Threads, with_options
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.system.jobs.restarts import without
+from distgnn.system.launch import safe_path
 from distgnn.system.units import human_bytes, human_seconds, human_share
 
 Column = Callable[[dict[str, Any]], str]
@@ -65,7 +67,6 @@ def bench(
     """Measure what each algorithm costs and buys, side by side in one run; writes bench.json."""
     from distgnn.bench.contenders import parse_contenders
     from distgnn.bench.figures import describe_cut, with_scaling
-    from distgnn.cli.output_files import check_place, write_json
     from distgnn.cli.ranks import checked_together, run_on_ranks
     from distgnn.errors import InputError
     from distgnn.partition import read_manifest
@@ -114,7 +115,7 @@ def _one_job_per_folder(parts: list[str], argv: list[str], out: str) -> list[dic
     for folder in parts:
         one = f"{out}.part"
         command = [sys.executable, "-m", "distgnn.cli", "bench", folder, *options, "--out", one]
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+        done = subprocess.run(command, env=os.environ | safe_path(), stdout=subprocess.DEVNULL, check=False)
         if done.returncode:
             raise typer.Exit(done.returncode)
         rows += json.loads(Path(one).read_text())["rows"]

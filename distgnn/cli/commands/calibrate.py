@@ -4,9 +4,8 @@ import json
 
 import typer
 
-from distgnn.cli.display import print_columns
+from distgnn.cli.display import print_columns, write_json
 from distgnn.cli.options import AsJson, Threads
-from distgnn.cli.output_files import write_json
 from distgnn.system.output import plain
 
 

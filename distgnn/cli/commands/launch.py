@@ -1,14 +1,20 @@
-"""`distgnn launch`: another command on the ranks of several machines."""
+"""Commands that start ranks for others: another command on several machines, or a user's own script on this one."""
 
+import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from distgnn.cli.commands import train
 from distgnn.cli.options import with_options
 from distgnn.config import LaunchConfig
+from distgnn.errors import InputError
+from distgnn.system.launch import run_program, run_under_mpi, under_mpi
 
-CONTEXT = {"ignore_unknown_options": True}  # those of COMMAND
+CONTEXTS = {
+    "launch": {"ignore_unknown_options": True},  # those of COMMAND
+    "run": {"ignore_unknown_options": True, "allow_interspersed_args": False},  # what follows is the script's
+}
 
 
 @with_options
@@ -19,23 +25,19 @@ def launch(
     threads: int | None = typer.Option(None, help="Threads per rank (default: this machine's cores / its ranks)."),
 ) -> None:
     """Start a distgnn command with mpiexec on several machines; paths must mean the same on all of them."""
-    from functools import partial
-
     from distgnn.cli.elastic import Elastic, Machines, argument_place, parsed
-    from distgnn.errors import InputError
     from distgnn.partition import read_manifest
     from distgnn.system.hosts import read_hosts
-    from distgnn.system.jobs.restarts import run_again, run_dir_in
-    from distgnn.system.launch import run_under_mpi, under_mpi
+    from distgnn.system.jobs.restarts import run_dir_in
 
     if under_mpi():
         raise InputError("distgnn launch starts ranks itself: it cannot run on one")
     launching.check()
-    start = partial(run_under_mpi, ranks=read_hosts(hosts), threads=threads, graceful=command[0] == "train")
+    machines = read_hosts(hosts)
     if any(word.partition("=")[0] == "--restarts" for word in command):
         raise InputError("--restarts is an option of launch: it stands before --")
     if not launching.restarts:
-        raise typer.Exit(start(command))
+        raise typer.Exit(run_under_mpi(command, machines, threads, graceful=command[0] == "train"))
     if command[0] != "train":
         raise InputError(f"--restarts is for train: {command[0]} has no checkpoints to go on from")
     words, run_dir = [command[0], "--restarts", str(launching.restarts), *command[1:]], run_dir_in(command)
@@ -45,12 +47,33 @@ def launch(
     launching.check(columns)
     num_ranks = read_manifest(parts)["num_parts"] * columns
     elastic = Elastic(words, argument_place(command_of_train, words, parts), num_ranks, launching, run_dir)
-    machines = Machines(hosts, threads, run_dir)
-    regroup = partial(elastic.team, machines)
-    raise typer.Exit(run_again(words, machines.start(num_ranks), launching.restarts, run_dir, regroup=regroup))
+    raise typer.Exit(elastic.run(Machines(hosts, threads, run_dir)))
 
 
 def _train_command() -> Any:
+    from distgnn.cli.commands import train
+
     app = typer.Typer()
     app.command()(train.train)
     return typer.main.get_command(app)
+
+
+def run(
+    command: Annotated[list[str], typer.Argument(metavar="SCRIPT.py [ARGUMENTS …]", help="Or a module after -m.")],
+    ranks: int = typer.Option(..., "-n", "--ranks", help="Ranks to start: one per part."),
+    threads: int | None = typer.Option(None, help="Threads per rank (default: cores / ranks)."),
+    timeout: float | None = typer.Option(
+        None, help="End the job (exit code 124) when ranks exchange nothing for so many seconds (default: none)."
+    ),
+    module: bool = typer.Option(False, "-m", help="The script is the name of a module, as in python -m."),
+) -> None:
+    """Run an own training script with mpiexec, each rank with its share of the cores, as torchrun does for torch.
+
+    The script calls distgnn.load(parts): every rank gets its part. Options of the script follow its name. What
+    it prints afterwards is the same on all ranks and comes from the first one; DISTGNN_PRINT=all shows every rank's.
+    """
+    if under_mpi():
+        raise InputError("distgnn run starts ranks itself: under mpiexec or srun, run the script with python")
+    if not module and not Path(command[0]).is_file():
+        raise InputError(f"no script {command[0]}: give the path of a Python file, or -m and the name of a module")
+    raise typer.Exit(run_program([sys.executable, *(["-m"] if module else []), *command], ranks, threads, timeout))

@@ -1,4 +1,4 @@
-"""`distgnn partition`: cut a graph into parts, offline, in one process."""
+"""Commands that make partition folders: from a graph, from another folder, from a cut of DGL's; and a cut for DGL."""
 
 import json
 from dataclasses import asdict, replace
@@ -17,6 +17,9 @@ from distgnn.system.units import human_bytes, human_seconds
 
 BALANCES = {"arcs": "edge", "owned": "owned", "copies": "copies"}
 
+DATA_ROOT = "Folder of named datasets (default: DISTGNN_DATA or ./data)."
+AllThreads = Annotated[int | None, typer.Option(help="Threads (default: all cores).")]
+Overwrite = Annotated[bool, typer.Option(help="Replace an existing partition folder, if nothing else is in it.")]
 OPTIONS = Only(
     "method", "refine", "effort", "seed", "direction", "self_loops", "order", "update", "capacities", "normalize_feats",
     "memory", "split", "renumber", "link_split", "clusters",
@@ -36,9 +39,9 @@ def partition(
     feats: str | None = typer.Option(None, help="File of features beside a file of edges: a row for each vertex."),
     labels: str | None = typer.Option(None, help="File of labels beside a file of edges: .npy, .npz, .pt or a table."),
     validate: bool = typer.Option(False, "--validate", help="Print all that is found in the graph, and cut nothing."),
-    data_root: str | None = typer.Option(None, help="Folder of named datasets (default: DISTGNN_DATA or ./data)."),
-    threads: int | None = typer.Option(None, help="Threads (default: all cores)."),
-    overwrite: bool = typer.Option(False, help="Replace an existing partition folder, if nothing else is in it."),
+    data_root: str | None = typer.Option(None, help=DATA_ROOT),
+    threads: AllThreads = None,
+    overwrite: Overwrite = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -110,3 +113,81 @@ def rows_of_table(manifest: dict[str, Any], out: str) -> list[tuple[str, str]]:
         ("time and memory", f"{human_seconds(manifest['seconds'])}, {human_bytes(manifest['peak_rss_bytes'])}"),
         ("folder", out),
     ]
+
+
+@with_options
+def repartition(
+    config: Annotated[CutConfig, Only("refine", "capacities")],
+    old: str = typer.Argument(metavar="PARTS", help="Partition folder; it stays as it is."),
+    parts: int = typer.Option(..., help="Parts of the new cut, one per rank."),
+    out: str = typer.Option(..., help="Partition folder to write."),
+    method: str | None = typer.Option(
+        None, help="cmr, libra, hdrf, metis, kahypar, dbh or random (default: as the old cut)."
+    ),
+    effort: str | None = typer.Option(None, help="fast, normal or best (default: as the old cut)."),
+    seed: int | None = typer.Option(None, help="Of the shuffled stream (default: as the old cut)."),
+    order: str | None = typer.Option(None, help="shuffled or stored (default: as the old cut)."),
+    merge: bool = typer.Option(
+        False, help="Join whole parts and even out, in place of a new cut: seconds, and more copies. Fewer parts only."
+    ),
+    threads: AllThreads = None,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Cut the graph of a partition folder anew; the files are those that `partition` makes from the source."""
+    from distgnn import kernels
+    from distgnn.partition.repartition import merge_parts
+    from distgnn.partition.repartition import repartition as cut_anew
+
+    kernels.set_num_threads(threads or num_threads())
+    options: dict[str, Any] = {"method": method, "effort": effort, "seed": seed, "order": order}
+    options["refine"] = config.refine
+    options["capacities"] = split_speeds(config.capacities)
+    if merge and any(value is not None and value is not False for value in options.values()):
+        raise InputError("--merge takes the old cut as it is: leave --method, --seed, --order and the like out")
+    with phases(not quiet and not as_json) as advance:
+        if merge:
+            manifest = merge_parts(old, parts, out, overwrite=overwrite, progress=advance)
+        else:
+            manifest = cut_anew(old, parts, out, overwrite=overwrite, progress=advance, **options)
+    show(manifest, out, quiet, as_json)
+
+
+def import_dgl(
+    cut: str = typer.Argument(help="DGL's Libra folder (…/4Communities) or partition book (…/NAME.json)."),
+    source: str = typer.Argument(help="The graph that was cut, as of distgnn partition."),
+    out: str = typer.Option(..., help="Partition folder to write."),
+    direction: str = typer.Option("stored", help="stored, both or reversed: what the edges of the cut are."),
+    self_loops: str = typer.Option("keep", help="keep, add or remove."),
+    sides: str = typer.Option(
+        "target", help="Of a book: arcs at the owner of the target, or, as cover, of either: fewest rows."
+    ),
+    data_root: str | None = typer.Option(None, help=DATA_ROOT),
+    overwrite: bool = typer.Option(False, help="Replace an existing partition folder."),
+) -> None:
+    """Write a partition folder from a cut that DGL made."""
+    from distgnn.datasets import load_graph
+    from distgnn.datasets.findings.findings import Findings
+    from distgnn.partition import write_partition
+    from distgnn.partition.dgl_parts import read_dgl_cut
+
+    findings = Findings()
+    graph = load_graph(source, data_root, findings=findings)
+    for line in findings.lines():
+        say(line)
+    edge_list = graph.edge_list(direction, self_loops)
+    manifest = write_partition(graph, edge_list, read_dgl_cut(cut, edge_list, sides), out, "dgl", overwrite=overwrite)
+    print_table("Imported", rows_of_table(manifest, out))
+
+
+def export_dgl(
+    parts: str = typer.Argument(help="Partition folder."),
+    out: str = typer.Option(..., help="Folder to write."),
+    form: str = typer.Option("libra", "--as", help="libra (communityZ.txt) or book (of dgl.distributed)."),
+    overwrite: bool = typer.Option(False, help="Replace an existing folder of this form."),
+) -> None:
+    """Write the cut of a partition folder as DGL writes its own."""
+    from distgnn.partition.dgl_parts import write_dgl_cut
+
+    print(plain(write_dgl_cut(parts, out, form, overwrite)))

@@ -119,12 +119,10 @@ def _start_ranks(
     context: typer.Context, parts: str, settings: Settings, launching: LaunchConfig, num_ranks: int, threads: int | None
 ) -> None:
     """On a rank return; elsewhere run this command on ranks, started again as often as asked, and exit as they did."""
-    from functools import partial
-
     from distgnn.cli.elastic import Elastic, ThisMachine, argument_place
     from distgnn.cli.ranks import run_on_ranks
     from distgnn.fitting.on_rank import default_run_dir
-    from distgnn.system.jobs.restarts import run_again, with_run_dir
+    from distgnn.system.jobs.restarts import with_run_dir
 
     if launching.restarts and not under_mpi():
         words = sys.argv[1:]
@@ -132,9 +130,8 @@ def _start_ranks(
             settings.train.run_dir = default_run_dir(parts, settings.model.name)
             words = with_run_dir(words, settings.train.run_dir)
         run_dir, place = Path(settings.train.run_dir), argument_place(context.command, words, parts)
-        elastic, here = Elastic(words, place, num_ranks, launching, run_dir), ThisMachine(num_ranks, threads, run_dir)
-        regroup = partial(elastic.team, here)
-        raise typer.Exit(run_again(words, here.start(num_ranks), launching.restarts, run_dir, regroup=regroup))
+        elastic = Elastic(words, place, num_ranks, launching, run_dir)
+        raise typer.Exit(elastic.run(ThisMachine(num_ranks, threads, run_dir)))
     run_on_ranks(num_ranks, threads, graceful=True)
 
 

@@ -1,1 +1,1 @@
-"""How ranks end: together after an error, quickly at the end, and by a watchdog in loops of one's own."""
+"""How ranks end: quickly at the end, and by a watchdog in loops of one's own."""

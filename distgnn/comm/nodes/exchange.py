@@ -37,10 +37,8 @@ class NodeExchange(Exchange):
         super().__init__(plan.flat, transport, plan.nodes.by_node())
         self.node_plan = plan
         self.between: Exchange = Exchange(plan.between, transport)
-        self._flat = Exchange(plan.flat, transport)
         self._passing: tuple[SharedRows, int] | None = None  # a broadcast that this rank must still pass on
         self._adding: tuple[SharedRows, int] | None = None  # a reduce for which it must still add and send
-        self._into: np.ndarray | None = None
         self._now: tuple[SharedRows, int]
         self._shared: dict[tuple, SharedRows] = {}
         # Numbers of ranks in the node's communicator
@@ -52,14 +50,17 @@ class NodeExchange(Exchange):
         self._near_owners = [place for place, rank in enumerate(nodes.near) if num_sources[rank]]
         self._near_targets = [place for place, rank in enumerate(nodes.near) if num_targets[rank]]
         # Whose partial sums this rank adds as a leader
-        self._added = [place for place, one in enumerate(plan.neighbours) if one.target_places]
+        self._added = [place for place, one in enumerate(plan.neighbours) if one.targets.places]
 
     def start_broadcast(self, rows: np.ndarray, into: np.ndarray | None = None, in_pieces: bool = False) -> None:
-        """Send owned `rows` [O, D] to other nodes, and write them into the source halos of this one. Collective."""
+        """Send owned `rows` [O, D] to other nodes, and write them into the source halos of this one. Collective.
+
+        Args: into: not of use here: late rows do not travel by nodes.
+        """
         plan, neighbours = self.plan, self.node_plan.neighbours
         shared = self._rows_of("sources", plan.num_source_halos + self.between.plan.num_source_halos, rows)
         shared.use += 1
-        use, self._into = shared.use, into
+        use = shared.use
         self._now = self._passing = shared, use
         shared.announce(BEGUN, use)
         # What lies in the slot is of use - 2: who began use - 1 no longer reads it
@@ -69,7 +70,7 @@ class NodeExchange(Exchange):
             for place, rank in enumerate(self.node_plan.nodes.near):
                 chosen = plan.broadcast_rows[plan.broadcast_indptr[rank] : plan.broadcast_indptr[rank + 1]]
                 if len(chosen):
-                    first = int(neighbours[place].source_indptr[plan.part_id])
+                    first = int(neighbours[place].sources.indptr[plan.part_id])
                     kernels.pack_rows(rows, chosen, out=shared.rows(place, use)[first : first + len(chosen)])
         shared.announce(WRITTEN, use)
 
@@ -84,13 +85,10 @@ class NodeExchange(Exchange):
         with self.transport.counters.timing("pack_seconds"):
             for owner, place in self._led_by.items():
                 one, mine = self.node_plan.neighbours[place], slice(int(indptr[owner]), int(indptr[owner + 1]))
-                inbox = shared.rows(place, use)[int(one.source_indptr[-1]) :]  # [U, D] of the leader
-                received = inbox[one.source_union[owner] : one.source_union[owner + 1]]
+                inbox = shared.rows(place, use)[int(one.sources.indptr[-1]) :]  # [U, D] of the leader
+                received = inbox[one.sources.union[owner] : one.sources.union[owner + 1]]
                 kernels.pack_rows(received, self.node_plan.source_places[mine], out=sources[mine])
-        if self._into is None:
-            return sources
-        np.copyto(self._into, sources)
-        return self._into
+        return sources
 
     def target_rows(self, like: np.ndarray) -> np.ndarray:
         shared = self._rows_of("targets", self.plan.num_target_halos, like)
@@ -128,13 +126,13 @@ class NodeExchange(Exchange):
                     kernels.add_rows(out, self.between.reduced_rows(rank), partials[indptr[rank] : indptr[rank + 1]])
                 elif not nodes.is_far(rank) and len(rows := self.reduced_rows(rank)):
                     place = nodes.near.index(rank)
-                    first = int(plan.neighbours[place].target_indptr[plan.flat.part_id])
+                    first = int(plan.neighbours[place].targets.indptr[plan.flat.part_id])
                     kernels.add_rows(out, rows, shared.rows(place, use)[first : first + len(rows)])
         shared.announce(READ, use)
 
     def reduce_by_rank(self, targets: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """As in `Exchange`, by plain messages: what is no sum is not put together on the node. Collective: yes."""
-        return self._flat.reduce_by_rank(targets)
+        return Exchange(self.plan, self.transport).reduce_by_rank(targets)
 
     def progress(self) -> bool:
         """Let MPI move what is in flight, and do what others wait for: pass rows on, add and send the node's sums."""
@@ -165,8 +163,8 @@ class NodeExchange(Exchange):
             sums[:] = 0
             for place in self._added:
                 one = self.node_plan.neighbours[place]
-                for owner, places in one.target_places.items():
-                    first = int(one.target_indptr[owner])
+                for owner, places in one.targets.places.items():
+                    first = int(one.targets.indptr[owner])
                     rows = shared.rows(place, use)[first : first + len(places)]
                     kernels.add_rows(sums[indptr[owner] : indptr[owner + 1]], places, rows)
         self.between.send_partials(sums)
@@ -181,12 +179,8 @@ class NodeExchange(Exchange):
             self._shared[key] = SharedRows(self.node_plan.nodes.comm, self.transport, num_rows, like)
         return self._shared[key]
 
-    def drain(self) -> None:
-        self.between.drain()
-        self._flat.drain()
-
     def blocks(self) -> list[tuple[str, object]]:
-        return [*self.between.blocks(), *self._flat.blocks(), ("halo rows", self._shared)]
+        return [*super().blocks(), ("halo rows", self._shared)]
 
     def buffer_bytes(self) -> int:
         return sum(one.num_bytes for one in self._shared.values())

@@ -21,31 +21,29 @@ from distgnn.partition import ExchangePlan
 
 
 @dataclass(frozen=True)
-class Neighbour:
-    """What this rank knows of a rank of its node (also of itself).
+class Halos:
+    """Source or target halos of a rank of the node, as far as this rank needs them.
 
     Args:
-        source_indptr, target_indptr: int64 [P + 1], its halos by owner, in the flat plan.
-        source_union, target_union: int64 [P + 1], the unions that it leads, by owner: ranges of `between`.
-        source_places, target_places: of its halos of an owner for which *this* rank leads, int32, by owner.
+        indptr: int64 [P + 1], by owner, in the flat plan.
+        union: int64 [P + 1], the unions that the rank leads, by owner: ranges of `between`.
+        places: int32, by owner, of those owners for which *this* rank leads.
     """
 
-    source_indptr: np.ndarray
-    target_indptr: np.ndarray
-    source_union: np.ndarray
-    target_union: np.ndarray
-    source_places: dict[int, np.ndarray]
-    target_places: dict[int, np.ndarray]
+    indptr: np.ndarray
+    union: np.ndarray
+    places: dict[int, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """What this rank knows of a rank of its node (also of itself)."""
+
+    sources: Halos
+    targets: Halos
 
     def transposed(self) -> "Neighbour":
-        return Neighbour(
-            self.target_indptr,
-            self.source_indptr,
-            self.target_union,
-            self.source_union,
-            self.target_places,
-            self.source_places,
-        )
+        return Neighbour(self.targets, self.sources)
 
 
 @dataclass(frozen=True)
@@ -114,26 +112,22 @@ def make_node_plan(flat: ExchangePlan, transport: Transport, nodes: Nodes) -> No
         reduce_rows=np.concatenate(reduce),
         target_indptr=indptr_of(_received(nodes, targets.sizes)),
     )
-    # Tell each rank of the node what it must know of this one. Collective over the node
-    tables = (flat.source_indptr, flat.target_indptr, between.source_indptr, between.target_indptr)
-    everyone = nodes.comm.allgather(tables)
-    leaving: list[tuple[dict, dict]] = [({}, {}) for _ in nodes.near]
-    for owner in filter(nodes.is_far, range(flat.num_parts)):
-        leader = nodes.near.index(nodes.leader(owner, nodes.here))
-        for places, indptr, told in (
-            (sources.places, flat.source_indptr, leaving[leader][0]),
-            (targets.places, flat.target_indptr, leaving[leader][1]),
-        ):
-            if indptr[owner + 1] > indptr[owner]:
-                told[owner] = places[indptr[owner] : indptr[owner + 1]]
-    return NodePlan(
-        flat,
-        nodes,
-        between,
-        sources.places,
-        targets.places,
-        [Neighbour(*one, *places) for one, places in zip(everyone, nodes.comm.alltoall(leaving), strict=True)],
-    )
+    of_sources = _tell_halos(flat.source_indptr, between.source_indptr, sources.places, nodes)
+    of_targets = _tell_halos(flat.target_indptr, between.target_indptr, targets.places, nodes)
+    neighbours = [Neighbour(*both) for both in zip(of_sources, of_targets, strict=True)]
+    return NodePlan(flat, nodes, between, sources.places, targets.places, neighbours)
+
+
+def _tell_halos(indptr: np.ndarray, union: np.ndarray, places: np.ndarray, nodes: Nodes) -> list[Halos]:
+    """Tell each rank of the node what it must know of this one; what they tell. Collective over the node."""
+    leaving: list[dict[int, np.ndarray]] = [{} for _ in nodes.near]
+    for owner in filter(nodes.is_far, range(len(indptr) - 1)):
+        if indptr[owner + 1] > indptr[owner]:
+            leader = nodes.near.index(nodes.leader(owner, nodes.here))
+            leaving[leader][owner] = places[indptr[owner] : indptr[owner + 1]]
+    tables = nodes.comm.allgather((indptr, union))
+    told = zip(tables, nodes.comm.alltoall(leaving), strict=True)
+    return [Halos(starts, unions, theirs) for (starts, unions), theirs in told]
 
 
 def _exchange_places(

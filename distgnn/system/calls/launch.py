@@ -85,8 +85,8 @@ def call_on_ranks(
     place = None if hosts is None else working_folder()  # other machines see it, too
     with tempfile.TemporaryDirectory(prefix=".distgnn-call-", dir=place, ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        on_rank.write_whole(folder / "call.pickle", _packed(function, args))
-        on_rank.write_whole(folder / "path.json", json.dumps([one or working_folder() for one in sys.path]).encode())
+        (folder / "call.pickle").write_bytes(_packed(function, args))
+        (folder / "path.json").write_text(json.dumps([one or working_folder() for one in sys.path]))
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         received: list[int] = []

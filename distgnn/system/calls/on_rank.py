@@ -51,6 +51,7 @@ def main() -> None:
 def run(folder: Path) -> None:
     """Call the function and write what it gives. Ends the process, or the whole job, where it raises."""
     from distgnn.errors import InputError, on_all_ranks
+    from distgnn.system.atomic import replace_file
     from distgnn.system.calls.packing import pack, unpack
     from distgnn.system.launch import import_mpi
 
@@ -61,7 +62,8 @@ def run(folder: Path) -> None:
         except Exception as error:
             text = f"ranks cannot read what was given: {type(error).__name__}: {error}"
             raise on_all_ranks(InputError(text)) from error
-        write_whole(folder / RESULT.format(rank=comm.rank), pack(function(*args), "the result"))
+        result = pack(function(*args), "the result")
+        replace_file(folder / RESULT.format(rank=comm.rank), result, sync=False)
     except BaseException as error:
         _end(folder, comm, error)
 
@@ -72,6 +74,7 @@ def _end(folder: Path, comm: Any, error: BaseException) -> None:
     from mpi4py import MPI
 
     from distgnn.errors import DistGNNError, RunError, exit_code
+    from distgnn.system.atomic import replace_file
     from distgnn.system.free_memory import no_memory
     from distgnn.system.jobs.own_rank import DEATH_SECONDS, SPEAK_SECONDS, abort_job
 
@@ -89,20 +92,13 @@ def _end(folder: Path, comm: Any, error: BaseException) -> None:
     except Exception:
         packed = b""
     failure = Failure(rank, f"{type(shown).__name__}: {shown}", text, packed, agreed, follows)
-    write_whole(folder / ERROR.format(rank=rank), cloudpickle.dumps(failure))
+    replace_file(folder / ERROR.format(rank=rank), cloudpickle.dumps(failure), sync=False)
     if agreed or size == 1:
         sys.exit(exit_code(error))
     time.sleep(SPEAK_SECONDS * min(rank, 10))  # where all ranks fail alike, the lowest speaks
     sys.stderr.flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # MPI says that it was aborted; the caller says why
     abort_job(exit_code(shown))
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file that appears whole: the job may be ended at any moment."""
-    partial = path.with_name(f".{path.name}")
-    partial.write_bytes(content)
-    os.replace(partial, path)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ if not __package__:  # a program of its own: the package is not imported, what i
     for name in ("job_cleanup", "local_mpiexec"):
         sys.modules[f"distgnn.system.jobs.{name}"] = importlib.import_module(name)
 
-from distgnn.system.jobs.job_cleanup import children, runs, stat_of
+from distgnn.system.jobs.job_cleanup import children, program_of, runs, stat_of
 from distgnn.system.jobs.local_mpiexec import (
     ENDS,
     HOST,
@@ -126,7 +126,7 @@ def _watch(rank: int, pid: int, note_file: int, sockets: list[int]) -> None:
         return  # nobody waits for it
     told = False
     if number in (0, signal.SIGKILL):
-        waits = number and memory_kills() == before and _is_hydra(parent)
+        waits = number and memory_kills() == before and program_of(parent).startswith("hydra")
         told = _one_dies(neighbours, NEIGHBOUR_SECONDS if waits else 0.0)
     who = f"rank {rank} on host {HOST}"
     if told or phase.startswith(SPOKEN):
@@ -142,12 +142,6 @@ def _watch(rank: int, pid: int, note_file: int, sockets: list[int]) -> None:
         for socket in sockets:
             with suppress(OSError):
                 os.write(socket, word.encode())
-
-
-def _is_hydra(pid: int) -> bool:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text().startswith("hydra")
-    return False
 
 
 if __name__ == "__main__":

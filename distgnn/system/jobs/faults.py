@@ -36,7 +36,7 @@ FAULTS = (
     Fault("a rank is stopped", "system/jobs/watchdog.py", "T less 5 s, 0.9 T at least", "does not answer (stopped"),
     Fault("a rank leaves while others wait", "comm/ending/leaving.py", "2 s", "the others wait in"),
     Fault("ranks make different calls", "comm/ending/in_step.py", "at once", "every rank must make the same calls"),
-    Fault("a script fails on one rank", "comm/ending/abort.py", "at once", "failed:"),
+    Fault("a script fails on one rank", "comm/agree.py", "at once", "failed:"),
     Fault("a rank has no memory", "system/free_memory.py", "at once", "memory"),
     Fault("the launcher is killed", "system/jobs/job_cleanup.py", "at once", ""),
     Fault("a rank's parent is killed", "system/jobs/parent_death.py", "at once", ""),

@@ -66,6 +66,13 @@ def stat_of(pid: int) -> list[str]:
         return ["X"]
 
 
+def program_of(pid: int) -> str:
+    """The name of the program that a process runs; empty where that is not known."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text()
+    return ""
+
+
 def end_job(job: str, seconds: float = SECONDS) -> None:
     """End every process of a job, and those that they start meanwhile."""
     deadline = time.monotonic() + seconds

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.system.jobs.death_watch import start_death_watch
+from distgnn.system.jobs.job_cleanup import program_of
 from distgnn.system.jobs.local_mpiexec import ENDS, NOTE_BYTES, NOTE_VARIABLE, SPOKEN
 from distgnn.system.jobs.rank_log import note
 
@@ -74,18 +75,11 @@ def leave_step_of_one() -> bool:
     Notes: `srun -n 1 --cpus-per-task 32 python script.py` is how a script runs in a job of Slurm.
     """
     sizes = {os.environ[name] for name in SIZES if name in os.environ}
-    if not sizes and _parent().startswith("slurmstepd"):  # with PMIx
+    if not sizes and program_of(os.getppid()).startswith("slurmstepd"):  # with PMIx
         sizes = {os.environ.get("SLURM_STEP_NUM_TASKS", "")}
     if sizes == {"1"}:
         _forget_variables(but="DISTGNN_TIMEOUT")  # the user's
     return sizes == {"1"}
-
-
-def _parent() -> str:
-    """The program that started this process; empty where that is not known."""
-    with suppress(OSError):
-        return Path(f"/proc/{os.getppid()}/comm").read_text()
-    return ""
 
 
 def _forget_variables(but: str = "") -> None:
@@ -111,7 +105,7 @@ def _is_child() -> bool:
     owner = os.environ.get(OWNER, "").split(maxsplit=1)
     if len(owner) < 2 or owner[0] == str(os.getpid()) or owner[1] != _rank():
         return False  # no rank, or one that was started by what a rank has started
-    return not _parent().startswith(STARTERS)
+    return not program_of(os.getppid()).startswith(STARTERS)
 
 
 def _rank() -> str:

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -131,27 +131,25 @@ def answering(hosts: Hosts, seconds: float = SECONDS, over: Callable[[], bool] =
     mpiexec = find_mpiexec()
     flavor = mpi_flavor(mpiexec)
     nothing = [sys.executable, "-I", "-S", "-c", "pass"]
-    asked = []
-    for name, _ in hosts:
-        options = host_options([(name, 1)], flavor, {})
-        command = [*mpiexec_command(mpiexec, flavor, 1), *options, *nothing]
-        silent: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-        asked.append((subprocess.Popen(command, **silent, preexec_fn=die_with_parent(signal.SIGKILL)), options))
-    try:
-        began, answered = time.monotonic(), 0
-        deadline = began + seconds
-        while not over() and time.monotonic() < deadline and any(process.poll() is None for process, _ in asked):
-            time.sleep(0.02)
-            now, count = time.monotonic(), sum(process.poll() == 0 for process, _ in asked)
-            if count > answered:
-                answered, deadline = count, min(began + seconds, max(now + AFTER_OTHERS, began + 5 * (now - began)))
-        good = [process.poll() == 0 for process, _ in asked]
-    finally:
-        with ThreadPoolExecutor(max(min(len(asked), 32), 1)) as pool:  # each that does not answer takes STOP_SECONDS
-            list(pool.map(lambda one: stop_tree(one[0], STOP_SECONDS), asked))
-        for _, options in asked:
-            if flavor != "openmpi":
-                Path(options[1]).unlink(missing_ok=True)
+    silent: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    asked: list[subprocess.Popen] = []
+    with ExitStack() as stack:
+        try:
+            for name, _ in hosts:
+                options = stack.enter_context(host_options([(name, 1)], flavor, {}))
+                command = [*mpiexec_command(mpiexec, flavor, 1), *options, *nothing]
+                asked.append(subprocess.Popen(command, **silent, preexec_fn=die_with_parent(signal.SIGKILL)))
+            began, answered = time.monotonic(), 0
+            deadline = began + seconds
+            while not over() and time.monotonic() < deadline and any(process.poll() is None for process in asked):
+                time.sleep(0.02)
+                now, count = time.monotonic(), sum(process.poll() == 0 for process in asked)
+                if count > answered:
+                    answered, deadline = count, min(began + seconds, max(now + AFTER_OTHERS, began + 5 * (now - began)))
+            good = [process.poll() == 0 for process in asked]
+        finally:
+            with ThreadPoolExecutor(32) as pool:  # each that does not answer takes STOP_SECONDS
+                list(pool.map(lambda process: stop_tree(process, STOP_SECONDS), asked))
     return [host for host, answers in zip(hosts, good, strict=True) if answers]
 
 

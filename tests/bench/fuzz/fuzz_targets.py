@@ -79,7 +79,7 @@ def _content(path: Path) -> bytes:
 
 def _partition_targets(root: Path) -> list[Target]:
     from distgnn.cli.commands.partition import rows_of_table
-    from distgnn.cli.commands.show.info import _part, _summary
+    from distgnn.cli.commands.show import _part, _summary
     from distgnn.graph.loader import load
     from distgnn.partition import describe, partition_graph, read_manifest
     from distgnn.partition.repartition import load_whole

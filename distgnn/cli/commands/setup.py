@@ -1,5 +1,7 @@
-"""`distgnn warmup`: compile before the first run, for images of containers and clusters with a shared cache."""
+"""Commands for a new installation: check it, compile before the first run (for images of containers and clusters with a
+shared cache), download a dataset."""
 
+import json
 import os
 import subprocess
 import sys
@@ -12,14 +14,48 @@ from typing import Any
 import typer
 
 from distgnn.cli.display import print_table
-from distgnn.cli.options import Quiet
+from distgnn.cli.options import AsJson, Quiet, Threads
 from distgnn.config import DTYPES, EDGE_MODELS, MODELS, check_choice
 from distgnn.errors import InputError, RunError
 from distgnn.fitting.progress import phases
+from distgnn.system.launch import safe_path
+from distgnn.system.output import plain, say
 from distgnn.system.units import human_seconds
 
 MODEL: Any = typer.Option(["sage"], help="Model to compile for; may be repeated.")
 DTYPE: Any = typer.Option(["float32"], help=f"{', '.join(DTYPES)}; may be repeated.")
+
+
+def check(
+    ranks: int = typer.Option(1, help="Ranks to start where none were started."),
+    threads: Threads = None,
+    as_json: AsJson = False,
+) -> None:
+    """Verify kernels, MPI, threads and one exact training step on the ranks it is given."""
+    from distgnn.cli.ranks import run_on_ranks
+
+    run_on_ranks(ranks, threads)
+    import torch
+
+    from distgnn import kernels
+    from distgnn.config import ModelConfig
+    from distgnn.datasets import load_graph
+    from distgnn.nn import build_model
+    from distgnn.train.self_check import check_installation
+
+    graph = load_graph("communities:nodes=600,communities=12,avg_degree=10,feats=19,classes=5,seed=1")
+    torch.manual_seed(0)
+    model = build_model(ModelConfig(hidden_feats=16), 19, 5)
+    report = check_installation(kernels.self_check(), kernels.get_num_threads, graph, model)
+    made = kernels.compilation()
+    finding = f"{made.compiled} kernels compiled, {made.loaded} loaded from the cache, {made.seconds:.1f} s in all"
+    report.add("machine code", True, finding)
+    if report.rank == 0 and as_json:
+        print(json.dumps({"ok": report.ok, "findings": report.rows}, indent=1))
+    elif report.rank == 0:
+        print_table("Checked", report.rows)
+    if not report.ok:
+        raise typer.Exit(1)
 
 
 def warmup(
@@ -40,7 +76,7 @@ def warmup(
             raise InputError(f"warmup has no graph for {name}, which needs edge features or types: train one epoch")
     for name in dtype:
         check_choice("dtype", name, DTYPES)
-    environment = os.environ | ({} if cache is None else {"NUMBA_CACHE_DIR": str(Path(cache).resolve())})
+    environment = os.environ | safe_path() | ({} if cache is None else {"NUMBA_CACHE_DIR": str(Path(cache).resolve())})
     start, before = time.perf_counter(), _compiled(environment)
     runs = [["--model", one, "--dtype", other] for one in dict.fromkeys(model) for other in dict.fromkeys(dtype)]
     with tempfile.TemporaryDirectory() as folder, phases(not quiet) as advance:
@@ -94,3 +130,13 @@ def _cache(environment: dict[str, str]) -> list[Path]:
 
 def _compiled(environment: dict[str, str]) -> set[Path]:
     return {file for folder in _cache(environment) for file in folder.rglob("*.nbc")}
+
+
+def download(
+    name: str = typer.Argument(help="cora, citeseer, pubmed, reddit, ogbn-arxiv or another of OGB's node graphs."),
+    data_root: str | None = typer.Option(None, help="Folder to put it in (default: DISTGNN_DATA or ./data)."),
+) -> None:
+    """Download a dataset; OGB's need the ogb extra."""
+    from distgnn.datasets.downloads import download as fetch
+
+    print(plain(fetch(name, data_root, say)))

@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from distgnn.cli.display import print_columns, print_table
+from distgnn.cli.display import check_place, print_columns, print_table, write_json
 from distgnn.cli.options import AsJson, Only, with_options
-from distgnn.cli.output_files import check_place, write_json
 from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig
 from distgnn.system.units import human_bytes, human_seconds
 

@@ -1,21 +1,28 @@
-"""`distgnn info`: what a partition folder holds, without loading it."""
+"""Commands that show what is there: a partition folder, the layers that run, the cuts that are kept, runs as a page."""
 
 import json
+import time
+from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from distgnn.cli.display import print_columns, print_table
+from distgnn.cli.display import check_place, print_columns, print_table, write_text
+from distgnn.cli.options import AsJson, Silent
+from distgnn.config import check_choice
 from distgnn.config.task import SPLITS
 from distgnn.errors import InputError
+from distgnn.system.output import plain
 from distgnn.system.units import human_bytes
 
+LIBRARIES = ("distgnn", "dgl", "pyg")
 FORMATS = (".png", ".svg", ".pdf")
 
 
 def info(
     parts: str = typer.Argument(help="Partition folder."),
-    as_json: bool = typer.Option(False, "--json", help="Print everything as JSON."),
+    as_json: AsJson = False,
     against: bool = typer.Option(False, "--against-libra", help="Cut the graph by Libra too, and compare."),
     figure: str | None = typer.Option(None, help="Draw pairs of ranks, copies by degree and loads: .png, .svg, .pdf."),
 ) -> None:
@@ -122,3 +129,83 @@ def draw_partition(folder: str, out: str) -> None:
         figure.savefig(out, dpi=150)
     except OSError as error:
         raise InputError(f"cannot write the figure {out}: {error.strerror or error}") from error
+
+
+def models(
+    library: str | None = typer.Argument(None, help="distgnn, dgl or pyg: these only."),
+    as_json: AsJson = False,
+) -> None:
+    """List our models and the layers of DGL and PyG, how each runs on ranks, and what was tried beside the plain
+    libraries."""
+    from distgnn.interop.table import HOW, LAYERS, tried
+
+    if library is not None:
+        check_choice("library", library, LIBRARIES)
+    rows = [layer for layer in LAYERS if library in (None, layer.library)]
+    if as_json:
+        print(json.dumps([asdict(layer) for layer in rows], indent=1))
+        return
+    columns = ["library", "model or layer", "runs", "note"]
+    print_columns("Layers", columns, [[one.library, one.name, one.how, one.note] for one in rows], words=True)
+    print()
+    for how, meaning in HOW.items():
+        print(f"{how:8} {meaning}")
+    print()
+    kinds, lines = tried()
+    columns = ["scripts", "equal on 1, 2 and 3 ranks", "refused on several", "of these equal on one"]
+    print_columns("Beside the plain library", columns, [[str(cell) for cell in row] for row in kinds], words=True)
+    print()
+    refused = []
+    for line, names in lines:
+        first, *others = names.split(", ")  # the guide's page on layers has all
+        refused.append([first + (f" and {len(others)} more" if others else ""), line])
+    print_columns("Refused on several ranks", ["scripts and layers", "line"], refused, words=True)
+
+
+def cache(
+    clear: bool = typer.Option(False, "--clear", help="Remove all that is not in use."), as_json: AsJson = False
+) -> None:
+    """List the cuts that are kept, or clear them; DISTGNN_CACHE is their folder, DISTGNN_CACHE_SIZE their limit."""
+    from distgnn.fitting import cut_cache
+
+    if clear:
+        gone, busy = cut_cache.clear()
+        in_use = f"; {len(busy)} in use" if busy else ""
+        print(f"removed {len(gone)}, {human_bytes(sum(one.num_bytes for one in gone))}{in_use}")
+        return
+    found, root, most = cut_cache.entries(), cut_cache.cache_root(), cut_cache.most_bytes()
+    if as_json:
+        rows = [{"path": str(one.path), "what": one.what, "used": one.used, "bytes": one.num_bytes} for one in found]
+        print(json.dumps({"folder": str(root), "limit": most, "entries": rows}, indent=1))
+        return
+    total = sum(one.num_bytes for one in found)
+    title = f"{root}: {human_bytes(total)} of at most {human_bytes(most)}"
+    rows_of_table = [[one.what, human_bytes(one.num_bytes), _ago(one.used), one.path.name] for one in found]
+    print_columns(title, ["kept", "size", "last used", "name"], rows_of_table)
+
+
+def _ago(used: float) -> str:
+    minutes = max(0.0, time.time() - used) / 60
+    for size, name in ((1440, "d"), (60, "h")):
+        if minutes >= size:
+            return f"{minutes / size:.0f} {name} ago"
+    return f"{minutes:.0f} min ago"
+
+
+def report(
+    inputs: Annotated[list[str], typer.Argument(help="Run folders, bench.json files, partition folders, in any mix.")],
+    out: str = typer.Option("report.html", help="File to write."),
+    overwrite: bool = typer.Option(False, help="Replace an existing file."),
+    quiet: Silent = False,
+) -> None:
+    """Write one HTML page about runs, benchmarks and partitions; it needs no network, and prints well."""
+    from distgnn.report import make_page, read_inputs
+
+    check_place(out)
+    found = read_inputs(inputs)
+    if Path(out).exists() and not overwrite:
+        raise InputError(f"{out} exists: choose another --out, or add --overwrite to replace it")
+    page = make_page(found)
+    write_text(out, page)
+    if not quiet:
+        print(f"report: {plain(out)}")

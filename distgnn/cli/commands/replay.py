@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from distgnn.cli.display import print_columns, print_table
+from distgnn.cli.display import check_place, print_columns, print_table, write_json
 from distgnn.cli.options import AsJson, Only, Quiet, with_options
-from distgnn.cli.output_files import check_place, write_json
 from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig
 from distgnn.config.run import preset_options
 from distgnn.fitting.progress import progress_bar

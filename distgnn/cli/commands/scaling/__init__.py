@@ -1,1 +1,0 @@
-"""Commands that say what ranks would do that are not there: replay, plan."""
