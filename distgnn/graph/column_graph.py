@@ -103,17 +103,10 @@ class ColumnGraph(DistGraph):
     def arcs_counted(self) -> LocalGraph:
         return self.part if self.local.column == 0 else self.local
 
-    @property
-    def exchange(self) -> NoReturn:
+    def _refuse(self) -> NoReturn:
         raise on_all_ranks(InputError(BY_COLUMNS))
 
-    @property
-    def transposed_exchange(self) -> NoReturn:
-        raise on_all_ranks(InputError(BY_COLUMNS))
-
-    @property
-    def local_arcs(self) -> NoReturn:
-        raise on_all_ranks(InputError(BY_COLUMNS))
+    exchange = transposed_exchange = local_arcs = property(_refuse)
 
     def drain(self) -> None:
         super().drain()

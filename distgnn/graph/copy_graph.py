@@ -16,7 +16,7 @@ import torch
 
 from distgnn.comm.plans import plan_to_all_copies
 from distgnn.graph.dist_graph import DistGraph
-from distgnn.ops.aggregation.aggregate_copies import CopyAggregator, arcs_of_all_rows, transposed_all_rows
+from distgnn.ops.aggregation.aggregate_copies import CopyAggregator, arcs_of_all_rows
 from distgnn.ops.aggregation.aggregator import Block
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.aggregation.row_scale import RowScale
@@ -48,7 +48,7 @@ class CopyGraph(DistGraph):
 
     def backward_arcs(self, weighted: bool) -> CopyAggregator:
         if not self._backward_arcs:
-            self._backward_arcs[True] = self._copy_aggregator(transposed_all_rows(self.forward_arcs.block), 1)
+            self._backward_arcs[True] = self._copy_aggregator(self.forward_arcs.block.transposed(self.num_rows), 1)
         return self._backward_arcs[True]
 
     def _copy_aggregator(self, block: Block, direction: int) -> CopyAggregator:

@@ -10,6 +10,7 @@ import torch
 from distgnn.comm import Transport
 from distgnn.graph.features.feat_norm import FeatNorm
 from distgnn.graph.features.statistics import normalized
+from distgnn.ops.csr_rows import blocks
 from distgnn.ops.dense.sparse_rows import SparseRows, worth_sparse
 from distgnn.partition import LocalGraph
 
@@ -41,10 +42,10 @@ def input_rows(
     if feats is None:
         return None
     rows = torch.empty(feats.shape, dtype=dtype) if empty is None else empty(feats.shape[0], feats.shape[1], dtype)
-    for first in range(0, len(rows), BLOCK_ROWS):  # a second copy is never there
-        block = feats[first : first + BLOCK_ROWS]
+    for some in blocks(len(rows), BLOCK_ROWS):  # a second copy is never there
+        block = feats[some]
         raw = torch.from_numpy(np.array(block.toarray() if hasattr(block, "toarray") else block))
-        rows[first : first + BLOCK_ROWS] = (raw if norm is None else norm(raw)).to(dtype)
+        rows[some] = (raw if norm is None else norm(raw)).to(dtype)
     leave_on_disk(feats)
     return rows
 

@@ -10,7 +10,7 @@ from distgnn.interop.pyg.api import register, works_per_rank
 from distgnn.nn.conv.graph_module import GraphModule
 from distgnn.nn.dropout import Dropout, number_sites, watch
 from distgnn.nn.node_embedding import replacement, replaces
-from distgnn.nn.norms import BatchNorm1d, over_all_vertices
+from distgnn.nn.norms import batch_norm_like, over_all_vertices
 from distgnn.ops.graph_view import GraphView
 
 TORCH_BATCH_NORM = nn.modules.batchnorm._BatchNorm
@@ -64,7 +64,10 @@ def distribute(model: nn.Module, graph: GraphView, arc_dropout: Collection[str] 
             elif isinstance(child, TORCH_BATCH_NORM):
                 if hasattr(module, "allow_single_element"):  # PyG's BatchNorm: a rank with one row is not one row
                     setattr(module, "allow_single_element", False)  # noqa: B010 - a module's attributes have types
-                setattr(module, name, _over_all_ranks(name, child))
+                if type(child) is not nn.BatchNorm1d:
+                    kind = type(child).__name__
+                    raise ValueError(f"{name} is a {kind}: its statistics would be per rank; use BatchNorm1d")
+                setattr(module, name, batch_norm_like(child))
             elif isinstance(child, nn.Embedding) and replaces(child, graph):
                 weights = (weight for one in model.modules() for weight in one._parameters.values())
                 if sum(weight is child.weight for weight in weights) == 1:  # in no other module
@@ -81,13 +84,3 @@ def distribute(model: nn.Module, graph: GraphView, arc_dropout: Collection[str] 
 
 def _is_of(module: Any, library: str) -> bool:
     return any(kind.__module__.startswith(library) for kind in type(module).__mro__)
-
-
-def _over_all_ranks(name: str, norm: nn.Module) -> BatchNorm1d:
-    """Our batch norm with the same parameters, buffers and mode."""
-    if type(norm) is not nn.BatchNorm1d:
-        raise ValueError(f"{name} is a {type(norm).__name__}: its statistics would be per rank; use BatchNorm1d")
-    settings = (norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats)
-    ours = BatchNorm1d(*settings).train(norm.training)
-    ours._parameters, ours._buffers = norm._parameters, norm._buffers
-    return ours

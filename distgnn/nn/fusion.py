@@ -1,6 +1,6 @@
 """Fusion: what a convolution is to run with itself."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -20,6 +20,12 @@ class Fusion(NamedTuple):
     may_overwrite_grad: bool = False
     remat: bool = False
     is_unread: bool = False
+
+    def of(self, scales: tuple[Any, Any], edge_weight: torch.Tensor | None) -> ops.ConvSpec:
+        """An aggregation with these scales of sources and targets, and what follows it."""
+        return ops.ConvSpec(
+            scales, edge_weight, self.epilogue, self.may_overwrite_grad, remat=self.remat, is_unread=self.is_unread
+        )
 
 
 NOT_FUSED = Fusion(ops.Epilogue())

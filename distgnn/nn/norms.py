@@ -149,6 +149,13 @@ class BatchNorm1d(ColumnNorm, nn.modules.batchnorm._NormBase):
         of_variance.lerp_(square * count / max(count - 1, 1), share)
 
 
+def batch_norm_like(norm: Any) -> BatchNorm1d:
+    """Ours with the settings, parameters, buffers and mode of torch's or PyG's."""
+    made = BatchNorm1d(norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats)
+    made._parameters, made._buffers = norm._parameters, norm._buffers
+    return made.train(norm.training)
+
+
 class GraphNorm(ColumnNorm):
     """y = weight (x - mean_scale mean) / std + bias, with mean and std over all vertices; mean_scale is learned.
 
@@ -300,9 +307,7 @@ SWAPS: dict[str, Callable[[Any], GraphModule]] = {
     "GraphSizeNorm": lambda norm: OfOneGraph(norm, _by_size),
     "GraphNorm": lambda norm: _wrapped(norm, GraphNorm(norm.in_channels, norm.eps)),
     "PairNorm": lambda norm: _wrapped(norm, PairNorm(norm.scale, norm.scale_individually, norm.eps)),
-    "InstanceNorm": lambda norm: _wrapped(
-        norm, BatchNorm1d(norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats)
-    ),
+    "InstanceNorm": lambda norm: _wrapped(norm, batch_norm_like(norm)),
 }
 
 

@@ -17,6 +17,7 @@ from torch import nn
 from distgnn import ops
 from distgnn.config import check_choice
 from distgnn.config.task import DECODERS
+from distgnn.ops.csr_rows import blocks
 from distgnn.ops.entry import opaque
 from distgnn.ops.function import Function
 from distgnn.ops.graph_view import GraphView
@@ -108,13 +109,9 @@ def pair_scores(decoder: nn.Module, table: torch.Tensor, places: torch.Tensor) -
     return _Scores.apply(table, places, decoder, *[one for one in decoder.parameters() if one.requires_grad])
 
 
-def _blocks(count: int) -> list[slice]:
-    """At least one, so that a rank without pairs has scores of the right shape."""
-    return [slice(first, min(first + BLOCK_PAIRS, count)) for first in range(0, max(count, 1), BLOCK_PAIRS)]
-
-
 def _forward(decoder: nn.Module, table: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    ends = (places[block] for block in _blocks(len(places)))
+    # One block at least: a rank without pairs has scores of the right shape.
+    ends = (places[block] for block in blocks(max(len(places), 1), BLOCK_PAIRS))
     return torch.cat([decoder(table[pairs[:, 0]], table[pairs[:, 1]]) for pairs in ends])
 
 
@@ -130,7 +127,7 @@ class _Scores(Function):
         table, places = ctx.saved_tensors
         of_table = torch.zeros_like(table)
         sums = [torch.zeros_like(parameter) for parameter in ctx.parameters]
-        for block in _blocks(len(places)):
+        for block in blocks(len(places), BLOCK_PAIRS):
             pairs = places[block]
             ends = [table[pairs[:, end]].requires_grad_() for end in (0, 1)]
             with torch.enable_grad():

@@ -1,8 +1,13 @@
-"""Some rows of a CSR matrix: their entries, copied range by range where rows stand side by side."""
+"""Some rows at a time: ranges of rows, and some rows of a CSR matrix, copied where they stand side by side."""
 
 import numpy as np
 
 FEWEST = 4  # entries, on average, of a range that is worth a copy of its own
+
+
+def blocks(num_rows: int, size: int) -> list[slice]:
+    """Ranges of at most `size` rows, one after the other."""
+    return [slice(first, min(first + size, num_rows)) for first in range(0, num_rows, size)]
 
 
 class Entries:

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 
 from distgnn.errors import RunError, on_all_ranks
+from distgnn.ops.function import own_tensor
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -72,8 +73,6 @@ def _wide(argument: Any) -> Any:
 
 def _own(result: Any) -> Any:
     """The same result; a view that no gradient flows through is detached from what it is a view of."""
-    if isinstance(result, tuple) and type(result) is tuple:
+    if type(result) is tuple:
         return tuple(map(_own, result))
-    if isinstance(result, torch.Tensor) and not result.requires_grad and result._is_view():
-        return result.detach()
-    return result
+    return result if getattr(result, "requires_grad", False) else own_tensor(result)

@@ -101,7 +101,7 @@ class Disk:
         wanted = mmap.PROT_READ | mmap.PROT_WRITE, where | FIXED, -1 if file is None else file, first
         if self._libc.mmap(address, num_bytes, *wanted) != address:
             code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code))
+            raise self.failed(OSError(code, os.strerror(code)))
 
     def write_behind(self, file: int, first: int, num_bytes: int, wanted: Callable[[], bool]) -> None:
         """Begin to write a piece of a file, unless it is given up before."""
@@ -171,9 +171,9 @@ class FileMemory:
             while done < size:
                 done += os.pwrite(self._file, view[done:], first + done)
             view.release()
-            disk.map(self._address + first, size, self._file, first)
         except OSError as error:
             raise disk.failed(error) from error
+        disk.map(self._address + first, size, self._file, first)
         disk.moved_bytes += size
         disk.write_behind(self._file, first, size, wanted)
 
@@ -186,9 +186,6 @@ class FileMemory:
 
     def give_up(self, first: int, end: int) -> None:
         """What a waiting piece held is needed no more: its place is memory again."""
-        try:
-            self._disk.map(self._address + first, end - first, None, 0)
-        except OSError as error:
-            raise self._disk.failed(error) from error
+        self._disk.map(self._address + first, end - first, None, 0)
         self._pages.madvise(mmap.MADV_HUGEPAGE, first, end - first)
         self._disk.drop(self._file, first, end - first)

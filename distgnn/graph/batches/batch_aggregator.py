@@ -31,7 +31,7 @@ from distgnn.errors import InputError, on_all_ranks
 from distgnn.graph.batches.batch_exchange import BatchExchange
 from distgnn.kernels import Tuning
 from distgnn.ops.aggregation.aggregator import Aggregator, Arcs, Block, Site
-from distgnn.ops.aggregation.row_scale import RowScale, whole_scale
+from distgnn.ops.aggregation.row_scale import RowScale, Scales, whole_scales
 from distgnn.ops.csr_rows import Entries
 
 
@@ -61,9 +61,6 @@ class HeldRows:
         if table is None or (table.owned.shape[1], table.owned.dtype) != kind:
             table = self._tables[key] = Table(*(np.zeros((rows, kind[0]), kind[1]) for rows in self._sizes))
         return table
-
-    def num_bytes(self) -> int:
-        return sum(array.nbytes for table in self._tables.values() for array in table)
 
     def state_dict(self) -> dict[str, np.ndarray]:
         named = ((site, part, array) for site, table in self._tables.items() for part, array in table._asdict().items())
@@ -143,8 +140,7 @@ class BatchAggregator(Aggregator):
         self,
         rows: np.ndarray,
         edge_weight: np.ndarray | None = None,
-        source_scale: RowScale | None = None,
-        target_scale: RowScale | None = None,
+        scales: Scales = (None, None),
         site: Site | None = None,
         out: np.ndarray | None = None,
         overlap_work: Sequence[Callable[..., Any]] = (),
@@ -154,10 +150,10 @@ class BatchAggregator(Aggregator):
         table.owned[self.rows] = rows
         self.exchange.arrive_in(table.halos)
         out = np.empty_like(rows) if out is None else out
-        sources, targets = whole_scale(source_scale), whole_scale(target_scale)
+        sources, targets = whole_scales(scales)
         if targets is not None:
             targets = RowScale(targets.owned[self.rows], targets.sources, targets.targets[self.halos])
-        return super().__call__(table.owned, edge_weight, sources, targets, None, out, overlap_work)
+        return super().__call__(table.owned, edge_weight, (sources, targets), None, out, overlap_work)
 
     def arc_dots(self, *args: object) -> np.ndarray:
         raise on_all_ranks(InputError("cluster batches take edge weights that are not trained: choose --batch full"))

@@ -20,7 +20,7 @@ from distgnn.graph.global_values import global_mean
 from distgnn.graph.random_keys import DrawsByKeys
 from distgnn.ops.aggregation.aggregator import Arcs, Site
 from distgnn.ops.aggregation.halo import reduce_onto
-from distgnn.ops.aggregation.row_scale import RowScale, whole_scale
+from distgnn.ops.aggregation.row_scale import RowScale, Scales, whole_scales
 from distgnn.ops.aggregation.spmm import spmm
 from distgnn.ops.dense.sparse_rows import SparseRows
 
@@ -37,7 +37,7 @@ class BatchGraph(DrawsByKeys):
 
     Args:
         batches: the `Batches` it is one of, whose exchanges are set to it. chosen: its vertices.
-        num_global_nodes: of the batch, over all ranks. share: of the training vertices that a batch has on average.
+        num_global_nodes: of the batch, over all ranks.
 
     Notes: a batch may be used until the next one is made. `SHARED` names what is the whole
         graph's; degrees too are those of the whole graph, but without history those of the batch alone.
@@ -51,7 +51,7 @@ class BatchGraph(DrawsByKeys):
     exchanges_exactly: bool
     aggregates_exactly: bool
 
-    def __init__(self, batches: Any, chosen: OwnedAndHalos, num_global_nodes: int, share: float):
+    def __init__(self, batches: Any, chosen: OwnedAndHalos, num_global_nodes: int):
         whole: DistGraph = batches.graph
         self._batches, self._whole, self._chosen = batches, whole, chosen
         for name in SHARED:
@@ -59,7 +59,7 @@ class BatchGraph(DrawsByKeys):
         self.rows: np.ndarray = np.flatnonzero(chosen.owned)
         self._index = torch.from_numpy(self.rows)
         self.num_owned = self.num_rows = len(self.rows)
-        self.num_global_nodes, self._share = num_global_nodes, share
+        self.num_global_nodes = num_global_nodes
         self.row_ids = self.owned_ids = np.ascontiguousarray(whole.owned_ids[self.rows])
         self.labels: Any = whole.labels[self._index]
         self.train_mask: Any = whole.train_mask[self._index]
@@ -86,7 +86,7 @@ class BatchGraph(DrawsByKeys):
             mine = rows.rows_at(self.rows)
             kept: Any = self._batches.sparse_sums
             if kept is not None:
-                mine.sums = lambda weight, scales: kept.of(weight, tuple(map(whole_scale, scales))).rows_at(self.rows)
+                mine.sums = lambda weight, scales: kept.of(weight, whole_scales(scales)).rows_at(self.rows)
             return mine
         out = self.buffers.empty(self.num_rows, rows.shape[1], rows.dtype)
         return torch.index_select(rows, 0, self._index, out=out)
@@ -170,7 +170,7 @@ class BatchGraph(DrawsByKeys):
 
     def num_labelled(self, split: str) -> float:
         """Labelled rows of a split in a batch on average: a sum over the batch divided by it has the right mean."""
-        return self._whole.num_labelled(split) * self._share
+        return self._whole.num_labelled(split) * (1 / self._batches.num_micro)
 
     def global_mean(self, values: torch.Tensor) -> torch.Tensor:
         """The mean over the values of all ranks in this batch. Collective: as `DistGraph.global_mean`."""
@@ -190,7 +190,7 @@ class _BatchConstants:
         self,
         rows: torch.Tensor,
         edge_weight: torch.Tensor | None,
-        scales: tuple[Any, ...],
+        scales: Scales,
         compute: Callable[[bool], torch.Tensor],
         loops: object = None,
     ) -> torch.Tensor:
@@ -199,8 +199,7 @@ class _BatchConstants:
         whole = batch._whole
         if loops is not None or not (rows is batch.feats and batch._batches.history and whole.constants.enabled):
             return compute(False)
-        source_scale, target_scale = map(whole_scale, scales)
-        return batch._take(spmm(whole, whole.feats, edge_weight, source_scale, target_scale))
+        return batch._take(spmm(whole, whole.feats, edge_weight, *whole_scales(scales)))
 
     def holds(self, result: torch.Tensor) -> bool:
         return self._batch._whole.constants.holds(result)

@@ -1,21 +1,27 @@
 """Batches: the passes over a graph in batches of micro-parts, their strata, and what all batches share.
 
-Legend: N vertices, O owned rows, S / T source and target halos; G micro-parts (of all strata).
+Legend: N vertices, O owned rows, S / T source and target halos, I columns; G micro-parts (of all strata).
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+import torch
 
 from distgnn.comm import sum_over_ranks
 from distgnn.graph.batches.batch_aggregator import HeldRows
 from distgnn.graph.batches.batch_exchange import BatchExchange, OwnedAndHalos
 from distgnn.graph.batches.batch_graph import BatchGraph
-from distgnn.graph.batches.sparse_sums import SparseSums
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.induced import to_copies
 from distgnn.kernels.simd.philox import derive_key, philox_python
+from distgnn.ops.aggregation.row_scale import Scales
+from distgnn.ops.aggregation.spmm import aggregate
 from distgnn.ops.dense.sparse_rows import SparseRows
+from distgnn.ops.function import version_of
+
+COLUMNS = 256  # of features that are aggregated at a time
 
 
 class Batches:
@@ -53,21 +59,13 @@ class Batches:
     def of_pass(self, number: int, first: int = 0) -> Iterator[BatchGraph]:
         """The batches of a pass from the `first` on, one after the other: every vertex is in one of them."""
         order = orders(self.graph.seed, number, self.num_strata, self.num_micro)
+        parts, (forward, backward) = self._micro_parts, self.exchanges
         for step in range(first, self.num_micro):
-            yield self._batch(chosen_micro_parts(order, step), 1 / self.num_micro)
-
-    def _batch(self, taken: np.ndarray, share: float) -> BatchGraph:
-        parts = self._micro_parts
-        chosen = OwnedAndHalos(taken[parts.owned], taken[parts.sources], taken[parts.targets])
-        forward, backward = self.exchanges
-        forward.choose(self._plans[0], chosen)
-        backward.choose(self._plans[1], chosen.transposed())
-        return BatchGraph(self, chosen, int(self._sizes[taken].sum()), share)
-
-    def drain(self) -> None:
-        """Wait until no message of this rank is in flight. Collective: yes."""
-        for exchange in self.exchanges:
-            exchange.drain()
+            taken = chosen_micro_parts(order, step)
+            chosen = OwnedAndHalos(taken[parts.owned], taken[parts.sources], taken[parts.targets])
+            forward.choose(self._plans[0], chosen)
+            backward.choose(self._plans[1], chosen.transposed())
+            yield BatchGraph(self, chosen, int(self._sizes[taken].sum()))
 
     def state_dict(self) -> dict[str, np.ndarray]:
         pairs = zip(("forward", "backward"), self.held, strict=True)
@@ -77,6 +75,50 @@ class Batches:
         for name, held in zip(("forward", "backward"), self.held, strict=True):
             mine = {key.split(".", 1)[1]: array for key, array in state.items() if key.startswith(f"{name}.")}
             held.load_state_dict(mine)
+
+
+class SparseSums:
+    """Sums of the sparse features of a graph, kept sparse, for each weighting of the arcs that a model uses.
+
+    The first layer of a batch with history is then exact: products that come first would be held, of earlier weights.
+    Sums have a few times the non-zeros of the features. They are made once, by the dense aggregation of some columns.
+
+    Args: graph: whose aggregation is exact; feats: its features.
+    """
+
+    def __init__(self, graph: DistGraph, feats: SparseRows):
+        self._graph, self._feats = graph, feats
+        self._kept: dict[tuple[Any, ...], SparseRows] = {}
+
+    def of(self, edge_weight: torch.Tensor | None, scales: Scales) -> SparseRows:
+        """The aggregation of all owned rows, [O, I]. Collective: the first time."""
+        weight = None if edge_weight is None else (id(edge_weight), version_of(edge_weight))
+        key = (weight, *scales)
+        if key not in self._kept:
+            feats = self._feats
+            num_columns = feats.shape[1] + feats.num_more  # a shift is aggregated as a column: sums of -q
+            found: list[tuple[np.ndarray, ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64), feats.values[:0])]
+            for first in range(0, num_columns, COLUMNS):
+                block = torch.from_numpy(self._block(first, min(first + COLUMNS, num_columns)))
+                sums = aggregate(self._graph, block, edge_weight, scales, None)[0].numpy()
+                kept = sums != 0
+                kept[:, max(feats.shape[1] - first, 0) :] = True  # columns of the shift stand in every row
+                rows, columns = np.nonzero(kept)
+                found.append((rows, columns + first, sums[rows, columns]))
+            rows, columns, values = (np.concatenate(pieces) for pieces in zip(*found, strict=True))
+            order = np.argsort(rows, kind="stable")
+            indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(feats)))])
+            self._kept[key] = feats.of_columns(indptr, columns[order], values[order])
+        return self._kept[key]
+
+    def _block(self, first: int, last: int) -> np.ndarray:
+        """Some columns of the features as dense rows."""
+        feats = self._feats
+        inside = np.flatnonzero((feats.indices >= first) & (feats.indices < last))
+        rows = np.searchsorted(feats.indptr, inside, side="right") - 1
+        out = np.zeros((len(feats), last - first), feats.values.dtype)
+        np.add.at(out, (rows, feats.indices[inside] - first), feats.values[inside])
+        return out
 
 
 # Which vertices a step takes: one micro-part of every stratum, drawn without a state.

@@ -76,12 +76,6 @@ class Arcs(Space):
             )
 
 
-def vertices(graph: Any) -> Space:
-    """The space of the model's rows."""
-    sizes = graph.num_rows, graph.num_global_nodes
-    return Space(graph, *sizes, lambda: graph.row_ids, num_counted=graph.num_owned, kind="vertices")
-
-
 class RowFrame(Frame):
     """The columns of a frame as rows of all ranks."""
 
@@ -322,7 +316,9 @@ def with_rows(graph: Any) -> Any:
     face: Any = object.__new__(_class_of(kind))
     face.__dict__ = graph.__dict__
     state = graph.__dict__
-    state["face"], state["vertex_space"], state["arc_space"] = face, vertices(graph), Arcs(graph)
+    sizes, owned = (graph.num_rows, graph.num_global_nodes), graph.num_owned
+    vertices = Space(graph, *sizes, lambda: graph.row_ids, num_counted=owned, kind="vertices")
+    state["face"], state["vertex_space"], state["arc_space"] = face, vertices, Arcs(graph)
     state["_kept_rows"], state["_kept_ndata"], state["_kept_edata"] = {}, {}, {}
     watch_compiler()
     torch.set_rng_state(torch.from_numpy(graph.comm.bcast(torch.get_rng_state().numpy(), root=0)))

@@ -13,6 +13,7 @@ from distgnn.comm import sum_over_ranks
 from distgnn.config.run import OF_COLUMNS, parse_feat_norm
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.graph.features.feat_norm import ROUNDING, FeatNorm, inverse_norms
+from distgnn.ops.csr_rows import blocks
 from distgnn.ops.dense.sparse_rows import SparseRows
 
 BLOCK_ROWS = 1 << 14
@@ -64,8 +65,7 @@ class _Columns:
 
     def _dense(self, mean: np.ndarray, power: int) -> np.ndarray:
         total = np.zeros(self.width)
-        for first in range(0, len(self._chosen), BLOCK_ROWS):
-            block = slice(first, first + BLOCK_ROWS)
+        for block in blocks(len(self._chosen), BLOCK_ROWS):
             rows = self._before(torch.from_numpy(np.array(self._feats[block][self._chosen[block]]))).numpy()
             total += ((rows - mean) ** power).sum(0)
         return total

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from distgnn import ops
-from distgnn.errors import InputError
+from distgnn.nn.conv.graph_module import check_in_arcs
 from distgnn.nn.dropout import Dropout
 from distgnn.ops.graph_view import GraphView
 
@@ -87,12 +87,7 @@ class AttentionConv(nn.Module):
             nn.init.zeros_(bias)
 
     def check(self, graph: GraphView) -> None:
-        """Raise InputError, on all ranks, for vertices without in-arcs where they are not allowed."""
-        if not self.allow_zero_in_degree and graph.has_zero_in_degree():
-            raise InputError(
-                "there are vertices without in-arcs, who have nobody to attend to: partition with --self-loops add, or "
-                "set allow_zero_in_degree=True"
-            )
+        check_in_arcs(self, graph, ", who have nobody to attend to")
 
     @property
     def drops_attention(self) -> bool:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from distgnn import ops
-from distgnn.errors import InputError
+from distgnn.nn.conv.graph_module import check_in_arcs
 from distgnn.nn.edge_weight_norm import normalized_weight, scales_of
 from distgnn.nn.fusion import NOT_FUSED, Fusion
 from distgnn.ops.entry import opaque
@@ -82,27 +82,16 @@ class GCN2Conv(nn.Module):
         fusion: Fusion | None = None,
     ) -> torch.Tensor:
         """With `fusion`, and without weight2 and activation, norm and what follows run with the product."""
-        if not self.allow_zero_in_degree and graph.has_zero_in_degree():
-            raise InputError(
-                "there are vertices without in-arcs: partition with --self-loops add, or set allow_zero_in_degree=True"
-            )
+        check_in_arcs(self, graph)
         weight = None if edge_weight is None else normalized_weight(graph, edge_weight)
         if self.weight2 is None and graph.factor_recorder is None:  # which is told of products with weight1
             scales = scales_of(graph, weight, "in")
-            alone = fusion is not None and fusion.may_overwrite_grad
-            total = ops.mixed(graph, feat, feat_0, self.alpha, weight, scales, alone)
+            after = fusion or NOT_FUSED
+            total = ops.mixed(graph, feat, feat_0, self.alpha, weight, scales, after.may_overwrite_grad)
             identity = torch.eye(self.in_feats, dtype=self.weight1.dtype)
-            follows = NOT_FUSED if fusion is None else fusion
-            out = ops.linear(
-                graph,
-                total,
-                (1 - self.beta) * identity + self.beta * self.weight1,
-                self.bias,
-                epilogue=follows.epilogue,
-                norm=follows.norm,
-                alone=alone,
-                room=feat,
-            )
+            product = (1 - self.beta) * identity + self.beta * self.weight1
+            follows: Any = {"epilogue": after.epilogue, "norm": after.norm, "alone": after.may_overwrite_grad}
+            out = ops.linear(graph, total, product, self.bias, room=feat, **follows)
             return out if self.activation is None else self.activation(out)
         feat = (1 - self.alpha) * ops.spmm(graph, feat, weight, *scales_of(graph, weight, "in"))
         feat_0 = self.alpha * feat_0

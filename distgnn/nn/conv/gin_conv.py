@@ -9,7 +9,6 @@ from torch import nn
 from distgnn import ops
 from distgnn.config import check_choice
 from distgnn.nn.conv.graph_module import is_watched
-from distgnn.nn.edge_weight_norm import constant
 from distgnn.nn.fusion import Fusion
 from distgnn.ops.entry import opaque
 from distgnn.ops.graph_view import GraphView
@@ -79,10 +78,10 @@ class GINConv(nn.Module):
         out = out if self.apply_func is None else self.apply_func(out)
         return out if self.activation is None else self.activation(out)
 
-    def may_fuse(self, edge_weight: torch.Tensor | None) -> bool:
+    def may_fuse(self) -> bool:
         """Is f two linear layers around a ReLU, after a sum, and does nobody look at what is in between?"""
         function: Any = self.apply_func
         inner = [] if type(function) is not nn.Sequential else [*function]
         if [type(one) for one in inner] != [nn.Linear, nn.ReLU, nn.Linear] or any(map(is_watched, [function, *inner])):
             return False
-        return self.aggregator_type == "sum" and self.activation is None and constant(edge_weight)
+        return self.aggregator_type == "sum" and self.activation is None

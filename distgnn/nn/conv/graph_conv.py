@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from distgnn import ops
-from distgnn.errors import InputError
+from distgnn.nn.conv.graph_module import check_in_arcs
 from distgnn.nn.edge_weight_norm import constant
 from distgnn.nn.fusion import NOT_FUSED, Fusion
 from distgnn.ops.entry import opaque
@@ -84,11 +84,7 @@ class GraphConv(nn.Module):
         fusion: Fusion | None = None,
     ) -> torch.Tensor:
         """With `fusion`, without activation, what follows runs in the same function: see `ops.convolve`."""
-        if not self.allow_zero_in_degree and graph.has_zero_in_degree():
-            raise InputError(
-                "there are vertices without in-arcs, whose output would be the bias alone: partition with "
-                "--self-loops add, or set allow_zero_in_degree=True"
-            )
+        check_in_arcs(self, graph, ", whose output would be the bias alone")
         if weight is not None and self.weight is not None:
             raise ValueError("a weight was given but the layer has its own: make it with weight=False")
         if weight is None and self.weight is None and fusion is not None:
@@ -98,9 +94,8 @@ class GraphConv(nn.Module):
         source = graph.degree_scale("out", power) if self.norm in ("both", "left") else None
         target = graph.degree_scale("in", power) if self.norm in ("both", "right") else None
         if weight is not None and (fusion is not None or (feat.dim() == 2 and constant(edge_weight))):
-            after = NOT_FUSED if fusion is None else fusion
-            how = after.epilogue, after.may_overwrite_grad
-            spec = ops.ConvSpec((source, target), edge_weight, *how, remat=after.remat, is_unread=after.is_unread)
+            after = fusion or NOT_FUSED
+            spec = after.of((source, target), edge_weight)
             out = ops.convolve(graph, feat, weight, None, self.bias, spec, after.norm)
             return out if fusion is not None or self.activation is None else self.activation(out)
         if weight is not None and graph.narrows(self.in_feats, self.out_feats) and not graph.is_input(feat):

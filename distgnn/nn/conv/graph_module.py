@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import nn
 
+from distgnn.errors import InputError
 from distgnn.ops.graph_view import GraphView
 
 HOOKS = ("_forward", "_backward", "_backward_pre")  # as torch calls its tables of them
@@ -24,6 +25,15 @@ class GraphModule(nn.Module):
             kind = type(self).__name__
             raise ValueError(f"this {kind} knows no graph: pass it, or call distgnn.nn.distribute(model, graph) first")
         return graph
+
+
+def check_in_arcs(layer: Any, graph: GraphView, who: str = "") -> None:
+    """Raise InputError, on all ranks, for vertices without in-arcs where the layer does not allow them."""
+    if not layer.allow_zero_in_degree and graph.has_zero_in_degree():
+        raise InputError(
+            f"there are vertices without in-arcs{who}: partition with --self-loops add, or set "
+            "allow_zero_in_degree=True"
+        )
 
 
 def is_watched(module: Any) -> bool:

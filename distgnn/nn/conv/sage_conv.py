@@ -97,11 +97,8 @@ class SAGEConv(nn.Module):
             feat = self.feat_drop(feat, graph)
         is_gcn = self.aggregator_type == "gcn"
         if fusion is not None or (self.aggregator_type == "mean" and feat.dim() == 2 and constant(edge_weight)):
-            after = NOT_FUSED if fusion is None else fusion
-            how = edge_weight, after.epilogue, after.may_overwrite_grad
-            spec = ops.ConvSpec(
-                (None, graph.degree_scale("in", -1)), *how, remat=after.remat, is_unread=after.is_unread
-            )
+            after = fusion or NOT_FUSED
+            spec = after.of((None, graph.degree_scale("in", -1)), edge_weight)
             weights = self.fc_neigh.weight.T, self.fc_self.weight.T
             out = ops.convolve(graph, feat, *weights, self.fc_self.bias, spec, after.norm)
             if fusion is not None:

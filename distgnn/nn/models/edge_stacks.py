@@ -25,8 +25,8 @@ class EncodedGINE(nn.Module):
         self.conv: GINEConv = GINEConv(func, learn_eps=True)
 
     @opaque
-    def forward(self, graph: GraphView, rows: torch.Tensor, edge_feats: torch.Tensor) -> torch.Tensor:
-        return self.conv(graph, rows, self.encoder(edge_feats))
+    def forward(self, graph: GraphView, rows: torch.Tensor, edge_feat: torch.Tensor) -> torch.Tensor:
+        return self.conv(graph, rows, self.encoder(edge_feat))
 
 
 class OfEdgeFeats(Stack):
@@ -38,6 +38,9 @@ class OfEdgeFeats(Stack):
 
     def graph_sizes(self) -> dict[str, int]:
         return {"num_edge_feats": self.num_edge_feats}
+
+    def of_arcs(self, graph: GraphView) -> dict[str, Any]:
+        return {"edge_feat": graph.edata["feat"]}
 
 
 class GINE(OfEdgeFeats):
@@ -55,9 +58,6 @@ class GINE(OfEdgeFeats):
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         return EncodedGINE(in_feats, out_feats, self.num_edge_feats)
-
-    def convolve(self, graph: GraphView, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
-        return conv(graph, feats, graph.edata["feat"])
 
 
 class EdgeGAT(OfEdgeFeats, GAT):
@@ -77,7 +77,3 @@ class EdgeGAT(OfEdgeFeats, GAT):
         width = out_feats if last else out_feats // self.num_heads
         options = {"attn_drop": self.attn_drop, "residual": False, "allow_zero_in_degree": True}
         return EdgeGATConv(in_feats, self.num_edge_feats, width, self.num_heads, **options)
-
-    def convolve(self, graph: GraphView, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
-        out = conv(graph, feats, graph.edata["feat"])
-        return out.mean(1) if last else out.flatten(1)

@@ -114,11 +114,11 @@ class RGCN(Stack):
         bases: dict[str, Any] = {"regularizer": "basis", "num_bases": self.num_bases} if self.num_bases else {}
         return RelGraphConv(in_feats, out_feats, self.num_relations, **bases)
 
-    def convolve(self, graph: GraphView, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+    def of_arcs(self, graph: GraphView) -> dict[str, Any]:
         if graph not in self._arcs_of:
             norm = relation_norm(graph)
             self._arcs_of[graph] = ops.RelationArcs(graph, graph.edata["etype"], self.num_relations, norm)
-        return conv(graph, feats, self._arcs_of[graph])
+        return {"etypes": self._arcs_of[graph]}
 
     @opaque
     def forward(self, graph: GraphView, feats: torch.Tensor) -> torch.Tensor:

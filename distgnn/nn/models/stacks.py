@@ -149,9 +149,13 @@ class Stack(Described):
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         raise NotImplementedError
 
+    def of_arcs(self, graph: GraphView) -> dict[str, Any]:
+        """What a convolution is given beside graph and rows."""
+        return {"edge_weight": self.edge_weight_of(graph)}
+
     def convolve(self, graph: GraphView, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
         """One convolution; `last` where its output is the logits."""
-        return conv(graph, feats, edge_weight=self.edge_weight_of(graph))
+        return conv(graph, feats, **self.of_arcs(graph))
 
     @opaque
     def forward(self, graph: GraphView, feats: torch.Tensor) -> torch.Tensor:
@@ -322,7 +326,7 @@ class GIN(Stack):
         return GINConv(func, "sum", learn_eps=True)
 
     def fuses(self, conv: nn.Module) -> bool:
-        return isinstance(conv, GINConv) and conv.may_fuse(None)
+        return isinstance(conv, GINConv) and conv.may_fuse()
 
     def convolve(self, graph: GraphView, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
         weight = self.edge_weight_of(graph)
@@ -388,6 +392,5 @@ class GATv2(GAT):
             raise InputError("gatv2 takes no edge weights: choose gat, or leave weighted out")
         super().__init__(*sizes, **options)
 
-    def convolve(self, graph: GraphView, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
-        out = conv(graph, feats)
-        return out.mean(1) if last else out.flatten(1)
+    def of_arcs(self, graph: GraphView) -> dict[str, Any]:
+        return {}

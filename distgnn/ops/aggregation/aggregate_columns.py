@@ -16,7 +16,7 @@ import numpy as np
 
 from distgnn.comm.columns import ColumnGroup
 from distgnn.ops.aggregation.aggregator import Aggregator, Site, do_work
-from distgnn.ops.aggregation.row_scale import RowScale, whole_scale
+from distgnn.ops.aggregation.row_scale import Scales, whole_scales
 
 BY_COLUMNS = (
     "messages on arcs, max, min and attention need whole rows at both ends: load the graph with columns=1, or "
@@ -37,8 +37,7 @@ class ColumnAggregator(Aggregator):
         self,
         rows: np.ndarray,
         edge_weight: np.ndarray | None = None,
-        source_scale: RowScale | None = None,
-        target_scale: RowScale | None = None,
+        scales: Scales = (None, None),
         site: Site | None = None,
         out: np.ndarray | None = None,
         overlap_work: Sequence[Callable[..., Any]] = (),
@@ -50,22 +49,14 @@ class ColumnAggregator(Aggregator):
         group.start_columns(rows)
         do_work(first, self.exchange)
         columns, made = group.finish_columns(rows), group.empty_columns(out)
-        _, sources = super().__call__(
-            columns, edge_weight, whole_scale(source_scale), whole_scale(target_scale), site, made, second
-        )
+        _, sources = super().__call__(columns, edge_weight, whole_scales(scales), site, made, second)
         group.start_rows(out)
         do_work(third, self.exchange)
         group.finish_rows(out)
         return out, sources
 
     def arc_dots(
-        self,
-        rows: np.ndarray,
-        sources: np.ndarray,
-        grads: np.ndarray,
-        target_grads: np.ndarray,
-        source_scale: RowScale | None,
-        target_scale: RowScale | None,
+        self, rows: np.ndarray, sources: np.ndarray, grads: np.ndarray, target_grads: np.ndarray, scales: Scales
     ) -> np.ndarray:
         """As `Aggregator`, but of this rank's columns: its share of each arc's number, whose sum over the group is it.
 
@@ -75,5 +66,4 @@ class ColumnAggregator(Aggregator):
         for role, own in (("dots of rows", rows), ("dots of grads", grads)):
             group.start_columns(own, role)
             ends.append(group.finish_columns(own, role))
-        scales = whole_scale(source_scale), whole_scale(target_scale)
-        return super().arc_dots(ends[0], sources, ends[1], target_grads, *scales)
+        return super().arc_dots(ends[0], sources, ends[1], target_grads, whole_scales(scales))

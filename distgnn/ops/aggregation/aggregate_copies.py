@@ -14,14 +14,14 @@ Source: Md et al., DistGNN, SC'21, section 5 (cd-0, 0c).
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from distgnn import kernels
 from distgnn.comm import DelayedExchange, EpochExchange, Exchange
 from distgnn.ops.aggregation.aggregator import Block, Site, run_block
-from distgnn.ops.aggregation.row_scale import RowScale
+from distgnn.ops.aggregation.halo import reduce_onto
+from distgnn.ops.aggregation.row_scale import RowScale, Scales
 from distgnn.ops.edges.local_arcs import arc_ends
 from distgnn.partition import LocalGraph
 
@@ -31,13 +31,6 @@ def arcs_of_all_rows(local: LocalGraph, tuning: kernels.Tuning) -> Block:
     ends = arc_ends(local, np.arange(local.num_rows, dtype=np.int32))
     indptr, indices, arcs = kernels.csr_from_edges(*ends, local.num_rows)
     return Block(indptr, indices, 0, arcs, tuning)
-
-
-def transposed_all_rows(block: Block) -> Block:
-    """The transpose of `arcs_of_all_rows`."""
-    indptr, indices, positions = kernels.transpose_csr(block.indptr, block.indices, len(block.indptr) - 1)
-    arcs = positions if block.positions is None else block.positions[positions]
-    return Block(indptr, indices, 0, arcs, block.tuning)
 
 
 @dataclass
@@ -73,16 +66,13 @@ class CopyAggregator:
         self,
         rows: np.ndarray,
         edge_weight: np.ndarray | None = None,
-        source_scale: RowScale | None = None,
-        target_scale: RowScale | None = None,
+        scales: Scales = (None, None),
         site: Site | None = None,
         out: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Aggregate local `rows` [V, D]; returns [V, D] and the rows that gradients of edge weights need, [V, D]."""
-        local_only = self.no_exchange and site is not None
-        if local_only:
-            source_scale, target_scale = _local(source_scale), _local(target_scale)
-        arrived = self._arrived(site)
+        local_only, arrived = self.no_exchange and site is not None, self._arrived(site)
+        source_scale, target_scale = map(_local, scales) if local_only else scales
         if arrived is not None and self.backward:
             local_only, source_scale = True, _scale_of_what_took_part(source_scale, arrived)
         if self.backward and not local_only:
@@ -131,13 +121,9 @@ class CopyAggregator:
 
     def _add_copies_then_tell_targets(self, grads: np.ndarray, site: Site | None) -> np.ndarray:
         """The exchanges' transpose: [V, D] gradients of totals to [V, D] gradients of local partial sums."""
-        exchange = self._exchange_at(site)
-        copies = exchange.target_rows(grads)
-        copies[:] = grads[self.num_owned :]
-        exchange.start_reduce(copies)
-        partial = np.zeros_like(grads)
+        exchange, partial = self._exchange_at(site), np.zeros_like(grads)
         partial[: self.num_owned] = grads[: self.num_owned]
-        exchange.finish_reduce(partial[: self.num_owned])
+        reduce_onto(exchange, grads[self.num_owned :], partial[: self.num_owned])
         exchange.start_broadcast(partial[: self.num_owned])
         partial[self.target_rows] = exchange.finish_broadcast()
         return partial
@@ -145,25 +131,19 @@ class CopyAggregator:
     def _exchange_at(self, site: Site | None) -> Exchange | EpochExchange:
         return self.exchange if site is None or self.delayed is None else self.delayed.at(*site)
 
-    def scales_at(
-        self, site: Site | None, source_scale: RowScale | None, target_scale: RowScale | None
-    ) -> tuple[Any, ...]:
+    def scales_at(self, site: Site | None, scales: Scales) -> Scales:
         """The factors by which arcs counted in a training step: under 0c and the paper's rule those of its own arcs."""
+        source_scale, target_scale = scales
         if self.no_exchange and site is not None:
             return _local(source_scale), _local(target_scale)
         arrived = self._arrived(site)
         return source_scale, target_scale if arrived is None else _scale_of_what_took_part(target_scale, arrived)
 
     def arc_dots(
-        self,
-        rows: np.ndarray,
-        _sources: np.ndarray,
-        grads: np.ndarray,
-        partial_grads: np.ndarray,
-        source_scale: RowScale | None,
-        target_scale: RowScale | None,
+        self, rows: np.ndarray, _sources: np.ndarray, grads: np.ndarray, partial_grads: np.ndarray, scales: Scales
     ) -> np.ndarray:
         """target_scale[v] * source_scale[u] * <gradient of v's partial sum, rows[u]> of every local arc, [A]."""
+        source_scale, target_scale = scales
         source = rows if source_scale is None else rows * source_scale.owned[:, None]
         target = partial_grads if target_scale is None else partial_grads * target_scale.owned[:, None]
         out = np.empty(self.num_arcs, rows.dtype)

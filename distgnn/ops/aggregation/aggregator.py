@@ -13,8 +13,6 @@ Legend: O owned rows, S source halos, T target halos, D width, A local arcs.
     y <-------------- finish reduce, added in the order of ranks
 
 The transposed aggregation (backward) is the same function on transposed arcs: sources and targets swap.
-
-Over 300 lines: blocks of arcs, and the run over them, which is the only one that reads them.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +25,7 @@ import numpy as np
 
 from distgnn import kernels
 from distgnn.comm import Counters, DelayedExchange, EpochExchange, Exchange
-from distgnn.ops.aggregation.row_scale import RowScale
+from distgnn.ops.aggregation.row_scale import Scales
 from distgnn.partition import LocalGraph
 
 NUM_PIECES = 8  # of the largest block: between pieces MPI makes progress
@@ -79,7 +77,8 @@ class Block:
         return Block(self.indptr + before, indices, self.first_arc, None, self.tuning)
 
     def transposed(self, num_columns: int) -> "Block":
-        indptr, indices, positions = kernels.transpose_csr(self.indptr, self.indices, num_columns)
+        indptr, indices, places = kernels.transpose_csr(self.indptr, self.indices, num_columns)
+        positions = places if self.positions is None else self.positions[places]
         return Block(indptr, indices, self.first_arc, positions, self.tuning)
 
 
@@ -162,8 +161,7 @@ class Aggregator:
         self,
         rows: np.ndarray,
         edge_weight: np.ndarray | None = None,
-        source_scale: RowScale | None = None,
-        target_scale: RowScale | None = None,
+        scales: Scales = (None, None),
         site: Site | None = None,
         out: np.ndarray | None = None,
         overlap_work: Sequence[Callable[..., Any]] = (),
@@ -180,7 +178,7 @@ class Aggregator:
         """
         arcs = self.arcs
         exchange = self.exchange if site is None or self.delayed is None else self.delayed.at(*site)
-        counters, weight, source, target = exchange.transport.counters, edge_weight, source_scale, target_scale
+        counters, weight, (source, target) = exchange.transport.counters, edge_weight, scales
         from_owned, to_owned = source and source.owned, target and target.owned
         from_halos, to_halos = source and source.sources, target and target.targets
         out = np.empty_like(rows) if out is None else out
@@ -207,31 +205,19 @@ class Aggregator:
         exchange.finish_reduce(out)
         return out, sources
 
-    def with_loops(self, missing: np.ndarray) -> "Aggregator":
-        """The same over one more arc from each of some owned vertices (bool [O]) to itself; not for edge weights."""
-        return Aggregator(self.arcs.with_loops(missing), self.exchange, self.delayed)
-
     @property
     def num_arcs(self) -> int:
         return self.arcs.num_arcs
 
-    def scales_at(
-        self, _site: Site | None, source_scale: RowScale | None, target_scale: RowScale | None
-    ) -> tuple[RowScale | None, RowScale | None]:
+    def scales_at(self, _site: Site | None, scales: Scales) -> Scales:
         """The factors by which arcs counted in a training step: the same in all."""
-        return source_scale, target_scale
+        return scales
 
     def arc_dots(
-        self,
-        rows: np.ndarray,
-        sources: np.ndarray,
-        grads: np.ndarray,
-        target_grads: np.ndarray,
-        source_scale: RowScale | None,
-        target_scale: RowScale | None,
+        self, rows: np.ndarray, sources: np.ndarray, grads: np.ndarray, target_grads: np.ndarray, scales: Scales
     ) -> np.ndarray:
         """target_scale[v] * source_scale[u] * <grads[v], rows[u]> of every local arc, [A]."""
-        arcs = self.arcs
+        arcs, (source_scale, target_scale) = self.arcs, scales
         out = np.empty(self.num_arcs, rows.dtype)
         for block, source_rows, source_kind, target_rows, target_kind in (
             (arcs.owned_owned, rows, "owned", grads, "owned"),

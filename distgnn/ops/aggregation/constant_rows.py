@@ -104,9 +104,8 @@ class ConstantRows:
         if state == MET_BEFORE:
             with constants():
                 result = compute(True)
-            known = self._find(rows, edge_weight, scales)
-            if known:
-                self._entries.remove(known)
+            if entry:  # not on every rank
+                self._entries.remove(entry)
             keys = _Key.of(rows), _Key.of(edge_weight)
             self._entries.append(_Entry(*keys, scales, result, version_of(result)))
             return result

@@ -34,7 +34,8 @@ from typing import Any, NamedTuple, cast
 
 import torch
 
-from distgnn.ops.aggregation.spmm import Scales, SelfLoops, aggregate, spmm
+from distgnn.ops.aggregation.row_scale import Scales
+from distgnn.ops.aggregation.spmm import SelfLoops, aggregate, spmm
 from distgnn.ops.dense.activation import (
     NO_EPILOGUE,
     Epilogue,

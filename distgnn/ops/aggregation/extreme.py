@@ -75,7 +75,7 @@ class _Extreme(Function):
         values, positions = kernels.spmm(group.indptr, ctx.places, table, reduce, keep_inf=True)
         ids = np.full(values.shape, NO_ARC)
         has_arc = positions >= 0
-        ids[has_arc] = graph.local_arcs.arc_ids[group.arcs[positions[has_arc]]]
+        ids[has_arc] = graph.local.arc_ids[group.arcs[positions[has_arc]]]
         pairs = np.concatenate([values.astype(np.float64), ids], axis=1)
         width, sign = rows.shape[1], 1 if reduce == "max" else -1
 

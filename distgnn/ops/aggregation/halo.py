@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from distgnn.comm import Exchange
+from distgnn.comm import EpochExchange, Exchange
 from distgnn.ops.entry import operator
 from distgnn.ops.function import linear_map
 from distgnn.ops.graph_view import GraphView
@@ -96,7 +96,7 @@ def _broadcast(graph: GraphView, rows: np.ndarray, role: str) -> np.ndarray:
     return exchange.finish_broadcast()
 
 
-def reduce_onto(exchange: Exchange, halos: np.ndarray, out: np.ndarray) -> np.ndarray:
+def reduce_onto(exchange: Exchange | EpochExchange, halos: np.ndarray, out: np.ndarray) -> np.ndarray:
     """Rows of halos are added to owned rows `out` [O, D] at their owners, in place. Collective: yes."""
     buffer = exchange.target_rows(halos)
     np.copyto(buffer, halos)

@@ -10,8 +10,10 @@ from typing import Any
 
 import torch
 
-from distgnn.ops.aggregation.spmm import Scales, aggregate, spmm
-from distgnn.ops.dense.activation import blocks
+from distgnn.ops.aggregation.row_scale import Scales
+from distgnn.ops.aggregation.spmm import aggregate, spmm
+from distgnn.ops.csr_rows import blocks
+from distgnn.ops.dense.activation import BLOCK_ROWS
 from distgnn.ops.dense.made_again import MadeAgain, lend, offer, taken
 from distgnn.ops.dense.sparse_rows import dense
 from distgnn.ops.entry import operator
@@ -54,7 +56,7 @@ class _Mixed(Function):
     def forward(ctx: Any, feats: torch.Tensor, initial: torch.Tensor, alpha: float, call: tuple, alone: bool) -> Any:
         ctx.alpha, ctx.call, ctx.alone = alpha, call, alone
         out, _ = aggregate(call[0], feats.detach(), *call[1:])
-        for rows in blocks(len(out)):
+        for rows in blocks(len(out), BLOCK_ROWS):
             out[rows].mul_(1 - alpha).add_(alpha * initial[rows].detach())
         return out
 
@@ -115,7 +117,7 @@ class _WithNeighbours(Function):
         if sums is None:
             sums, is_ours = aggregate(graph, feats.detach(), edge_weight, (None, None), site)[0], True
         out = sums if is_ours else graph.buffers.empty_like(feats)
-        for rows in blocks(len(out)):
+        for rows in blocks(len(out), BLOCK_ROWS):
             torch.add((1 + eps) * feats[rows], sums[rows], out=out[rows])
         ctx.save_for_backward(eps, *((feats,) if again is None else again.kept))
         return out
@@ -127,10 +129,10 @@ class _WithNeighbours(Function):
         of_feats = of_eps = None
         if ctx.needs_input_grad[1]:
             of_eps = torch.zeros_like(eps)
-            for rows in blocks(len(grad)):
+            for rows in blocks(len(grad), BLOCK_ROWS):
                 of_eps += (grad[rows] * feats[rows]).sum()
         if ctx.needs_input_grad[0]:
             of_feats, _ = aggregate(graph, grad.contiguous(), edge_weight, (None, None), site, backward=True)
-            for rows in blocks(len(grad)):
+            for rows in blocks(len(grad), BLOCK_ROWS):
                 of_feats[rows].add_((1 + eps) * grad[rows])
         return of_feats, of_eps, None, None, None

@@ -34,6 +34,10 @@ class RowScale:
         return RowScale(self.owned[rows], self.sources, self.targets, whole=self)
 
 
-def whole_scale(scale: RowScale | None) -> RowScale | None:
+Scales = tuple[RowScale | None, RowScale | None]  # of sources, of targets
+
+
+def whole_scales(scales: Scales) -> Scales:
     """The factors of all owned rows behind those of some."""
-    return scale if scale is None or scale.whole is None else scale.whole
+    sources, targets = ((one and one.whole) or one for one in scales)
+    return sources, targets

@@ -6,7 +6,7 @@ dx = the same aggregation over the transposed arcs, scales swapped, and the same
 d edge_weight[arc] = target_scale[v] * source_scale[u] * <dy[v], x[u]>
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,14 +15,13 @@ import torch
 
 from distgnn.ops.aggregation.aggregator import Aggregator, Site
 from distgnn.ops.aggregation.halo import as_array
-from distgnn.ops.aggregation.row_scale import RowScale
+from distgnn.ops.aggregation.row_scale import RowScale, Scales
 from distgnn.ops.dense.products import Work
 from distgnn.ops.dense.sparse_rows import dense
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function
 from distgnn.ops.graph_view import GraphView
 
-Scales = tuple[RowScale | None, RowScale | None]  # of sources, of targets
 FLOATS = (torch.float32, torch.float64, torch.bfloat16)
 
 
@@ -110,7 +109,7 @@ def spmm(
     trainable = rows.requires_grad or (edge_weight is not None and edge_weight.requires_grad)
     scales, site = (source_scale, target_scale), graph.next_site()
     if trainable and torch.is_grad_enabled():
-        return _Spmm.apply(rows, edge_weight, graph, *scales, loops, site).view(feats.shape)
+        return _Spmm.apply(rows, edge_weight, graph, scales, loops, site).view(feats.shape)
 
     def compute(keep: bool) -> torch.Tensor:
         return aggregate(graph, rows, edge_weight, scales, None if keep else site, loops=loops)[0]
@@ -150,11 +149,11 @@ def aggregate(
         rows = rows.float()
     summed = torch.float32 if half and (graph.num_ranks > 1 or rows.dtype != torch.bfloat16) else dtype
     out = graph.buffers.empty_like(rows, summed)
-    arguments = as_array(rows), weight, *scales, site, as_array(out)
+    arguments = as_array(rows), weight, scales, site, as_array(out)
     add_loops = None if loops is None else loops.add
     # Not in batches, nor with update on copies: their rows are not the owned vertices that `as_arcs` counts.
     if loops is not None and loops.as_arcs is not None and weight is None and type(arcs) is Aggregator:
-        arcs, add_loops = arcs.with_loops(loops.as_arcs), loops.add_others
+        arcs, add_loops = replace(arcs, arcs=arcs.arcs.with_loops(loops.as_arcs)), loops.add_others
     _, sources = arcs(*arguments, overlap_work) if isinstance(arcs, Aggregator) else arcs(*arguments)
     if add_loops is not None:
         add_loops(out, rows)
@@ -170,13 +169,12 @@ class _Spmm(Function):
         rows: torch.Tensor,
         edge_weight: torch.Tensor | None,
         graph: GraphView,
-        source_scale: RowScale | None,
-        target_scale: RowScale | None,
+        scales: Scales,
         loops: SelfLoops | None,
         site: Site | None,
     ) -> torch.Tensor:
-        ctx.graph, ctx.scales, ctx.loops, ctx.site = graph, (source_scale, target_scale), loops, site
-        out, sources = aggregate(graph, rows, edge_weight, ctx.scales, site, loops=loops)
+        ctx.graph, ctx.scales, ctx.loops, ctx.site = graph, scales, loops, site
+        out, sources = aggregate(graph, rows, edge_weight, scales, site, loops=loops)
         weighted = edge_weight is not None and edge_weight.requires_grad
         ctx.sources = sources.copy() if weighted else None
         ctx.save_for_backward(rows if weighted else None, edge_weight)
@@ -191,6 +189,6 @@ class _Spmm(Function):
         if ctx.needs_input_grad[1]:
             arrays = as_array(rows), ctx.sources, as_array(grad_out), target_grads
             forward = ctx.graph.forward_arcs
-            dots = forward.arc_dots(*arrays, *forward.scales_at(ctx.site, *ctx.scales))
+            dots = forward.arc_dots(*arrays, forward.scales_at(ctx.site, ctx.scales))
             grad_weight = torch.from_numpy(dots).view(edge_weight.shape)
-        return grad_rows, grad_weight, None, None, None, None, None
+        return grad_rows, grad_weight, None, None, None, None

@@ -38,13 +38,12 @@ from distgnn.ops.dense.activation import (
     SavedEpilogue,
     activated,
     activated_backward,
-    no_sums,
     rows_of,
     statistics,
     through_norm,
 )
 from distgnn.ops.dense.fused import Call, Fused, Kept
-from distgnn.ops.dense.made_again import room_of, unread, whole
+from distgnn.ops.dense.made_again import no_sums, room_of, unread, whole
 from distgnn.ops.dense.products import has_own_products, pieces, product, sum_of_products
 from distgnn.ops.edges.on_arcs import check_update
 from distgnn.ops.entry import operator
@@ -344,7 +343,7 @@ def _through_pieces(graph: GraphView, saved: _Kept, norm: Norm, heads: Heads, gr
     indptr, indices = _arcs(graph)[0]
     (left, right), (_, count, width) = saved.scores, saved.rows.shape
     dots, sums = np.empty_like(right), no_sums(count * width)
-    for number, rows in enumerate(pieces(len(grads))):
+    for rows in pieces(len(grads)):
         z = graph.buffers.empty_like(grads[rows])
         ends = indptr[rows.start : rows.stop + 1]
         arcs = ends - ends[0], indices[ends[0] : ends[-1]]
@@ -352,8 +351,7 @@ def _through_pieces(graph: GraphView, saved: _Kept, norm: Norm, heads: Heads, gr
         _, saved.maximum[rows], saved.sums[rows] = kernels.attention(
             *arcs, saved.rows, left, right[rows], slope=heads.slope, out=out
         )
-        after, so_far = rows_of(heads.epilogue, rows), sums if number else None
-        sums = through_norm(graph, grads[rows], z, saved.bias, norm, after, so_far)
+        sums = through_norm(graph, grads[rows], z, saved.bias, norm, rows_of(heads.epilogue, rows), sums)
         dots[rows] = kernels.head_dots(as_array(grads[rows]), as_array(z), count)
         del z, out  # their buffer is free for the next piece
     return grads.to(saved.feats.dtype), dots, None if saved.bias is None else sums[0], *sums[1:]

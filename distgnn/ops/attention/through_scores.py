@@ -59,18 +59,21 @@ class ThroughScores:
         narrow = torch.from_numpy(scores).permute(0, 2, 1).reshape(2 * heads, len(weight))  # attn W'
         weights, grad_scores = (weight.T, narrow), grad_scores.to(grad_rows.dtype)
         (num, width), columns = grad_rows.shape, self.feats.shape[1]
+
+        def made(over: torch.Tensor | None, rows: slice = slice(None)) -> torch.Tensor:
+            pairs = zip((grad_rows[rows], grad_scores[rows]), weights, strict=True)
+            return sum_of_products(self.graph, list(pairs), over)
+
         if together is not None and num and len(together) == num:
-            return sum_of_products(self.graph, list(zip((grad_rows, grad_scores), weights, strict=True)), together)
+            return made(together)
         if together is None or columns == width or columns > 2 * width:
-            over = grad_rows if columns == width else None
-            return sum_of_products(self.graph, list(zip((grad_rows, grad_scores), weights, strict=True)), over)
+            return made(grad_rows if columns == width else None)
         out, first = together.view(-1)[: num * columns].view(num, columns), 0
         # So many rows that what is written ends where they begin, or one, whose product is made beside it: no row that
         # is still to be read is written over.
         while first < num:
             rows = slice(first, min(num, max(first + 1, (num + first) * width // columns)))
-            pairs = zip((grad_rows[rows], grad_scores[rows]), weights, strict=True)
-            sum_of_products(self.graph, list(pairs), out[rows])
+            made(out[rows], rows)
             first = rows.stop
         return out
 

@@ -14,12 +14,13 @@ import torch
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
+from distgnn.ops.csr_rows import blocks
 from distgnn.ops.dense.made_again import MadeAgain, room_of, unread
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Facts, Function, is_same, version_of
 from distgnn.ops.graph_view import GraphView
 
-BLOCK_ROWS = 1 << 12  # rows of a pass
+BLOCK_ROWS = 1 << 12  # rows of a pass, which stay in the caches from one operation to the next
 Norm = tuple[torch.Tensor, torch.Tensor]  # gamma and beta of a layer norm, [D] each
 _relu_of, _column_sums = Facts(), Facts()
 
@@ -165,11 +166,6 @@ def activated(
     return out, stats
 
 
-def blocks(num_rows: int) -> list[slice]:
-    """Ranges of rows that stay in the caches from one operation to the next."""
-    return [slice(first, min(first + BLOCK_ROWS, num_rows)) for first in range(0, num_rows, BLOCK_ROWS)]
-
-
 def rows_of(epilogue: Epilogue, rows: slice) -> Epilogue:
     """What follows some of the rows."""
     ids = epilogue.row_ids
@@ -249,7 +245,7 @@ def through_norm(
     bias: torch.Tensor | None,
     norm: Norm,
     epilogue: Epilogue,
-    before: list[torch.Tensor] | None,
+    before: list[torch.Tensor],
 ) -> list[torch.Tensor]:
     """The gradient of some rows is written over by that of z, the rows before bias, norm and what follows; the sums of
     `activated_backward` up to here. Args: epilogue: of these rows."""
@@ -258,17 +254,12 @@ def through_norm(
     return list(sums)
 
 
-def no_sums(width: int) -> list[torch.Tensor]:
-    """The sums of a rank without rows."""
-    return [torch.zeros(width) for _ in range(3)]
-
-
 def statistics(
     graph: GraphView, z: torch.Tensor, bias: torch.Tensor | None, norm: Norm, epilogue: Epilogue
 ) -> np.ndarray:
     """Those of the norm, [O, 2], as `activated` gives them, without its result."""
     after = Epilogue(eps=epilogue.eps)
-    found: Any = [activated(graph, z[rows], bias, norm, after)[1] for rows in blocks(len(z))]
+    found: Any = [activated(graph, z[rows], bias, norm, after)[1] for rows in blocks(len(z), BLOCK_ROWS)]
     return np.concatenate([np.empty((0, 2), np.float32), *found])
 
 

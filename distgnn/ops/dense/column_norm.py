@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from distgnn.comm import sum_over_ranks
+from distgnn.ops.csr_rows import blocks
 from distgnn.ops.dense.activation import (
     BLOCK_ROWS,
     NO_EPILOGUE,
@@ -27,7 +28,6 @@ from distgnn.ops.dense.activation import (
     SavedEpilogue,
     activated,
     activated_backward,
-    blocks,
     rows_of,
 )
 from distgnn.ops.dense.made_again import MadeAgain, offer, taken
@@ -41,7 +41,6 @@ Copy = Callable[[torch.Tensor], torch.Tensor]
 
 class _Call(NamedTuple):
     graph: GraphView
-    num_nodes: int
     norm: Any
     fixed: tuple[Small, Small] | None
     epilogue: Epilogue
@@ -73,7 +72,7 @@ def column_norm(
         room: where to write it.
     """
     offered: list = []
-    call = _Call(graph, graph.num_global_nodes, norm, fixed, epilogue, alone)
+    call = _Call(graph, norm, fixed, epilogue, alone)
     again = taken(rows) if torch.is_grad_enabled() else None
     out, *statistics = _ColumnNorm.apply(rows.contiguous(), call, again, room, offered, *parameters)
     return offer(out, offered[0]) if alone and out.requires_grad else out, *statistics
@@ -93,20 +92,17 @@ class _ColumnNorm(Function):
         ctx.call, ctx.needs = call, [one.requires_grad for one in parameters]
         plain, (copy, _) = rows.detach(), _room(rows)
         own = [one.detach() for one in parameters]
-        if call.fixed is None:
-            mean = _mean(call, plain, copy, None)
-            centre = call.norm.centre(mean, own)
-            square = _mean(call, plain, copy, centre)
-        else:
-            mean, square = (one.detach().clone() for one in call.fixed)
-            centre = call.norm.centre(mean, own)
+        fixed = None if call.fixed is None else [one.detach().clone() for one in call.fixed]
+        mean = _mean(call, plain, copy, None) if fixed is None else fixed[0]
+        centre = call.norm.centre(mean, own)
+        square = _mean(call, plain, copy, centre) if fixed is None else fixed[1]
         scale, offset = call.norm.factors(square, own)
         over = call.alone and not rows.requires_grad and not torch.is_grad_enabled()
         if room_of_out is not None:
             out = room_of_out.detach()
         else:
             out = plain if over else call.graph.buffers.empty_like(plain)
-        for block in blocks(len(plain)):
+        for block in blocks(len(plain), BLOCK_ROWS):
             out[block].copy_(_made(call, plain, block, (centre, scale, offset), copy))
         ctx.again = None if again is None else again.of(())
         kept = (rows,) if again is None else again.kept
@@ -131,7 +127,7 @@ class _ColumnNorm(Function):
         c, s, b = (one.detach() for one in (centre, scale, offset))
         out = grad if call.alone else call.graph.buffers.empty_like(grad)
         total, moment = torch.zeros_like(c), torch.zeros_like(c)
-        for block in blocks(len(rows)):
+        for block in blocks(len(rows), BLOCK_ROWS):
             g = other(grad[block])
             if not call.epilogue.is_empty:
                 made = SavedEpilogue(_made(call, rows, block, (c, s, b), copy))
@@ -146,8 +142,10 @@ class _ColumnNorm(Function):
         of_mean, *of_parameters = _grads([centre, scale, offset], [of_centre, moment, total], [leaves[0], *leaves[2:]])
         if call.fixed is None:
             both = sum_over_ranks(call.graph.transport.comm, torch.stack([of_square, of_mean]).numpy())
-            slope, constant = torch.from_numpy(both) / call.num_nodes * torch.tensor([[2.0], [1.0]], dtype=s.dtype)
-        for block in blocks(len(rows)):
+            slope, constant = (
+                torch.from_numpy(both) / call.graph.num_global_nodes * torch.tensor([[2.0], [1.0]], dtype=s.dtype)
+            )
+        for block in blocks(len(rows), BLOCK_ROWS):
             g = other(out[block]).mul_(s)
             if call.fixed is None and block.start < call.graph.num_owned:
                 owned = slice(0, call.graph.num_owned - block.start)
@@ -186,11 +184,11 @@ def _mean(call: _Call, rows: torch.Tensor, copy: Copy, centre: torch.Tensor | No
     """The mean over all vertices, of squares from a centre on where one is given: sums over blocks, then over ranks."""
     owned = rows[: call.graph.num_owned]
     total = torch.zeros(rows.shape[1], dtype=copy(rows[:0]).dtype)
-    for block in blocks(len(owned)):
+    for block in blocks(len(owned), BLOCK_ROWS):
         wide = copy(owned[block])
         total += wide.sum(0) if centre is None else wide.sub_(centre).square_().sum(0)
     everywhere = sum_over_ranks(call.graph.transport.comm, total.numpy())
-    return torch.from_numpy(np.asarray(everywhere)) / call.num_nodes
+    return torch.from_numpy(np.asarray(everywhere)) / call.graph.num_global_nodes
 
 
 def _made(

@@ -20,13 +20,12 @@ from distgnn.ops.dense.activation import (
     activated_backward,
     column_sums,
     finish,
-    no_sums,
     rows_of,
     statistics,
     through_norm,
 )
 from distgnn.ops.dense.fused import Call, Fused, Kept
-from distgnn.ops.dense.made_again import MadeAgain, unread
+from distgnn.ops.dense.made_again import MadeAgain, no_sums, unread
 from distgnn.ops.dense.products import has_own_products, pieces, sum_of_products, weight_gradient
 from distgnn.ops.entry import operator
 from distgnn.ops.graph_view import GraphView
@@ -85,10 +84,9 @@ class _Linear(Fused):
         is_ours = call.alone and grads.data_ptr() == grad.data_ptr()
         if norm is not None and before is not None and before.is_made_in_pieces:
             more = no_sums(grads.shape[1])
-            for number, rows in enumerate(pieces(len(grads))):
+            for rows in pieces(len(grads)):
                 z = sum_of_products(call.graph, [(feats[rows], weight)])
-                after, so_far = rows_of(call.epilogue, rows), more if number else None
-                more = through_norm(call.graph, grads[rows], z, bias, norm, after, so_far)
+                more = through_norm(call.graph, grads[rows], z, bias, norm, rows_of(call.epilogue, rows), more)
                 del z  # its buffer is free for the next piece
             is_ours = True
         elif before is not None:

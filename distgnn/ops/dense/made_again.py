@@ -57,14 +57,17 @@ class MadeAgain:
 
     def gradient(self, make: Callable[[slice], torch.Tensor], pieces: Sequence[slice]) -> torch.Tensor:
         """The gradient of kept[0], written over it, in place of the rows' own. Args: make: that of some rows."""
-        sums: Any = None
+        gone: torch.Tensor = cast(torch.Tensor, self.kept[0]).detach()
+        sums: Any = no_sums(gone.shape[1])
         for rows in pieces:
             sums = cast(Through, self.through)(self.kept, rows, make(rows), sums)
-        gone: torch.Tensor = cast(torch.Tensor, self.kept[0]).detach()
-        if sums is None:  # a rank without rows
-            sums = [gone.new_zeros(gone.shape[1], dtype=torch.float32) for _ in range(3)]
         _gone_through.note(gone, sums)
         return gone
+
+
+def no_sums(width: int) -> list[torch.Tensor]:
+    """Gradients of bias, gamma and beta [width] of no rows, to go on from."""
+    return [torch.zeros(width) for _ in range(3)]
 
 
 def offer(rows: torch.Tensor, again: MadeAgain) -> torch.Tensor:

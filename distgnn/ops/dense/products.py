@@ -20,6 +20,7 @@ import torch
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
+from distgnn.ops.csr_rows import blocks
 from distgnn.ops.dense.made_again import MadeAgain
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.graph_view import GraphView
@@ -34,7 +35,7 @@ Work = Sequence[Callable[[], object]]  # of a layer, which needs no message
 
 def pieces(num_rows: int) -> list[slice]:
     """Ranges of rows that are made again for a product."""
-    return [slice(first, min(first + OVER_ROWS, num_rows)) for first in range(0, num_rows, OVER_ROWS)]
+    return blocks(num_rows, OVER_ROWS)
 
 
 def has_own_products(graph: GraphView, rows: Any) -> bool:
@@ -92,8 +93,7 @@ def product_pieces(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, o
     """
     weight = weight.to(rows.dtype).contiguous()
     step = max(-(-len(rows) // NUM_PIECES), LEAST_ROWS)
-    parts = [slice(first, min(first + step, len(rows))) for first in range(0, len(rows), step)]
-    return [partial(_product_of_part, graph, rows, part, weight, out) for part in parts]
+    return [partial(_product_of_part, graph, rows, part, weight, out) for part in blocks(len(rows), step)]
 
 
 def _product_of_part(graph: GraphView, rows: Any, part: slice, weight: torch.Tensor, out: torch.Tensor) -> None:
@@ -115,8 +115,7 @@ def add_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, out:
         out.addmm_(rows, weight)
     else:
         weight = _wide(weight)
-        for first in range(0, len(out), OVER_ROWS):
-            block = slice(first, first + OVER_ROWS)
+        for block in pieces(len(out)):
             out[block] += _wide(rows[block]) @ weight
 
 
@@ -144,8 +143,7 @@ def sum_of_products(graph: GraphView, pairs: list[tuple[Any, ...]], over: torch.
     else:  # `out` may be one of the rows
         pairs = [(rows, _wide(weight)) for rows, weight in pairs]
         room = pairs[0][1].new_empty(min(len(out), OVER_ROWS), out.shape[1])
-        for first in range(0, len(out), OVER_ROWS):
-            block = slice(first, first + OVER_ROWS)
+        for block in pieces(len(out)):
             made = room[: len(out[block])]
             for number, (rows, weight) in enumerate(pairs):
                 torch.addmm(made, _wide(rows[block]), weight, beta=int(number > 0), out=made)
@@ -179,8 +177,7 @@ def _weight_gradient(graph: GraphView, rows: Any, grads: torch.Tensor) -> torch.
         return rows.T @ grads
     total = torch.zeros(rows.shape[1], grads.shape[1], dtype=torch.promote_types(rows.dtype, torch.float32))
     size = OVER_ROWS if _widens(rows) else BLOCK_ROWS
-    for first in range(0, len(rows), size):
-        block = slice(first, first + size)
+    for block in blocks(len(rows), size):
         total += turned_product(_wide(rows[block]), _wide(grads[block]))
     return total
 

@@ -31,7 +31,7 @@ from torch.nn import functional as F
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
-from distgnn.ops.csr_rows import Entries
+from distgnn.ops.csr_rows import Entries, blocks
 from distgnn.ops.function import constants, linear_map
 
 BLOCK_ROWS = 1 << 15  # of gradients whose dtype is changed for a product
@@ -131,8 +131,7 @@ class SparseRows(torch.Tensor):
         # -q' grads, [D]: as a row of the transposed matrix it would be one thread's work.
         factors = torch.from_numpy(self.values[self.indices == self.shape[1]])
         total = torch.zeros(grads.shape[1], dtype=factors.dtype)
-        for first in range(0, len(factors), BLOCK_ROWS):
-            block = slice(first, first + BLOCK_ROWS)
+        for block in blocks(len(factors), BLOCK_ROWS):
             total += factors[block] @ grads[block].to(factors.dtype)
         return turned.addr_(self.shift_row.to(turned.dtype), total)
 
@@ -296,6 +295,5 @@ KEPT_SPARSE: dict[Any, Callable[..., Any]] = {
 
 def worth_sparse(comm: Any, matrix: Any) -> bool:
     """Is the sparse product cheaper, over all ranks? Collective: yes."""
-    nonzeros, places = matrix.nnz, matrix.shape[0] * matrix.shape[1]
-    nonzeros, places = comm.allreduce(nonzeros), comm.allreduce(places)
+    nonzeros, places = comm.allreduce(matrix.nnz), comm.allreduce(matrix.shape[0] * matrix.shape[1])
     return nonzeros <= DENSE_ABOVE * places

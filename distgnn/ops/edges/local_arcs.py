@@ -42,9 +42,8 @@ class Grouped:
 
 @dataclass(frozen=True)
 class LocalArcs:
-    """The ends of every local arc [A], and arcs grouped by either end; `arc_ids` are global."""
+    """The ends of every local arc [A], and arcs grouped by either end."""
 
-    arc_ids: np.ndarray
     ends: dict[str, np.ndarray]
     grouped: dict[str, Grouped]
 
@@ -57,7 +56,7 @@ class LocalArcs:
             "source": _grouped(sources, targets, by_id, local.num_owned + local.num_source_halos),
             "target": _grouped(targets, sources, by_id, local.num_owned + local.num_target_halos),
         }
-        return cls(local.arc_ids, {"source": sources, "target": targets}, grouped)
+        return cls({"source": sources, "target": targets}, grouped)
 
 
 def compact_ends(local: LocalGraph) -> tuple[np.ndarray, np.ndarray]:

@@ -67,8 +67,21 @@ class _EdgeSoftmax(Function):
     @staticmethod
     def forward(ctx: Any, logits: torch.Tensor, own: torch.Tensor | None, graph: GraphView, role: str) -> tuple:
         ctx.graph, ctx.role = graph, role
-        found = _forward(graph, as_array(logits), None if own is None else as_array(own), role)
-        outs = tuple(None if one is None else torch.from_numpy(one) for one in found)
+        arcs, scores, width = graph.local_arcs, as_array(logits), logits.shape[1]
+        group, ends = arcs.grouped[role], arcs.ends[role]
+        maxima = kernels.spmm(group.indptr, group.arcs, scores, "max", keep_inf=True)[0]
+        finite = np.where(np.isneginf(maxima), 0, maxima).astype(scores.dtype, copy=False)  # no arc takes part
+        powers = np.exp(scores - kernels.pack_rows(finite, ends))
+        sums = partial_sums(graph, powers, role)
+        merged = merge_at_owners(graph, np.concatenate([maxima, sums], axis=1), role, _merged)
+        own_weights = None
+        if own is not None:
+            mine = as_array(own)
+            merged = _merged(merged, np.concatenate([mine, np.ones_like(mine)], axis=1))
+            own_weights = torch.from_numpy(np.exp(mine - merged[:, :width]) / merged[:, width:])
+        top, total = np.split(with_halos(graph, merged, role), 2, axis=1)
+        factors = np.ascontiguousarray(_scale(maxima, top) / np.where(total > 0, total, 1))
+        outs = torch.from_numpy(powers * kernels.pack_rows(factors, ends)), own_weights
         ctx.save_for_backward(*outs)
         return outs
 
@@ -77,32 +90,13 @@ class _EdgeSoftmax(Function):
         out, own = ctx.saved_tensors
         products = as_array(out * grad)
         at_owners = summed(ctx.graph, products, ctx.role)
-        if own is None:
-            own_result = None
-        else:
+        own_result = None
+        if own is not None:
             own_products = as_array(own * grad_own)
             at_owners = at_owners + own_products
             own_result = torch.from_numpy(own_products - as_array(own) * at_owners)
         sums = gathered(ctx.graph, at_owners, ctx.role)
         return torch.from_numpy(products - as_array(out) * sums), own_result, None, None
-
-
-def _forward(graph: GraphView, logits: np.ndarray, own: np.ndarray | None, role: str) -> tuple:
-    """(weights of arcs, of own logits or None)."""
-    arcs, width = graph.local_arcs, logits.shape[1]
-    group, ends = arcs.grouped[role], arcs.ends[role]
-    maxima = kernels.spmm(group.indptr, group.arcs, logits, "max", keep_inf=True)[0]
-    finite = np.where(np.isneginf(maxima), 0, maxima).astype(logits.dtype, copy=False)  # no arc takes part
-    powers = np.exp(logits - kernels.pack_rows(finite, ends))
-    sums = partial_sums(graph, powers, role)
-    merged = merge_at_owners(graph, np.concatenate([maxima, sums], axis=1), role, _merged)
-    own_weights = None
-    if own is not None:
-        merged = _merged(merged, np.concatenate([own, np.ones_like(own)], axis=1))
-        own_weights = np.exp(own - merged[:, :width]) / merged[:, width:]
-    everywhere = with_halos(graph, merged, role)
-    factors = _scale(maxima, everywhere[:, :width]) / np.where(everywhere[:, width:] > 0, everywhere[:, width:], 1)
-    return powers * kernels.pack_rows(np.ascontiguousarray(factors), ends), own_weights
 
 
 def _merged(left: np.ndarray, right: np.ndarray) -> np.ndarray:
