@@ -21,10 +21,8 @@ import threading
 import time
 from pathlib import Path
 
-from first_script import DATA_ROOT
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
-from program import print_machine
+from program import DATA_ROOT, print_machine
 
 from distgnn.datasets import load_graph
 

@@ -10,13 +10,12 @@ mean of the first five seeds. Prints a row per side: "1 rank", "2 ranks", "DGL".
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from program import CHECKOUT, DATA_ROOT, partition, print_machine, train
+from program import CHECKOUT, DATA_ROOT, partition, print_machine, print_seeds, train_seeds
 
 SMALL_CUT = ("--self-loops", "add", "--normalize-feats", "row")
 SMALL = ("--model", "gcn", "--num-layers", "2", "--hidden-feats", "16", "--norm", "none", "--weight-decay", "5e-4")
@@ -26,16 +25,6 @@ RECIPES = {  # name -> (source, words of partition, words of train); both also u
     "citeseer": ("citeseer", SMALL_CUT, SMALL),
     "arxiv": ("ogbn-arxiv", ("--direction", "both"), ARXIV),
 }
-
-
-def on_ranks(name: str, ranks: int, seeds: int, scratch: Path) -> list[float]:
-    """Test accuracy of each seed through `distgnn partition` and `distgnn train --runs`."""
-    source, cut, recipe = RECIPES[name]
-    parts, run_dir = scratch / f"{name}-{ranks}", scratch / f"run-{name}-{ranks}"
-    partition(source, ranks, parts, *cut)
-    train(parts, run_dir, *recipe, "--runs", seeds, "--threads", 1)
-    folders = [run_dir / f"seed-{seed}" for seed in range(seeds)] if seeds > 1 else [run_dir]
-    return [json.loads((folder / "summary.json").read_text())["test_accuracy"] for folder in folders]
 
 
 def in_dgl(name: str, seeds: int) -> list[float]:
@@ -60,17 +49,13 @@ def main() -> None:
         print(f"\n{name}: {source} {' '.join(cut)}; {' '.join(recipe)}; {options.seeds} seeds", flush=True)
         with tempfile.TemporaryDirectory() as scratch:
             for side in options.sides.split(","):
-                ours = side != "dgl"
-                found = on_ranks(name, int(side), options.seeds, Path(scratch)) if ours else in_dgl(name, options.seeds)
-                _print_row(f"{side} rank{'s' * (side != '1')}" if ours else "DGL", found)
-
-
-def _print_row(side: str, shares: list[float]) -> None:
-    percent = [100 * share for share in shares]
-    std = statistics.stdev(percent) if len(percent) > 1 else 0.0
-    each = " ".join(f"{value:.1f}" for value in percent)
-    first = statistics.fmean(percent[:5])
-    print(f"{side:>8}  {statistics.fmean(percent):6.2f} ± {std:.2f}   first five {first:6.2f}   {each}", flush=True)
+                if side == "dgl":
+                    print_seeds("DGL", "", in_dgl(name, options.seeds))
+                    continue
+                parts = Path(scratch, f"parts-{side}")
+                partition(source, int(side), parts, *cut)
+                runs = train_seeds(parts, Path(scratch, f"run-{side}"), range(options.seeds), *recipe)
+                print_seeds(f"{side} rank{'s' * (side != '1')}", "", [run["test_accuracy"] for run in runs])
 
 
 if __name__ == "__main__":

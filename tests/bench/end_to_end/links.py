@@ -10,15 +10,13 @@ best validation MRR (evaluated every 5 epochs), mean ± standard deviation over 
 """
 
 import argparse
-import json
-import statistics
 import tempfile
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import torch
-from program import partition, print_machine, train
+from program import partition, print_machine, print_seeds, train_seeds
 from scipy import sparse
 from torch import nn
 from torch.nn import functional
@@ -29,16 +27,7 @@ from distgnn.partition.repartition import load_whole
 HIDDEN, DROPOUT, RATE, EVERY = 64, 0.5, 0.01, 5
 RECIPE = ["--task", "link", "--model", "sage", "--num-layers", 2, "--hidden-feats", HIDDEN, "--dropout", DROPOUT]
 RECIPE += ["--lr", RATE, "--eval-every", EVERY]
-Found = dict[str, list[float]]
 METRICS = ("test_mrr", "test_rocauc")
-
-
-def on_ranks(parts: Path, run_dir: Path, seeds: range, epochs: int) -> Found:
-    """Metrics of each seed through `distgnn train --task link --runs`."""
-    train(parts, run_dir, *RECIPE, "--epochs", epochs, "--runs", len(seeds), "--seed", seeds[0], "--threads", 1)
-    folders = [run_dir / f"seed-{seed}" for seed in seeds] if len(seeds) > 1 else [run_dir]
-    summaries = [json.loads((folder / "summary.json").read_text()) for folder in folders]
-    return {name: [summary[name] for summary in summaries] for name in METRICS}
 
 
 class PlainSAGE(nn.Module):
@@ -154,19 +143,13 @@ def main() -> None:
                 partition(name, 1 if side == "torch" else int(side), parts, "--link-split", "0.05,0.1")
                 if side == "torch":
                     graph = load_whole(parts).graph
-                    each = [in_torch(graph, seed, options.epochs) for seed in seeds]
-                    found = {metric: [one[metric] for one in each] for metric in METRICS}
+                    runs = [in_torch(graph, seed, options.epochs) for seed in seeds]
                 else:
-                    found = on_ranks(parts, folder / f"run-{side}", seeds, options.epochs)
-                _print_rows("PyTorch" if side == "torch" else f"{side} rank{'s' * (side != '1')}", found)
-
-
-def _print_rows(side: str, found: Found) -> None:
-    for metric, shares in found.items():
-        percent = [100 * share for share in shares]
-        std = statistics.stdev(percent) if len(percent) > 1 else 0.0
-        each = " ".join(f"{value:.2f}" for value in percent)
-        print(f"{side:>8}  {metric:12} {statistics.fmean(percent):6.2f} ± {std:.2f}   {each}", flush=True)
+                    words = [*RECIPE, "--epochs", options.epochs]
+                    runs = train_seeds(parts, folder / f"run-{side}", seeds, *words)
+                for metric in METRICS:
+                    name = "PyTorch" if side == "torch" else f"{side} rank{'s' * (side != '1')}"
+                    print_seeds(name, metric, [one[metric] for one in runs])
 
 
 if __name__ == "__main__":

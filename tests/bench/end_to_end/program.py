@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import shutil
+import statistics
 import subprocess
 import sys
 from importlib import metadata
@@ -51,6 +52,22 @@ def train(parts: Path, run_dir: Path, *words) -> dict:
         lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
         summary |= {"losses": [line["loss"] for line in lines], "epoch_seconds": [line["seconds"] for line in lines]}
     return summary
+
+
+def train_seeds(parts: Path, run_dir: Path, seeds: range, *words) -> list[dict]:
+    """summary.json of each seed, of one `distgnn train --runs`."""
+    train(parts, run_dir, *words, "--runs", len(seeds), "--seed", seeds[0], "--threads", 1)
+    folders = [run_dir / f"seed-{seed}" for seed in seeds] if len(seeds) > 1 else [run_dir]
+    return [json.loads((folder / "summary.json").read_text()) for folder in folders]
+
+
+def print_seeds(side: str, metric: str, shares: list[float]) -> None:
+    """A row: mean and standard deviation over seeds, in percent, the mean of the first five, and each."""
+    percent = [100 * share for share in shares]
+    std = statistics.stdev(percent) if len(percent) > 1 else 0.0
+    first, each = statistics.fmean(percent[:5]), " ".join(f"{value:.2f}" for value in percent)
+    mean = f"{statistics.fmean(percent):6.2f} ± {std:.2f}"
+    print(f"{side:>8}  {metric:12} {mean}   first five {first:6.2f}   {each}", flush=True)
 
 
 def machine() -> dict[str, str]:

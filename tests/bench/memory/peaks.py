@@ -2,7 +2,8 @@
 
     python tests/bench/memory/peaks.py WORK                  # all cases on 75,000 vertices; about an hour
     python tests/bench/memory/peaks.py WORK --nodes 300000 --only "sage.* --norm" --ranks 1
-    python tests/bench/memory/peaks.py WORK --graph rmat     # another graph
+    python tests/bench/memory/peaks.py WORK --graph rmat     # another graph: of GRAPHS, or any source
+    python tests/bench/memory/peaks.py WORK --graph ogbn-arxiv --ranks 1 4 --only "^sage$"    # of one rank's peak
 
 Each case trains four epochs with two evaluations. A row is of the rank with the highest peak:
 
@@ -11,6 +12,7 @@ Each case trains four epochs with two evaluations. A row is of the rank with the
     estimate   of that rank by `distgnn train`, and as a multiple of the peak
     of cd-0    peak as a multiple of that of the first case of its ranks
     seconds    of the median epoch; with --report, which looks at memory all the time, longer
+    messages   with --report: messages and held rows of the rank with most, MB
     rest       with --report: percent of the peak that the ledger does not account for, on the rank with most
 
 Rows are kept in WORK/peaks.jsonl by graph, commit and case: a call measures what is missing. `--again` measures all.
@@ -81,7 +83,7 @@ ON_RANKS = (
 OF_ARCS = re.compile("gine|edgegat|rgcn")  # models of graphs whose arcs have features and types
 EDGE_FEATS, EDGE_TYPES = 8, 4
 INTERVAL = 0.005
-COLUMNS = "| ranks | options | peak | anon | estimate | / peak | / first | seconds | rest |"
+COLUMNS = "| ranks | options | peak | anon | estimate | / peak | / first | seconds | messages | rest |"
 
 
 class Watch(threading.Thread):
@@ -173,7 +175,7 @@ def main() -> None:
     """Measure what is missing, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("work", type=Path)
-    parser.add_argument("--graph", choices=GRAPHS, default="communities")
+    parser.add_argument("--graph", default="communities", help=f"{', '.join(GRAPHS)}, or a source")
     parser.add_argument("--nodes", type=int, default=75_000)
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--only", default="", help="cases whose words match this pattern")
@@ -182,9 +184,9 @@ def main() -> None:
     parser.add_argument("--again", action="store_true")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
-    log, source = args.work / "peaks.jsonl", GRAPHS[args.graph].format(nodes=args.nodes)
+    log, source = args.work / "peaks.jsonl", GRAPHS.get(args.graph, args.graph).format(nodes=args.nodes)
     rows = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-    ratios = []
+    ratios, peaks = [], {}
     print(f"{source}\n{COLUMNS}\n{re.sub('[^|]+', '---', COLUMNS)}", flush=True)
     for ranks in args.ranks:
         first = None
@@ -203,15 +205,24 @@ def main() -> None:
                 estimate_bytes(manifest, part_id, row["settings"]) for part_id in range(manifest["num_parts"])
             )
             first, memory = first or peak, row.get("memory")
-            rests = zip(memory["blocks"]["not accounted for"], memory["peak"], strict=True) if memory else ()
-            rest = f"{max(100 * one / of for one, of in rests):.1f}" if memory else ""
+            messages = rest = ""
+            if memory:
+                blocks = memory["blocks"]
+                messages = f"{max(map(sum, zip(blocks['messages'], blocks['held rows'], strict=True))) / 1e6:.0f}"
+                rests = zip(blocks["not accounted for"], memory["peak"], strict=True)
+                rest = f"{max(100 * one / of for one, of in rests):.1f}"
             ratios.append(estimated / peak)
+            peaks.setdefault(words, {})[ranks] = peak
             print(
                 f"| {ranks} | {words} | {peak / 1e6:.0f} | {row['anon'] / 1e6:.0f} | {estimated / 1e6:.0f} | "
-                f"{ratios[-1]:.2f} | {peak / first:.2f} | {row['seconds']:.3f} | {rest} |",
+                f"{ratios[-1]:.2f} | {peak / first:.2f} | {row['seconds']:.3f} | {messages} | {rest} |",
                 flush=True,
             )
     print(f"{len(ratios)} runs: estimate / peak from {min(ratios):.2f} to {max(ratios):.2f}")
+    for words, of_ranks in peaks.items():
+        fewest, *more = of_ranks
+        for ranks in more:
+            print(f"{words}: {ranks} ranks: {100 * of_ranks[ranks] / of_ranks[fewest]:.1f} % of the peak of {fewest}")
 
 
 if __name__ == "__main__":

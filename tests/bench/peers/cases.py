@@ -56,6 +56,22 @@ def expressions(kind: str, texts: dict[str, Callable], **options: Any) -> None:
         add(Case(f"{kind}: {name}", kind, lambda peer, function=function: _with_gradient(peer, function), **options))
 
 
+def calls(kind: str, texts: dict[str, Callable[[Peer], Any]], **options: Any) -> None:
+    """Cases of one expression of the peer."""
+    for name, run in texts.items():
+        add(Case(f"{kind}: {name}", kind, run, **options))
+
+
+def trainings(kind: str, models: dict[str, tuple[Callable, Callable]], **options: Any) -> None:
+    """Cases that train a model. name -> (what makes it, its loss of (peer, model))."""
+    for name, (make, loss) in models.items():
+
+        def run(peer: Peer, make: Callable = make, loss: Callable = loss) -> Any:
+            return peer.train(make(), lambda model: loss(peer, model))
+
+        add(Case(f"{kind}: {name}", kind, run, **options))
+
+
 def _with_gradient(peer: Peer, function: Callable) -> dict[str, Any]:
     rows = peer.x
     out = function(peer, rows)

@@ -1,7 +1,7 @@
 """Every layer of `dgl.nn.pytorch`, and DGL's message passing by hand."""
 
 import torch
-from layer_cases import add_layer
+from layer_cases import Function, add_layer
 from torch import nn
 from worlds import EDGE_WIDTH, RELATIONS, WIDTH
 
@@ -38,47 +38,34 @@ def linear(width=WIDTH, out=OUT):
     return nn.Linear(width, out)
 
 
-class _Project(nn.Module):
+def _project():
     """GINEConv on edge features of the width of the rows."""
-
-    def __init__(self):
-        super().__init__()
-        self.project, self.conv = linear(EDGE_WIDTH, WIDTH), dgn.GINEConv(linear(), learn_eps=True)
-
-    def forward(self, g, x, edges):
-        return self.conv(g, x, self.project(edges))
+    conv = dgn.GINEConv(linear(), learn_eps=True)
+    return Function(lambda project, conv, g, x, e: conv(g, x, project(e)), linear(EDGE_WIDTH, WIDTH), conv)
 
 
-class _Jump(nn.Module):
-    def __init__(self, mode):
-        super().__init__()
-        self.first, self.second = dgn.SAGEConv(WIDTH, 8, "mean"), dgn.SAGEConv(8, 8, "mean")
-        self.jump = dgn.JumpingKnowledge(mode, 8, 2)
+def _jump(mode):
+    def run(first, second, jump, g, x):
+        hidden = first(g, x).relu()
+        return jump([hidden, second(g, hidden)])
 
-    def forward(self, g, x):
-        hidden = self.first(g, x).relu()
-        return self.jump([hidden, self.second(g, hidden)])
+    convs = dgn.SAGEConv(WIDTH, 8, "mean"), dgn.SAGEConv(8, 8, "mean")
+    return Function(run, *convs, dgn.JumpingKnowledge(mode, 8, 2))
 
 
-class _WeightNorm(nn.Module):
-    def __init__(self, norm):
-        super().__init__()
-        self.norm, self.conv = dgn.EdgeWeightNorm(norm), dgn.GraphConv(WIDTH, OUT, norm="none", **FREE)
-
-    def forward(self, g, x, edge_weight):
-        return self.conv(g, x, edge_weight=self.norm(g, edge_weight))
+def _weight_norm(norm):
+    conv = dgn.GraphConv(WIDTH, OUT, norm="none", **FREE)
+    return Function(lambda norm, conv, g, x, w: conv(g, x, edge_weight=norm(g, w)), dgn.EdgeWeightNorm(norm), conv)
 
 
-class _Messages(nn.Module):
+def _messages(run):
     """A layer that a user wrote of `update_all` and `apply_edges`."""
 
-    def __init__(self, run):
-        super().__init__()
-        self.lin, self.run = linear(), run
-
-    def forward(self, g, x):
+    def scoped(lin, g, x):
         with g.local_scope():
-            return self.run(g, self.lin(x))
+            return run(g, lin(x))
+
+    return Function(scoped, linear())
 
 
 def _copy_sum(g, h):
@@ -142,12 +129,37 @@ def _difference(g, h):
     return g.ndata["o"]
 
 
+def _degree_rows(neighbours):
+    return Function(lambda layer, x: layer(x.detach()).in_degrees().double().unsqueeze(1), neighbours)
+
+
+def _read(function):
+    def scoped(g, x):
+        with g.local_scope():
+            g.ndata["h"] = x
+            return function(g, "h")
+
+    return Function(scoped)
+
+
+def with_weight(layer, s, x):
+    return layer(s.g, x, s.g.edata["weight"])
+
+
+def of_pairs(layer, s, x):
+    return layer(x[s.ids.pos[0]], x[s.ids.pos[1]])
+
+
+def of_triples(layer, s, x):
+    return layer(x[s.ids.pos[0]], x[s.ids.pos[1]], torch.arange(40) % RELATIONS).unsqueeze(1)
+
+
 LAYERS = {
     "GraphConv": (lambda: dgn.GraphConv(WIDTH, OUT, **FREE), plain),
     "GraphConv right": (lambda: dgn.GraphConv(WIDTH, OUT, "right", activation=torch.relu, **FREE), plain),
     "GraphConv weighted": (lambda: dgn.GraphConv(WIDTH, OUT, "none", **FREE), weighted),
-    "EdgeWeightNorm": (lambda: _WeightNorm("both"), lambda m, s, x: m(s.g, x, s.g.edata["weight"])),
-    "EdgeWeightNorm right": (lambda: _WeightNorm("right"), lambda m, s, x: m(s.g, x, s.g.edata["weight"])),
+    "EdgeWeightNorm": (lambda: _weight_norm("both"), with_weight),
+    "EdgeWeightNorm right": (lambda: _weight_norm("right"), with_weight),
     "RelGraphConv": (lambda: dgn.RelGraphConv(WIDTH, OUT, RELATIONS), with_types),
     "RelGraphConv basis": (lambda: dgn.RelGraphConv(WIDTH, OUT, RELATIONS, "basis", 2, layer_norm=True), with_types),
     "RelGraphConv bdd": (lambda: dgn.RelGraphConv(WIDTH, OUT, RELATIONS, "bdd", 2), with_types),
@@ -156,10 +168,7 @@ LAYERS = {
     "GATConv attention": (lambda: dgn.GATConv(WIDTH, 3, 2, **FREE), lambda m, s, x: m(s.g, x, get_attention=True)[0]),
     "GATv2Conv": (lambda: dgn.GATv2Conv(WIDTH, 3, 2, residual=True, **FREE), plain),
     "EdgeGATConv": (lambda: dgn.EdgeGATConv(WIDTH, EDGE_WIDTH, 3, 2, **FREE), with_feats),
-    "EGATConv": (
-        lambda: dgn.EGATConv(WIDTH, EDGE_WIDTH, 3, 4, 2),
-        lambda m, s, x: m(s.g, x, s.g.edata["feat"])[0],
-    ),
+    "EGATConv": (lambda: dgn.EGATConv(WIDTH, EDGE_WIDTH, 3, 4, 2), lambda m, s, x: m(s.g, x, s.g.edata["feat"])[0]),
     "TAGConv": (lambda: dgn.TAGConv(WIDTH, OUT), plain),
     "SAGEConv mean": (lambda: dgn.SAGEConv(WIDTH, OUT, "mean"), plain),
     "SAGEConv gcn": (lambda: dgn.SAGEConv(WIDTH, OUT, "gcn"), plain),
@@ -174,7 +183,7 @@ LAYERS = {
     "APPNPConv": (lambda: dgn.APPNPConv(3, 0.1), plain),
     "GINConv": (lambda: dgn.GINConv(linear(), "sum", learn_eps=True), plain),
     "GINConv max": (lambda: dgn.GINConv(linear(), "max"), plain),
-    "GINEConv": (_Project, with_feats),
+    "GINEConv": (_project, with_feats),
     "GatedGraphConv": (lambda: dgn.GatedGraphConv(WIDTH, WIDTH, 2, RELATIONS), with_types),
     "GMMConv": (lambda: dgn.GMMConv(WIDTH, OUT, EDGE_WIDTH, 3, allow_zero_in_degree=True), with_feats),
     "ChebConv": (lambda: dgn.ChebConv(WIDTH, OUT, 3), lambda m, s, x: m(s.g, x, [1.7])),
@@ -199,54 +208,36 @@ LAYERS = {
         lambda: dgn.EGNNConv(WIDTH, 8, OUT, EDGE_WIDTH),
         lambda m, s, x: m(s.g, x, x[:, :3], s.g.edata["feat"])[0],
     ),
-    "PNAConv": (
-        lambda: dgn.PNAConv(WIDTH, OUT, ["mean", "max", "sum"], ["identity", "amplification"], 2.5),
-        plain,
-    ),
+    "PNAConv": (lambda: dgn.PNAConv(WIDTH, OUT, ["mean", "max", "sum"], ["identity", "amplification"], 2.5), plain),
     "DGNConv": (
         lambda: dgn.DGNConv(WIDTH, OUT, ["dir1-av", "sum"], ["identity"], 2.5),
         lambda m, s, x: m(s.g, x, eig_vec=x[:, :3]),
     ),
     "EdgeConv": (lambda: dgn.EdgeConv(WIDTH, OUT, allow_zero_in_degree=True), plain),
     "EdgeConv norm": (lambda: dgn.EdgeConv(WIDTH, OUT, batch_norm=True, allow_zero_in_degree=True), plain),
-    "JumpingKnowledge cat": (lambda: _Jump("cat"), plain),
-    "JumpingKnowledge max": (lambda: _Jump("max"), plain),
-    "JumpingKnowledge lstm": (lambda: _Jump("lstm"), plain),
-    "Sequential": (
-        lambda: dgn.Sequential(dgn.GraphConv(WIDTH, 8, **FREE), dgn.SAGEConv(8, OUT, "mean")),
-        plain,
-    ),
+    "JumpingKnowledge cat": (lambda: _jump("cat"), plain),
+    "JumpingKnowledge max": (lambda: _jump("max"), plain),
+    "JumpingKnowledge lstm": (lambda: _jump("lstm"), plain),
+    "Sequential": (lambda: dgn.Sequential(dgn.GraphConv(WIDTH, 8, **FREE), dgn.SAGEConv(8, OUT, "mean")), plain),
     "LabelPropagation": (
         lambda: dgn.LabelPropagation(3, 0.8),
         lambda m, s, x: m(s.g, s.g.ndata["label"], s.g.ndata["train_mask"]),
     ),
     "TypedLinear": (lambda: dgn.TypedLinear(WIDTH, OUT, 2), lambda m, s, x: m(x, s.g.ndata["ntype"])),
     "DegreeEncoder": (lambda: dgn.DegreeEncoder(8, OUT), lambda m, s, x: m(s.g.in_degrees().unsqueeze(0)) * x.mean()),
-    "EdgePredictor": (
-        lambda: dgn.EdgePredictor("dot"),
-        lambda m, s, x: m(x[s.ids.pos[0]], x[s.ids.pos[1]]),
-    ),
-    "EdgePredictor cos": (
-        lambda: dgn.EdgePredictor("cos", WIDTH, 3),
-        lambda m, s, x: m(x[s.ids.pos[0]], x[s.ids.pos[1]]),
-    ),
-    "TransE": (
-        lambda: dgn.TransE(RELATIONS, WIDTH),
-        lambda m, s, x: m(x[s.ids.pos[0]], x[s.ids.pos[1]], torch.arange(40) % RELATIONS).unsqueeze(1),
-    ),
-    "TransR": (
-        lambda: dgn.TransR(RELATIONS, 3, WIDTH),
-        lambda m, s, x: m(x[s.ids.pos[0]], x[s.ids.pos[1]], torch.arange(40) % RELATIONS).unsqueeze(1),
-    ),
-    "own copy and sum": (lambda: _Messages(_copy_sum), plain),
-    "own weighted mean": (lambda: _Messages(_weighted_mean), plain),
-    "own maximum": (lambda: _Messages(_largest), plain),
-    "own softmax": (lambda: _Messages(_softmax), plain),
-    "own functions": (lambda: _Messages(_functions), plain),
-    "own degrees": (lambda: _Messages(_degrees), plain),
-    "own reducer": (lambda: _Messages(_reducer), plain),
-    "own edges": (lambda: _Messages(_edges_applied), plain),
-    "own difference": (lambda: _Messages(_difference), plain),
+    "EdgePredictor": (lambda: dgn.EdgePredictor("dot"), of_pairs),
+    "EdgePredictor cos": (lambda: dgn.EdgePredictor("cos", WIDTH, 3), of_pairs),
+    "TransE": (lambda: dgn.TransE(RELATIONS, WIDTH), of_triples),
+    "TransR": (lambda: dgn.TransR(RELATIONS, 3, WIDTH), of_triples),
+    "own copy and sum": (lambda: _messages(_copy_sum), plain),
+    "own weighted mean": (lambda: _messages(_weighted_mean), plain),
+    "own maximum": (lambda: _messages(_largest), plain),
+    "own softmax": (lambda: _messages(_softmax), plain),
+    "own functions": (lambda: _messages(_functions), plain),
+    "own degrees": (lambda: _messages(_degrees), plain),
+    "own reducer": (lambda: _messages(_reducer), plain),
+    "own edges": (lambda: _messages(_edges_applied), plain),
+    "own difference": (lambda: _messages(_difference), plain),
 }
 READOUTS = {
     "SumPooling": (lambda: dgn.SumPooling(), plain),
@@ -258,32 +249,12 @@ READOUTS = {
     "Set2Set": (lambda: dgn.Set2Set(WIDTH, 2, 1), plain),
     "SetTransformerEncoder": (lambda: dgn.SetTransformerEncoder(WIDTH, 2, 4, 8), plain),
     "SetTransformerDecoder": (lambda: dgn.SetTransformerDecoder(WIDTH, 2, 4, 8, 1, 1), plain),
-    "KNNGraph": (lambda: _Wrap(dgn.KNNGraph(3)), alone),
-    "RadiusGraph": (lambda: _Wrap(dgn.RadiusGraph(1.0)), alone),
-    "mean_nodes": (lambda: _Read(dgl.mean_nodes), plain),
-    "sum_nodes": (lambda: _Read(dgl.sum_nodes), plain),
-    "softmax_nodes": (lambda: _Read(dgl.softmax_nodes), plain),
+    "KNNGraph": (lambda: _degree_rows(dgn.KNNGraph(3)), alone),
+    "RadiusGraph": (lambda: _degree_rows(dgn.RadiusGraph(1.0)), alone),
+    "mean_nodes": (lambda: _read(dgl.mean_nodes), plain),
+    "sum_nodes": (lambda: _read(dgl.sum_nodes), plain),
+    "softmax_nodes": (lambda: _read(dgl.softmax_nodes), plain),
 }
-
-
-class _Wrap(nn.Module):
-    def __init__(self, layer):
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, x):
-        return self.layer(x.detach()).in_degrees().double().unsqueeze(1)
-
-
-class _Read(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, g, x):
-        with g.local_scope():
-            g.ndata["h"] = x
-            return self.function(g, "h")
 
 
 for name, (make, call) in LAYERS.items():

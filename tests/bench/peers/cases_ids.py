@@ -9,7 +9,8 @@ import torch.nn.functional as F
 import torch_geometric.nn as gnn
 import torch_geometric.transforms as T
 import torch_geometric.utils as U
-from cases import case, expressions
+from cases import calls, case, expressions, trainings
+from layer_cases import Function
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 from worlds import NUM_CLASSES, WIDTH
@@ -21,6 +22,7 @@ PLACE = "changes in place"
 MODES = "torch's modes"
 DATA = "habits of Data"
 UTILS = "functions of PyG"
+RELATIONS_NODES = 57  # of the world "relations"
 
 expressions(
     IDS,
@@ -132,15 +134,8 @@ for table_name, (make_table, use_table) in TABLE_USES.items():
 
         @case(TABLES, f"{table_name}, {optimizer_name}")
         def table(s, make_table=make_table, use_table=use_table, optimizer_name=optimizer_name):
-            model = OnTable(make_table(s.num_nodes), use_table)
-            outs = []
-
-            def loss(model):
-                outs[:] = [model(s, s.x)]
-                return outs[0].sin().mean()
-
-            kind = getattr(torch.optim, optimizer_name)
-            return s.train(model, loss, lambda parameters: kind(parameters, lr=0.05)) | {"out": outs[0]}
+            model, kind = OnTable(make_table(s.num_nodes), use_table), getattr(torch.optim, optimizer_name)
+            return s.train_rows(model, lambda m: m(s, s.x), lambda parameters: kind(parameters, lr=0.05))
 
 
 @case(TABLES, "sparse gradients and SparseAdam")
@@ -150,31 +145,33 @@ def sparse(s):
     return s.train(model, lambda m: m(s, s.x).sin().mean(), lambda parameters: torch.optim.SparseAdam(parameters, 0.05))
 
 
-@case(TABLES, "featureless RGCN", world="relations")
-def featureless(s):
-    model = nn.ModuleList([gnn.RGCNConv(s.num_nodes, 8, 3, num_bases=2), gnn.RGCNConv(8, NUM_CLASSES, 3)])
-
-    def loss(model):
-        hidden = model[0](None, s.g.edge_index, s.g.edge_type).relu()
-        out = model[1](hidden, s.g.edge_index, s.g.edge_type)
-        return F.cross_entropy(out[s.train_mask], s.y[s.train_mask])
-
-    return s.train(model, loss)
+def _entropy(s, out):
+    return F.cross_entropy(out[s.train_mask], s.y[s.train_mask])
 
 
-@case(TABLES, "featureless RGCN by relation", world="relations")
-def featureless_no_bases(s):
-    model = gnn.FastRGCNConv(s.num_nodes, NUM_CLASSES, 3)
-    return s.train(model, lambda m: F.cross_entropy(m(None, s.g.edge_index, s.g.edge_type), s.y))
+def _featureless(s, model):
+    hidden = model[0](None, s.g.edge_index, s.g.edge_type).relu()
+    return _entropy(s, model[1](hidden, s.g.edge_index, s.g.edge_type))
 
 
-@case(TABLES, "degree features", world="relations")
-def degrees(s):
-    row = U.degree(s.g.edge_index[1], s.num_nodes).view(-1, 1)
-    model = gnn.GCNConv(1, NUM_CLASSES)
-    return s.train(model, lambda m: F.cross_entropy(m(row, s.g.edge_index)[s.train_mask], s.y[s.train_mask]))
-
-
+trainings(
+    TABLES,
+    {
+        "featureless RGCN": (
+            lambda: nn.ModuleList([gnn.RGCNConv(RELATIONS_NODES, 8, 3, num_bases=2), gnn.RGCNConv(8, NUM_CLASSES, 3)]),
+            _featureless,
+        ),
+        "featureless RGCN by relation": (
+            lambda: gnn.FastRGCNConv(RELATIONS_NODES, NUM_CLASSES, 3),
+            lambda s, m: F.cross_entropy(m(None, s.g.edge_index, s.g.edge_type), s.y),
+        ),
+        "degree features": (
+            lambda: gnn.GCNConv(1, NUM_CLASSES),
+            lambda s, m: _entropy(s, m(U.degree(s.g.edge_index[1], s.num_nodes).view(-1, 1), s.g.edge_index)),
+        ),
+    },
+    world="relations",
+)
 expressions(
     RANDOM,
     {
@@ -236,61 +233,42 @@ DROPS = {
     "nn.AlphaDropout": lambda: nn.AlphaDropout(0.3),
     "nn.RReLU": lambda: nn.RReLU(),
 }
-for drop_name, make_drop in DROPS.items():
-
-    @case(RANDOM, drop_name, random=True)
-    def dropping(s, make_drop=make_drop):
-        model = Plain(make_drop())
-        return s.train(model, lambda m: F.cross_entropy(m(s.x)[s.train_mask], s.y[s.train_mask]))
-
-
-for layer_name, make_layer in {
+trainings(
+    RANDOM,
+    {name: (lambda make=make: Plain(make()), lambda s, m: _entropy(s, m(s.x))) for name, make in DROPS.items()},
+    random=True,
+)
+DROPPING_LAYERS = {
     "GATConv": lambda: gnn.GATConv(WIDTH, 3, 2, dropout=0.4),
     "GATv2Conv": lambda: gnn.GATv2Conv(WIDTH, 3, 2, dropout=0.4),
     "TransformerConv": lambda: gnn.TransformerConv(WIDTH, 3, 2, dropout=0.4),
-    "FAConv": lambda: _Twice(gnn.FAConv(WIDTH, dropout=0.4)),
+    "FAConv": lambda: Function(lambda layer, x, edge_index: layer(x, x, edge_index), gnn.FAConv(WIDTH, dropout=0.4)),
     "APPNP": lambda: gnn.APPNP(3, 0.1, dropout=0.4),
     "ARMAConv": lambda: gnn.ARMAConv(WIDTH, 6, dropout=0.4),
     "SuperGATConv": lambda: gnn.SuperGATConv(WIDTH, 3, 2),
     "GCN": lambda: gnn.GCN(WIDTH, 8, 2, 4, dropout=0.5),
     "PMLP": lambda: gnn.PMLP(WIDTH, 8, 4, 2, dropout=0.5),
     "GPSConv": lambda: gnn.GPSConv(WIDTH, None, 2, dropout=0.5, norm=None, attn_type="performer"),
-    "MaskLabel": lambda: _Masked(),
-}.items():
-
-    @case(RANDOM, f"dropout of {layer_name}", random=True)
-    def layer_drops(s, make_layer=make_layer):
-        return s.train(make_layer(), lambda m: m(s.x, s.g.edge_index).sin().mean())
-
-
-class _Twice(nn.Module):
-    def __init__(self, layer):
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, x, edge_index):
-        return self.layer(x, x, edge_index)
-
-
-class _Masked(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(WIDTH, 4)
-
-    def forward(self, x, edge_index):
-        return self.lin(x * (torch.rand_like(x) < 0.7))
-
-
-@case(RANDOM, "dropout_edge", random=True)
-def drop_edges(s):
-    model = gnn.GCNConv(WIDTH, 4)
-    return s.train(model, lambda m: m(s.x, U.dropout_edge(s.g.edge_index, 0.4)[0]).sin().mean())
-
-
-@case(RANDOM, "dropout_node", random=True)
-def drop_nodes(s):
-    model = gnn.GCNConv(WIDTH, 4)
-    return s.train(model, lambda m: m(s.x, U.dropout_node(s.g.edge_index, 0.4)[0]).sin().mean())
+    "MaskLabel": lambda: Function(lambda lin, x, edge_index: lin(x * (torch.rand_like(x) < 0.7)), nn.Linear(WIDTH, 4)),
+}
+trainings(
+    RANDOM,
+    {
+        **{
+            f"dropout of {name}": (make, lambda s, m: m(s.x, s.g.edge_index).sin().mean())
+            for name, make in DROPPING_LAYERS.items()
+        },
+        "dropout_edge": (
+            lambda: gnn.GCNConv(WIDTH, 4),
+            lambda s, m: m(s.x, U.dropout_edge(s.g.edge_index, 0.4)[0]).sin().mean(),
+        ),
+        "dropout_node": (
+            lambda: gnn.GCNConv(WIDTH, 4),
+            lambda s, m: m(s.x, U.dropout_node(s.g.edge_index, 0.4)[0]).sin().mean(),
+        ),
+    },
+    random=True,
+)
 
 
 @case(RANDOM, "mask_feature", random=True)
@@ -376,8 +354,11 @@ class Two(nn.Module):
 
 
 def _loss(s, model, x=None):
-    out = model(s.x if x is None else x, s.g.edge_index)
-    return F.cross_entropy(out[s.train_mask], s.y[s.train_mask])
+    return _entropy(s, model(s.x if x is None else x, s.g.edge_index))
+
+
+def _sgd(s, model):
+    return s.optimizer(torch.optim.SGD(model.parameters(), 0.05))
 
 
 @case(MODES, "inference mode")
@@ -423,23 +404,20 @@ def tensor_hooks(s):
         out = model(s.x, s.g.edge_index)
         out.register_hook(lambda grad: grad * 0.5)
         out.register_hook(lambda grad: seen.append(float(grad.abs().sum())))
-        return F.cross_entropy(out[s.train_mask], s.y[s.train_mask])
+        return _entropy(s, out)
 
     return s.train(Two(), loss) | {"seen": seen}
 
 
 @case(MODES, "retain_grad")
 def retain(s):
-    grads = []
-
-    def loss(model):
+    def rows(model):
         out = model(s.x, s.g.edge_index)
         out.retain_grad()
-        grads[:] = [out]
-        return out.sin().mean()
+        return out
 
-    found = s.train(Two(), loss)
-    return found | {"gradient": grads[0].grad}
+    found = s.train_rows(Two(), rows)
+    return {"losses": found["losses"], "weights": found["weights"], "gradient": found["out"].grad}
 
 
 @case(MODES, "deepcopy of the model")
@@ -459,11 +437,6 @@ def best_state(s):
     return found | {"out": other(s.x, s.g.edge_index)}
 
 
-@case(MODES, "deepcopy of rows")
-def deep_rows(s):
-    return copy.deepcopy(s.g.x) + copy.copy(s.g.x)
-
-
 @case(MODES, "saved and loaded model")
 def saved(s):
     model = s.distribute(Two())
@@ -473,23 +446,6 @@ def saved(s):
     other = s.distribute(Two())
     other.load_state_dict(torch.load(buffer))
     return other(s.x, s.g.edge_index)
-
-
-for reentrant in (False, True):
-
-    @case(MODES, f"checkpoint, use_reentrant={reentrant}")
-    def checkpointed(s, reentrant=reentrant):
-        def loss(model):
-            hidden = checkpoint(model.first, s.x, s.g.edge_index, use_reentrant=reentrant)
-            return model.second(hidden.relu(), s.g.edge_index).sin().mean()
-
-        return s.train(Two(), loss)
-
-
-@case(MODES, "checkpoint of the model with norms")
-def checkpointed_norms(s):
-    model = nn.Sequential(nn.Linear(WIDTH, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4))
-    return s.train(model, lambda m: checkpoint(m, s.x, use_reentrant=False).sin().mean())
 
 
 @case(MODES, "autocast to bfloat16")
@@ -546,11 +502,6 @@ def func_grad(s):
     return torch.func.grad(loss)(weights)
 
 
-@case(MODES, "torch.func.vmap")
-def func_vmap(s):
-    return torch.func.vmap(lambda row: row.sin() / row.norm())(s.g.x)
-
-
 @case(MODES, "torch.compile")
 def compiled(s):
     model = s.distribute(Two())
@@ -578,7 +529,7 @@ def lbfgs(s):
 @case(MODES, "gradients accumulated")
 def accumulated(s):
     model = s.distribute(Two())
-    optimizer = s.optimizer(torch.optim.SGD(model.parameters(), 0.05))
+    optimizer = _sgd(s, model)
     for mask in (s.g.train_mask, s.g.val_mask):
         out = model(s.x, s.g.edge_index)
         F.cross_entropy(out[mask], s.y[mask]).backward()
@@ -589,7 +540,7 @@ def accumulated(s):
 @case(MODES, "gradients clipped")
 def clipped(s):
     model = s.distribute(Two())
-    optimizer = s.optimizer(torch.optim.SGD(model.parameters(), 0.05))
+    optimizer = _sgd(s, model)
     norms = []
     for _ in range(3):
         optimizer.zero_grad()
@@ -602,7 +553,7 @@ def clipped(s):
 @case(MODES, "gradients summed and clipped")
 def summed_clipped(s):
     model = s.distribute(Two())
-    optimizer = s.optimizer(torch.optim.SGD(model.parameters(), 0.05))
+    optimizer = _sgd(s, model)
     for _ in range(3):
         optimizer.zero_grad()
         (_loss(s, model) * 20).backward()
@@ -613,15 +564,10 @@ def summed_clipped(s):
     return s.weights(model)
 
 
-@case(MODES, "weight decay by hand")
-def decay(s):
-    return s.train(Two(), lambda m: _loss(s, m) + 0.01 * sum(one.pow(2).sum() for one in m.parameters()))
-
-
 @case(MODES, "two optimisers")
 def two_optimizers(s):
     model = s.distribute(Two())
-    several = [s.optimizer(torch.optim.SGD(part.parameters(), 0.05)) for part in (model.first, model.second)]
+    several = [_sgd(s, part) for part in (model.first, model.second)]
     for _ in range(2):
         for one in several:
             one.zero_grad()
@@ -631,19 +577,11 @@ def two_optimizers(s):
     return s.weights(model)
 
 
-@case(MODES, "a part frozen")
-def frozen(s):
-    model = Two()
-    for one in model.first.parameters():
-        one.requires_grad_(False)
-    return s.train(model, lambda m: _loss(s, m))
-
-
 @case(MODES, "adversarial features")
 def adversarial(s):
     """FLAG: a perturbation of the features that climbs the loss."""
     model = s.distribute(Two())
-    optimizer = s.optimizer(torch.optim.SGD(model.parameters(), 0.05))
+    optimizer = _sgd(s, model)
     perturb = torch.zeros_like(s.g.x).requires_grad_()
     loss = _loss(s, model, s.g.x + perturb) / 2
     for _ in range(2):
@@ -657,10 +595,43 @@ def adversarial(s):
     return s.weights(model)
 
 
-def habit(name, world="web"):
-    """A case of what scripts ask of a `Data`."""
-    return case(DATA, name, world=world)
+def _checkpointed(reentrant):
+    def loss(s, model):
+        hidden = checkpoint(model.first, s.x, s.g.edge_index, use_reentrant=reentrant)
+        return model.second(hidden.relu(), s.g.edge_index).sin().mean()
 
+    return Two, loss
+
+
+def _half_frozen():
+    model = Two()
+    model.first.requires_grad_(False)
+    return model
+
+
+trainings(
+    MODES,
+    {
+        "checkpoint, use_reentrant=False": _checkpointed(False),
+        "checkpoint, use_reentrant=True": _checkpointed(True),
+        "checkpoint of the model with norms": (
+            lambda: nn.Sequential(nn.Linear(WIDTH, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4)),
+            lambda s, m: checkpoint(m, s.x, use_reentrant=False).sin().mean(),
+        ),
+        "weight decay by hand": (
+            Two,
+            lambda s, m: _loss(s, m) + 0.01 * sum(one.pow(2).sum() for one in m.parameters()),
+        ),
+        "a part frozen": (_half_frozen, _loss),
+    },
+)
+calls(
+    MODES,
+    {
+        "deepcopy of rows": lambda s: copy.deepcopy(s.g.x) + copy.copy(s.g.x),
+        "torch.func.vmap": lambda s: torch.func.vmap(lambda row: row.sin() / row.norm())(s.g.x),
+    },
+)
 
 DATA_TEXTS = {
     "num_nodes": lambda g: g.num_nodes + 0,
@@ -706,14 +677,10 @@ DATA_TEXTS = {
     "cpu numpy": lambda g: g.x.detach().cpu().numpy().mean(0),
     "iterated masks": lambda g: [int(mask.sum()) for mask in (g.train_mask, g.val_mask, g.test_mask)],
 }
-for data_name, read in DATA_TEXTS.items():
-
-    @habit(data_name)
-    def data_habit(s, read=read):
-        return read(s.g)
+calls(DATA, {name: lambda s, read=read: read(s.g) for name, read in DATA_TEXTS.items()})
 
 
-@habit("a column set")
+@case(DATA, "a column set")
 def column_set(s):
     s.g.z = s.g.x * 2
     found = s.g.z + s.g["z"]
@@ -721,7 +688,7 @@ def column_set(s):
     return found
 
 
-@habit("features set")
+@case(DATA, "features set")
 def features_set(s):
     before = s.g.x
     s.g.x = F.normalize(before, dim=1)
@@ -730,7 +697,7 @@ def features_set(s):
     return out
 
 
-@habit("a plain column set")
+@case(DATA, "a plain column set")
 def plain_column(s):
     s.g.n_id = torch.arange(s.num_nodes)
     found = s.g.x * s.g.n_id.unsqueeze(1)
@@ -738,7 +705,7 @@ def plain_column(s):
     return found
 
 
-@habit("an item set")
+@case(DATA, "an item set")
 def item_set(s):
     s.g["w"] = s.g.x.sum(1)
     found = s.g["w"] * 1
@@ -746,7 +713,7 @@ def item_set(s):
     return found
 
 
-@habit("a mask set")
+@case(DATA, "a mask set")
 def mask_set(s):
     before = s.g.train_mask
     s.g.train_mask = torch.zeros(s.num_nodes, dtype=torch.bool)
@@ -756,7 +723,7 @@ def mask_set(s):
     return found
 
 
-@habit("an accuracy as PyG's examples have it", world="pages")
+@case(DATA, "an accuracy as PyG's examples have it", world="pages")
 def accuracy(s):
     model = s.distribute(Two()).eval()
     with torch.no_grad():
@@ -857,5 +824,4 @@ UTILS_CALLS = {
         s.y[s.g.edge_index[0]] * NUM_CLASSES + s.y[s.g.edge_index[1]], minlength=NUM_CLASSES**2
     ),
 }
-for utils_name, utils_call in UTILS_CALLS.items():
-    case(UTILS, utils_name)(utils_call)
+calls(UTILS, UTILS_CALLS)

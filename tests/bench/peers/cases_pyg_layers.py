@@ -2,7 +2,7 @@
 
 import torch
 import torch_geometric.nn as gnn
-from layer_cases import add_layer
+from layer_cases import Function, add_layer
 from torch import nn
 from torch_geometric.nn import aggr as aggregations
 from worlds import EDGE_WIDTH, NUM_CLASSES, RELATIONS, WIDTH
@@ -42,6 +42,10 @@ def alone(layer, s, x):
 
 def by_batch(layer, s, x):
     return layer(x, torch.zeros(s.num_nodes, dtype=torch.long))
+
+
+def one_batch(layer, s, x):
+    return layer(x, s.g.edge_index, torch.zeros(s.num_nodes).long())
 
 
 def linear(width=WIDTH, out=OUT):
@@ -235,43 +239,26 @@ class _Wrapped(nn.Module):
         return self.norms["second"](self.norms["first"](x) * self.scale)
 
 
-class _Function(nn.Module):
-    """A function as a layer."""
-
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *arguments):
-        return self.function(*arguments)
-
-
 POOLS = {
-    "global_add_pool": (lambda: _Function(lambda x: gnn.global_add_pool(x, None)), alone),
-    "global_mean_pool": (lambda: _Function(lambda x: gnn.global_mean_pool(x, None)), alone),
-    "global_max_pool": (lambda: _Function(lambda x: gnn.global_max_pool(x, None)), alone),
-    "global_mean_pool by batch": (lambda: _Function(gnn.global_mean_pool), by_batch),
-    "global_add_pool by labels": (lambda: _Function(gnn.global_add_pool), lambda m, s, x: m(x, s.y)),
+    "global_add_pool": (lambda: Function(lambda x: gnn.global_add_pool(x, None)), alone),
+    "global_mean_pool": (lambda: Function(lambda x: gnn.global_mean_pool(x, None)), alone),
+    "global_max_pool": (lambda: Function(lambda x: gnn.global_max_pool(x, None)), alone),
+    "global_mean_pool by batch": (lambda: Function(gnn.global_mean_pool), by_batch),
+    "global_add_pool by labels": (lambda: Function(gnn.global_add_pool), lambda m, s, x: m(x, s.y)),
     "TopKPooling": (lambda: gnn.TopKPooling(WIDTH, 0.5), plain),
     "SAGPooling": (lambda: gnn.SAGPooling(WIDTH, 0.5), plain),
-    "EdgePooling": (
-        lambda: gnn.EdgePooling(WIDTH),
-        lambda m, s, x: m(x, s.g.edge_index, torch.zeros(s.num_nodes).long()),
-    ),
-    "ClusterPooling": (
-        lambda: gnn.pool.ClusterPooling(WIDTH),
-        lambda m, s, x: m(x, s.g.edge_index, torch.zeros(s.num_nodes).long()),
-    ),
+    "EdgePooling": (lambda: gnn.EdgePooling(WIDTH), one_batch),
+    "ClusterPooling": (lambda: gnn.pool.ClusterPooling(WIDTH), one_batch),
     "ASAPooling": (lambda: gnn.ASAPooling(WIDTH, 0.5), plain),
     "PANPooling": (lambda: gnn.PANPooling(WIDTH), plain),
     "MemPooling": (lambda: gnn.MemPooling(WIDTH, OUT, 2, 3), alone),
-    "graclus": (lambda: _Function(gnn.graclus), lambda m, s, x: m(s.g.edge_index)),
-    "knn_graph": (lambda: _Function(lambda x: gnn.knn_graph(x, 3)), alone),
-    "radius_graph": (lambda: _Function(lambda x: gnn.radius_graph(x, 1.0)), alone),
-    "fps": (lambda: _Function(lambda x: x[gnn.fps(x)]), alone),
-    "avg_pool_neighbor_x": (lambda: _Function(lambda g: gnn.avg_pool_neighbor_x(g).x), lambda m, s, x: m(s.g)),
-    "max_pool_neighbor_x": (lambda: _Function(lambda g: gnn.max_pool_neighbor_x(g).x), lambda m, s, x: m(s.g)),
-    "knn_interpolate": (lambda: _Function(gnn.knn_interpolate), lambda m, s, x: m(x, x[:, :2], x[:, :2])),
+    "graclus": (lambda: Function(gnn.graclus), lambda m, s, x: m(s.g.edge_index)),
+    "knn_graph": (lambda: Function(lambda x: gnn.knn_graph(x, 3)), alone),
+    "radius_graph": (lambda: Function(lambda x: gnn.radius_graph(x, 1.0)), alone),
+    "fps": (lambda: Function(lambda x: x[gnn.fps(x)]), alone),
+    "avg_pool_neighbor_x": (lambda: Function(lambda g: gnn.avg_pool_neighbor_x(g).x), lambda m, s, x: m(s.g)),
+    "max_pool_neighbor_x": (lambda: Function(lambda g: gnn.max_pool_neighbor_x(g).x), lambda m, s, x: m(s.g)),
+    "knn_interpolate": (lambda: Function(gnn.knn_interpolate), lambda m, s, x: m(x, x[:, :2], x[:, :2])),
 }
 
 
@@ -313,15 +300,12 @@ def _by_targets(layer, s, x):
     return layer(x[row], col, dim_size=s.num_nodes)
 
 
-class _Jump(nn.Module):
-    def __init__(self, mode):
-        super().__init__()
-        self.convs = nn.ModuleList([gnn.GCNConv(WIDTH, 8), gnn.GCNConv(8, 8)])
-        self.jump = gnn.JumpingKnowledge(mode, 8, 2)
+def _jump(mode):
+    def run(first, second, jump, x, edge_index):
+        hidden = first(x, edge_index).relu()
+        return jump([hidden, second(hidden, edge_index)])
 
-    def forward(self, x, edge_index):
-        first = self.convs[0](x, edge_index).relu()
-        return self.jump([first, self.convs[1](first, edge_index)])
+    return Function(run, gnn.GCNConv(WIDTH, 8), gnn.GCNConv(8, 8), gnn.JumpingKnowledge(mode, 8, 2))
 
 
 class _Meta(nn.Module):
@@ -362,9 +346,9 @@ MODELS = {
     "GAT": (lambda: gnn.GAT(WIDTH, 8, 2, OUT, v2=True, heads=2), plain),
     "PNA": (lambda: gnn.PNA(WIDTH, 8, 2, OUT, deg=DEGREES, **PNA), plain),
     "EdgeCNN": (lambda: gnn.EdgeCNN(WIDTH, 8, 2, OUT), plain),
-    "JumpingKnowledge cat": (lambda: _Jump("cat"), plain),
-    "JumpingKnowledge max": (lambda: _Jump("max"), plain),
-    "JumpingKnowledge lstm": (lambda: _Jump("lstm"), plain),
+    "JumpingKnowledge cat": (lambda: _jump("cat"), plain),
+    "JumpingKnowledge max": (lambda: _jump("max"), plain),
+    "JumpingKnowledge lstm": (lambda: _jump("lstm"), plain),
     "MetaLayer": (_Meta, with_attr),
     "InnerProductDecoder": (lambda: gnn.InnerProductDecoder(), lambda m, s, x: m(x, s.ids.pos)),
     "InnerProductDecoder all": (lambda: gnn.InnerProductDecoder(), lambda m, s, x: m.forward_all(x)),
@@ -400,13 +384,10 @@ MODELS = {
     "PMLP": (lambda: gnn.PMLP(WIDTH, 8, OUT, 2), plain),
     "PMLP evaluated": (lambda: gnn.PMLP(WIDTH, 8, OUT, 2).eval(), plain),
     "NeuralFingerprint": (lambda: gnn.NeuralFingerprint(WIDTH, 8, OUT, 2), plain),
-    "SGFormer": (
-        lambda: gnn.SGFormer(WIDTH, 8, OUT, 1, 1, 0.0, 1, 0.0),
-        lambda m, s, x: m(x, s.g.edge_index, torch.zeros(s.num_nodes).long()),
-    ),
+    "SGFormer": (lambda: gnn.SGFormer(WIDTH, 8, OUT, 1, 1, 0.0, 1, 0.0), one_batch),
     "Polynormer": (
         lambda: gnn.Polynormer(WIDTH, 8, OUT, 2, 1, in_dropout=0.0, dropout=0.0, global_dropout=0.0, heads=2),
-        lambda m, s, x: m(x, s.g.edge_index, torch.zeros(s.num_nodes).long()),
+        one_batch,
     ),
     "SignedGCN": (
         lambda: gnn.SignedGCN(WIDTH, 8, 2),
@@ -419,7 +400,7 @@ MODELS = {
     "DenseSAGEConv": (lambda: gnn.DenseSAGEConv(WIDTH, OUT), lambda m, s, x: m(x, _dense(s))),
     "DMoNPooling": (lambda: gnn.DMoNPooling(WIDTH, 3, 0.0), lambda m, s, x: m(x.unsqueeze(0), _dense(s))[1]),
     "dense_diff_pool": (
-        lambda: _Function(gnn.dense_diff_pool),
+        lambda: Function(gnn.dense_diff_pool),
         lambda m, s, x: m(x.unsqueeze(0), _dense(s), x[:, :3].unsqueeze(0)),
     ),
     "PositionalEncoding": (lambda: gnn.PositionalEncoding(6), lambda m, s, x: m(x[:, 0])),
@@ -443,7 +424,6 @@ def _smooth(autoscale):
 
 
 def _correct_and_smooth(layer, s, x, mask):
-
     soft = x[:, :NUM_CLASSES].detach().softmax(1)
     soft = layer.correct(soft, s.y[mask], mask, s.g.edge_index)
     return layer.smooth(soft, s.y[mask], mask, s.g.edge_index)

@@ -14,6 +14,17 @@ Make = Callable[[], nn.Module]
 Call = Callable[[nn.Module, Peer, torch.Tensor], Any]
 
 
+class Function(nn.Module):
+    """A function of modules and of what a call is given, as a layer."""
+
+    def __init__(self, function: Callable, *modules: nn.Module):
+        super().__init__()
+        self.function, self.modules_given = function, nn.ModuleList(modules)
+
+    def forward(self, *arguments: Any) -> Any:
+        return self.function(*self.modules_given, *arguments)
+
+
 def add_layer(library: str, name: str, make: Make, call: Call, modes: str = "", **options: Any) -> None:
     """The cases of one layer.
 
@@ -36,31 +47,20 @@ def rows_of(out: Any) -> torch.Tensor:
 
 def _whole(peer: Peer, layer: nn.Module, call: Call) -> Any:
     rows = peer.x
-    outs = []
-
-    def loss(model: nn.Module) -> torch.Tensor:
-        outs[:] = [rows_of(call(model, peer, rows))]
-        return outs[0].sin().mean()
-
-    found = peer.train(layer, loss)
-    return found | {"out": outs[0], "gradient": rows.grad}
+    return peer.train_rows(layer, lambda model: rows_of(call(model, peer, rows))) | {"gradient": rows.grad}
 
 
 def _in_place(peer: Peer, layer: nn.Module, call: Call) -> Any:
     rows = peer.x
-    outs = []
 
-    def loss(model: nn.Module) -> torch.Tensor:
+    def changed(model: nn.Module) -> torch.Tensor:
         out = rows_of(call(model, peer, rows * 1.5))
         out.add_(0.1)
         out *= 1.5
         out[:, 0] = 0.5
-        out = F.relu(out, inplace=True)
-        outs[:] = [out]
-        return out.sin().mean()
+        return F.relu(out, inplace=True)
 
-    found = peer.train(layer, loss)
-    return found | {"out": outs[0], "gradient": rows.grad}
+    return peer.train_rows(layer, changed) | {"gradient": rows.grad}
 
 
 def _mask(peer: Peer, layer: nn.Module, call: Call) -> Any:
@@ -89,23 +89,9 @@ def _ids(peer: Peer, layer: nn.Module, call: Call) -> Any:
     return found | {"gradient": rows.grad}
 
 
-class Table(nn.Module):
-    """A layer on an embedding of the vertices."""
-
-    def __init__(self, num_nodes: int, layer: nn.Module):
-        super().__init__()
-        self.table, self.layer = nn.Embedding(num_nodes, WIDTH), layer
-
-
 def _table(peer: Peer, layer: nn.Module, call: Call) -> Any:
-    model = Table(peer.num_nodes, layer)
-    outs = []
-
-    def loss(model: nn.Module) -> torch.Tensor:
-        outs[:] = [rows_of(call(model.layer, peer, model.table.weight))]
-        return outs[0].sin().mean()
-
-    return peer.train(model, loss) | {"out": outs[0]}
+    model = nn.ModuleDict({"table": nn.Embedding(peer.num_nodes, WIDTH), "layer": layer})
+    return peer.train_rows(model, lambda model: rows_of(call(model["layer"], peer, model["table"].weight)))
 
 
 def _no_gradient(peer: Peer, layer: nn.Module, call: Call) -> Any:

@@ -20,7 +20,6 @@ import math
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -36,6 +35,9 @@ import numpy as np
 mpi4py.rc.initialize = False  # each forked process starts MPI for itself
 
 import torch  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
+from program import distgnn  # noqa: E402
 
 from distgnn import kernels  # noqa: E402
 from distgnn.planning.choose import parse_ranks  # noqa: E402
@@ -110,21 +112,12 @@ def source_of(graph: str, scale: float) -> str:
     return f"rmat:scale={exponent},edge_factor={factor},feats={feats},classes={classes},seed=1"
 
 
-def program(*words) -> str:
-    """Run the program; its standard output."""
-    command = [sys.executable, "-m", "distgnn.cli", *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)}: {done.stderr}")
-    return done.stdout
-
-
 def measure(options: argparse.Namespace, graph: str, ranks: int, most: int, algorithms: list[str]) -> list[dict]:
     """Cut, measure and replay; a row for each algorithm and network."""
     scale = options.scale * ranks / most if options.weak else options.scale
     source = source_of(graph, scale)
     parts = options.work / f"parts-{graph}-{ranks}"
-    program("partition", source, "--parts", ranks, "--out", parts, "--overwrite", "--quiet")
+    distgnn("partition", source, "--parts", ranks, "--out", parts, "--overwrite", "--quiet")
     manifest = json.loads((parts / "partition.json").read_text())
     common = {"graph": graph, "ranks": ranks, "scale": options.scale, "weak": options.weak, "source": source}
     common |= {name: manifest[name] for name in ("num_nodes", "num_arcs", "replication_factor", "exchange_rows")}

@@ -18,14 +18,14 @@ import argparse
 import json
 import re
 import statistics
-import subprocess
 import sys
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "network"))
+sys.path.extend(str(Path(__file__).resolve().parents[1] / room) for room in ("network", "end_to_end"))
+from program import distgnn
 
 NUM_FEATS, NUM_CLASSES = 128, 40  # of a graph that has none
 GRAPHS = "ogb/ogbn_arxiv;web-notredame;rmat:scale=17,edge_factor=8,feats=128,classes=40,seed=1"
@@ -98,15 +98,6 @@ def over_rounds(rows: list[dict]) -> list[dict]:
     return medians
 
 
-def distgnn(*words) -> str:
-    """Run the program; its standard output."""
-    command = [sys.executable, "-m", "distgnn.cli", *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)}: {done.stderr}")
-    return done.stdout
-
-
 def cut(work: Path, graph: str) -> Path:
     """The folder of two parts."""
     name = re.sub("[^a-z0-9]+", "-", graph.lower())
@@ -161,8 +152,8 @@ def replayed(options: argparse.Namespace, parts: Path, algorithm: str, prices: P
     if options.rounds > 1:
         kept = kept.with_name(f"{kept.name}-{prices.stem}-{number}")
     words = ["--threads", 1, "--at-once", 2, "--repeats", options.repeats, "--recordings", kept]
-    text = distgnn("replay", parts, *words_of(options, algorithm), *words, "--network", prices, "--json")
-    return json.loads(text)["replays"][0]
+    done = distgnn("replay", parts, *words_of(options, algorithm), *words, "--network", prices, "--json")
+    return json.loads(done.stdout)["replays"][0]
 
 
 def trained(options: argparse.Namespace, rate: str, parts: Path, algorithm: str) -> dict:

@@ -59,18 +59,8 @@ def main() -> None:
                 continue
             if not parts.exists():
                 cut = ["--parts", ranks, "--direction", "both", "--clusters", "--out", parts]
-                call(
-                    [
-                        *python,
-                        "-m",
-                        "distgnn.cli",
-                        "partition",
-                        graph,
-                        "--data-root",
-                        options.data / DATASETS.get(graph, ""),
-                        *cut,
-                    ]
-                )
+                cut += ["--data-root", options.data / DATASETS.get(graph, "")]
+                call([*python, "-m", "distgnn.cli", "partition", graph, *cut])
             limit = min(options.limit, FEW_SECONDS) if graph in FEW_LABELS else options.limit
             words = ["--past-target", options.past_target, "--limit", limit, "--seeds", options.seeds]
             words += [word for text in contestants(graph, options.contestants) for word in ("--contestant", text)]
