@@ -15,7 +15,7 @@ import numpy as np
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.tiles import Tile, registers
 from distgnn.kernels.simd.head_sums import add_and_dot, own_columns
-from distgnn.kernels.simd.vector_math import exp, reciprocal
+from distgnn.kernels.simd.vector_math import add_to, exp, reciprocal
 from distgnn.kernels.simd.vectors import (
     add,
     at,
@@ -240,14 +240,12 @@ def backward_kernel(repeated, gathered, grad_step, heads_tile, wide, first_tile)
                                 dots = sub(dots, load(own_heads, state, (i * STATE + 3) * heads + head))
                             dots = mul(dots, load(own_heads, beta, weight))
                             score_sums = add(score_sums, dots)
-                            target = (part * num + i) * heads + head
-                            store(own_heads, grad_target, target, add(load(own_heads, grad_target, target), dots))
+                            add_to(own_heads, grad_target, (part * num + i) * heads + head, dots)
                         if times > 1:
                             store(tile, row_sums, t * step, rows)
-                            source = j * heads + head
-                            store(own_heads, grad_source, source, add(load(own_heads, grad_source, source), score_sums))
+                            add_to(own_heads, grad_source, j * heads + head, score_sums)
                 if times == 1:
-                    store(own_heads, grad_source, j * heads, add(load(own_heads, grad_source, j * heads), score_sums))
+                    add_to(own_heads, grad_source, j * heads, score_sums)
                 for t in range(times):
                     if times > 1:
                         rows = zeros(tile, grad_feats) if indptr[j] == indptr[j + 1] else load(tile, row_sums, t * step)

@@ -19,7 +19,8 @@ from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.runtime.tiles import head_tiles
 from distgnn.kernels.simd.head_sums import add_by_head
-from distgnn.kernels.simd.vectors import add, choose, greater, load, mul, scale, store, sub, zeros
+from distgnn.kernels.simd.vector_math import add_to
+from distgnn.kernels.simd.vectors import choose, greater, load, mul, scale, store, sub, zeros
 
 
 @checked_once
@@ -75,7 +76,6 @@ def _kernel(tile):
                 store(tile, grad_feats, i * width + column, row)
                 rest = mul(row, load(tile, bias, column))
                 add_by_head(tile, sub(mul(given, result), rest), dots, i * heads + h)
-                place = i // BLOCK_ROWS * width + column
-                store(tile, sums, place, add(load(tile, sums, place), row))
+                add_to(tile, sums, i // BLOCK_ROWS * width + column, row)
 
     return through_rows

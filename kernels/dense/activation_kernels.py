@@ -13,7 +13,7 @@ import numpy as np
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.simd.philox import GROUP
 from distgnn.kernels.simd.random_vectors import at_least, each_group, group_tiles, row_words
-from distgnn.kernels.simd.vector_math import inside, total
+from distgnn.kernels.simd.vector_math import add_to, inside, total
 from distgnn.kernels.simd.vectors import add, choose, full, greater, less, load, mul, scale, store, sub, zeros
 
 BLOCK_ROWS = 256  # rows whose parameter gradients are summed together: fixed, so that threads do not change bits
@@ -53,11 +53,6 @@ def _let_through(tile, grad, out, i, column, mask, relu):
 
 
 @inline(counted=False)
-def _add_to(tile, sums, first, row):
-    store(tile, sums, first, add(load(tile, sums, first), row))
-
-
-@inline(counted=False)
 def forward_group(tile, column, i, feats, bias, mask, relu, out):
     first = i * feats.shape[1] + column
     row = _relu(tile, feats, add(load(tile, feats, first), load(tile, bias, column)), relu)
@@ -68,7 +63,7 @@ def forward_group(tile, column, i, feats, bias, mask, relu, out):
 def backward_group(tile, column, i, grad, out, mask, relu, grad_feats, sums):
     g = _let_through(tile, grad, out, i, column, mask, relu)
     # Sums of a block of 256 rows lie in the cache; blocks are added up in order by the caller.
-    _add_to(tile, sums, (i // BLOCK_ROWS) * grad.shape[1] + column, g)
+    add_to(tile, sums, (i // BLOCK_ROWS) * grad.shape[1] + column, g)
     store(tile, grad_feats, i * grad.shape[1] + column, g)
 
 
@@ -125,8 +120,8 @@ def norm_sums(tile, column, i, grad, norm, stats, mask, relu, sums):
     """Adds to the gradients of gamma and beta; returns Σ h and Σ h x, h = g gamma, x the normalised row."""
     x, g = _through_norm(tile, column, i, grad, norm, stats, mask, relu)
     width, block, gamma = grad.shape[1], (i // BLOCK_ROWS) * 3 * grad.shape[1], norm[2]
-    _add_to(tile, sums, block + GAMMA * width + column, mul(g, x))
-    _add_to(tile, sums, block + BETA * width + column, g)
+    add_to(tile, sums, block + GAMMA * width + column, mul(g, x))
+    add_to(tile, sums, block + BETA * width + column, g)
     h = mul(g, load(tile, gamma, column))
     return total(h), total(mul(h, x))
 
@@ -138,7 +133,7 @@ def norm_gradient(tile, column, i, grad, norm, stats, mask, relu, mean_h, mean_h
     width, block, gamma = grad.shape[1], (i // BLOCK_ROWS) * 3 * grad.shape[1], norm[2]
     h = mul(g, load(tile, gamma, column))
     row = scale(sub(sub(h, full(tile, gamma, mean_h)), scale(x, mean_hx)), stats[i, 1])
-    _add_to(tile, sums, block + BIAS * width + column, row)
+    add_to(tile, sums, block + BIAS * width + column, row)
     store(tile, grad_feats, i * width + column, row)
 
 

@@ -30,7 +30,8 @@ from distgnn.kernels.runtime.arrays import (
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, get_num_threads, run
 from distgnn.kernels.runtime.tiles import Tile, registers, row_tiles
-from distgnn.kernels.simd.vectors import add, at, fma, load, prefetch, store, store_past_caches, zeros
+from distgnn.kernels.simd.vector_math import add_to, store_result
+from distgnn.kernels.simd.vectors import at, fma, load, prefetch, store, zeros
 
 TOGETHER = 6  # rows (or columns of `rows`) whose sums are in registers at once
 PRODUCT_ROWS = 96  # rows whose result is made beside them before it is written: they stay in the second cache
@@ -224,20 +225,12 @@ def _ask_for(rows, place, stop):
 
 @inline(counted=False)
 def _store_six(tile, array, place, width, sums, past):
-    _store(tile, array, place, sums[0], past)
-    _store(tile, array, place + width, sums[1], past)
-    _store(tile, array, place + 2 * width, sums[2], past)
-    _store(tile, array, place + 3 * width, sums[3], past)
-    _store(tile, array, place + 4 * width, sums[4], past)
-    _store(tile, array, place + 5 * width, sums[5], past)
-
-
-@inline(counted=False)
-def _store(tile, array, place, one, past):
-    if past:
-        store_past_caches(tile, array, place, one)
-    else:
-        store(tile, array, place, one)
+    store_result(tile, array, place, sums[0], past)
+    store_result(tile, array, place + width, sums[1], past)
+    store_result(tile, array, place + 2 * width, sums[2], past)
+    store_result(tile, array, place + 3 * width, sums[3], past)
+    store_result(tile, array, place + 4 * width, sums[4], past)
+    store_result(tile, array, place + 5 * width, sums[5], past)
 
 
 @functools.cache
@@ -331,7 +324,7 @@ def _inner_kernel(tile, copied):
                         one = zeros(tile, sums)
                         for i in range(num):
                             one = fma(load(tile, packed, (t * INNER_ROWS + i) * span), rows[first + i, k], one)
-                        _add_to(tile, sums, (part * depth + k) * width + columns[t], one)
+                        add_to(tile, sums, (part * depth + k) * width + columns[t], one)
 
     return inner_rows
 
@@ -354,18 +347,13 @@ def _add_six(tile, rows, begin, packed, first, num, sums, place, skip):
         e, f = fma(factor, at(rows, begin + 4), e), fma(factor, at(rows, begin + 5), f)
         begin += depth
     if skip < 1:
-        _add_to(tile, sums, place, a)
+        add_to(tile, sums, place, a)
     if skip < 2:
-        _add_to(tile, sums, place + width, b)
+        add_to(tile, sums, place + width, b)
     if skip < 3:
-        _add_to(tile, sums, place + 2 * width, c)
+        add_to(tile, sums, place + 2 * width, c)
     if skip < 4:
-        _add_to(tile, sums, place + 3 * width, d)
+        add_to(tile, sums, place + 3 * width, d)
     if skip < 5:
-        _add_to(tile, sums, place + 4 * width, e)
-    _add_to(tile, sums, place + 5 * width, f)
-
-
-@inline(counted=False)
-def _add_to(tile, sums, place, one):
-    store(tile, sums, place, add(one, load(tile, sums, place)))
+        add_to(tile, sums, place + 4 * width, e)
+    add_to(tile, sums, place + 5 * width, f)

@@ -29,6 +29,7 @@ from distgnn.kernels.runtime.arrays import (
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
 from distgnn.kernels.runtime.tiles import arcs_ahead, head_tiles, row_tiles, sum_vectors
+from distgnn.kernels.simd.vector_math import store_result
 from distgnn.kernels.simd.vectors import (
     add,
     at,
@@ -38,8 +39,6 @@ from distgnn.kernels.simd.vectors import (
     prefetch,
     rolled,
     scale,
-    store,
-    store_past_caches,
     zeros,
 )
 
@@ -202,9 +201,6 @@ def _sum_kernel(tile, weighted, scaled):
             if accumulate:
                 sums = add(load(tile, out, i * width + column), sums)
             # A row of a large result is not read before it is written, and leaves the caches to rows of sources.
-            if past_caches:
-                store_past_caches(tile, out, i * width + column, sums)
-            else:
-                store(tile, out, i * width + column, sums)
+            store_result(tile, out, i * width + column, sums, past_caches)
 
     return sum_rows

@@ -1,5 +1,7 @@
-"""Sums over lanes and functions of registers, on top of vectors.py.
+"""Sums over lanes, functions of registers and sums in memory, on top of vectors.py.
 
+add_to(tile, array, first, r)                  array.flat[first + …] += r
+store_result(tile, array, first, r, past)      `store_past_caches` if past, else `store`
 total(r)             sum of all lanes of all vectors
 highest(tile, r)     the largest lane that is not beyond the end of a cut tile
 inside(tile, r)      lanes beyond the end of a cut tile become 0
@@ -15,7 +17,22 @@ from llvmlite.ir import Constant
 from numba.core import types
 from numba.extending import intrinsic
 
+from distgnn.kernels.runtime.jit import inline
 from distgnn.kernels.simd.llvm import INT32, call_llvm, elementwise, pack, select_lanes, unpack
+from distgnn.kernels.simd.vectors import add, load, store, store_past_caches
+
+
+@inline(counted=False)
+def add_to(tile, array, first, registers):
+    store(tile, array, first, add(load(tile, array, first), registers))
+
+
+@inline(counted=False)
+def store_result(tile, array, first, registers, past):
+    if past:
+        store_past_caches(tile, array, first, registers)
+    else:
+        store(tile, array, first, registers)
 
 
 @intrinsic
