@@ -130,7 +130,11 @@ def num_cheaper(cost, edges, size, num_present, loads, mean_copies):
 @inline(counted=False)
 def cost_of_keeping(p, edges, own_copies, loads, mean_copies):
     """What part p would cost less without these edges and copies, which it has."""
-    return -cost_of_adding(p, -edges, -own_copies, loads, mean_copies)
+    cost = own_copies / mean_copies
+    load, goal = loads.edges[p], loads.goal_edges[p]
+    cost += _price_of(load / goal, loads.price[0]) - _price_of((load - edges) / goal, loads.price[0])
+    load, goal = loads.copies[p], loads.goal_copies[p]
+    return cost + _price_of(load / goal, loads.price[0]) - _price_of((load - own_copies) / goal, loads.price[0])
 
 
 @inline(counted=False)
