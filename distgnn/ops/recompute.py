@@ -26,10 +26,10 @@ Run = Callable[[torch.Tensor], torch.Tensor]
 @operator
 def recompute(
     graph: GraphView,
-    run: Callable[[torch.Tensor], torch.Tensor],
+    run: Run,
     feats: torch.Tensor,
     parameters: Sequence[torch.Tensor],
-    again: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    again: Run | None = None,
     alike: bool = False,
 ) -> torch.Tensor:
     """`run(feats)`, keeping only `feats` [O, D] for the backward pass.

@@ -176,9 +176,6 @@ class BatchGraph(DrawsByKeys):
         """The mean over the values of all ranks in this batch. Collective: as `DistGraph.global_mean`."""
         return global_mean(self, values)
 
-    def rows_from_owned(self, rows: torch.Tensor) -> torch.Tensor:
-        return rows
-
 
 class _BatchConstants:
     """Aggregations that are kept of all rows: a batch takes its own of them. Called as `ConstantRows`."""

@@ -27,6 +27,7 @@ from distgnn import kernels
 from distgnn.comm import Counters, DelayedExchange, EpochExchange, Exchange
 from distgnn.ops.aggregation.row_scale import Scales
 from distgnn.partition import LocalGraph
+from distgnn.partition.core.local_graph import BLOCKS
 
 NUM_PIECES = 8  # of the largest block: between pieces MPI makes progress
 
@@ -96,7 +97,7 @@ class Arcs:
     def of(cls, local: LocalGraph, tuning: kernels.Tuning) -> "Arcs":
         """The forward arcs of a part, on the arrays it was loaded with (nothing is copied)."""
         blocks, first_arc = {}, 0
-        for name in ("owned_owned", "owned_halo", "halo_owned", "halo_halo"):
+        for name in BLOCKS:
             csr = local.blocks[name]
             blocks[name] = Block(csr.indptr, csr.indices, first_arc, None, tuning)
             first_arc += len(csr.indices)
