@@ -8,7 +8,6 @@
 """
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -36,7 +35,6 @@ def ours(parts: str, dtype: str, hidden: str, out: str) -> None:
 
 def dgl(source: str, direction: str, given: str, out: str) -> None:
     """The same in plain DGL, with the weights of the file `given`."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     from dgl_reference import Stack
 
     from distgnn.datasets import load_graph
