@@ -23,13 +23,13 @@ from distgnn.partition.stream.method import cmr_stream
 
 
 class MethodResult(NamedTuple):
-    """What a method finds: the part of each edge [M]; perhaps a key [N] to sort owned rows by, owners [N], or masks
-    (sources, targets) as of `owners_among`."""
+    """What a method finds: the part of each edge [M]; perhaps a key [N] to sort owned rows by, masks (sources, targets)
+    as of `owners_among`, or owners [N]."""
 
     edge_part: np.ndarray
     vertex_order: np.ndarray | None = None
-    owner: np.ndarray | None = None
     masks: tuple[np.ndarray, np.ndarray] | None = None
+    owner: np.ndarray | None = None
 
 
 def _metis(edge_list: Edges, shares: np.ndarray, seed: int) -> MethodResult:
@@ -37,17 +37,12 @@ def _metis(edge_list: Edges, shares: np.ndarray, seed: int) -> MethodResult:
     return MethodResult(cover_arcs(edge_list, owner, shares), owner=owner)
 
 
-def _cmr_stream(edge_list: Edges, shares: np.ndarray) -> MethodResult:
-    edge_part, number, masks = cmr_stream(edge_list, shares)
-    return MethodResult(edge_part, number, masks=masks)
-
-
 Method = Callable[[Edges, np.ndarray, CutConfig], MethodResult]  # cut(edge_list, shares, config)
 METHODS: dict[str, Method] = {
     # cluster, merge, refine: fewest copies at balanced parts
     "cmr": lambda edges, shares, how: MethodResult(*cmr(edges, shares, EFFORTS[how.effort])),
     # the same from sorted edges without an adjacency, for graphs larger than memory
-    "cmr-stream": lambda edges, shares, how: _cmr_stream(edges, shares),
+    "cmr-stream": lambda edges, shares, how: MethodResult(*cmr_stream(edges, shares)),
     # DistGNN's rule over a shuffled stream with a limit on arcs
     "libra": lambda edges, shares, how: MethodResult(streaming.libra(edges, shares, how.seed, how.order)),
     # highest degree replicated first, over a shuffled stream
@@ -99,7 +94,7 @@ def cut_edges(edge_list: EdgeList, num_parts: int, method: str | CutConfig = "cm
     else:
         found = cut(edge_list, shares)
     # Whatever a method does not find itself is derived from its edges.
-    edge_part, vertex_order, owner, masks = found
+    edge_part, vertex_order, masks, owner = found
     if config.refine and not config.method.startswith("cmr"):
         # METIS gave owners for its own edges: after moves they are chosen anew.
         edge_part, owner = refine_cut(edge_list, edge_part, shares, effort), None

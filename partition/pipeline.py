@@ -191,10 +191,7 @@ def _write_parts(
     book.prepare()
 
     def write(part_id: int) -> dict[str, Any]:
-        local = build_local(book, part_id)
-        local.graph = section
-        local.cluster_places = None if places is None else places[local.global_ids[: local.num_owned]]
-        return write_part(folder, local, graph, edge_list, masks)
+        return write_part(folder, build_local(book, part_id, section, places), graph, edge_list, masks)
 
     parts = write_parts(cut.num_parts, write, clock.step)
     seconds = clock.seconds()
@@ -211,9 +208,8 @@ def local_part(
     Raises: InputError where the cut does not fit.
     """
     cut.check(edge_list)
-    local = build_local(PartitionBook(edge_list, cut), part_id)
-    local.graph = describe_graph(graph, edge_list, places is not None)
-    local.cluster_places = None if places is None else places[local.global_ids[: local.num_owned]]
+    section = describe_graph(graph, edge_list, places is not None)
+    local = build_local(PartitionBook(edge_list, cut), part_id, section, places)
     arrays = part_data(local, graph, edge_list, graph.split_masks())
     fields = data_fields(local.graph, local.num_owned, {name: array[:] for name, array in arrays.items()})
     return replace(local, **fields)

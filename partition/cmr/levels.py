@@ -59,15 +59,10 @@ def nested_clusters(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray, c
 
 def contract(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray) -> Clusters:
     """The graph of the clusters with these labels [N], in the order of labels; memory about 40 bytes for each edge."""
-    heads, numbers = np.unique(labels, return_inverse=True)
-    numbers = numbers.astype(np.int32)
-    ends = numbers[edge_list.src], numbers[edge_list.dst]
-    # Converting to CSR adds up the edges between the same two clusters: weights are numbers of edges.
-    shape = (len(heads), len(heads))
-    between = sparse.coo_matrix((np.ones(len(ends[0]), dtype=np.float32), ends), shape=shape).tocsr()
+    ones = np.ones(len(edge_list.src), dtype=np.float32)
+    numbers, between, volumes = _contracted(labels, edge_list.src, edge_list.dst, ones, degrees)
     # Both ways, so that a cluster finds all its neighbours in its own line.
-    between = (between + between.T).tocsr()
-    return Clusters(numbers, between, np.bincount(numbers, weights=degrees, minlength=len(heads)))
+    return Clusters(numbers, (between + between.T).tocsr(), volumes)
 
 
 def coarser(clusters: Clusters, cap: float) -> Clusters:
@@ -80,13 +75,21 @@ def coarser(clusters: Clusters, cap: float) -> Clusters:
             graph = between.indptr, between.indices, between.data
             if _vote_and_move(*graph, volumes, float(cap), votes, loads, found) < size // FEW_MOVES:
                 break
-        heads, numbers = np.unique(found, return_inverse=True)
         lines = between.tocoo()
-        ends, shape = (numbers[lines.row], numbers[lines.col]), (len(heads), len(heads))
-        between = sparse.coo_matrix((lines.data, ends), shape=shape).tocsr()
-        volumes = np.bincount(numbers, weights=volumes, minlength=len(heads))
-        clusters = Clusters(numbers.astype(np.int32)[clusters.numbers], between, volumes)
+        numbers, between, volumes = _contracted(found, lines.row, lines.col, lines.data, volumes)
+        clusters = Clusters(numbers[clusters.numbers], between, volumes)
     return clusters
+
+
+def _contracted(
+    labels: np.ndarray, src: np.ndarray, dst: np.ndarray, weights: np.ndarray, volumes: np.ndarray
+) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray]:
+    """The number int32 from 0 on behind each label, the edges between numbers, and the sums of volumes."""
+    heads, numbers = np.unique(labels, return_inverse=True)
+    numbers, shape = numbers.astype(np.int32), (len(heads), len(heads))
+    # Converting to CSR adds up the edges between the same two clusters: weights are numbers of edges.
+    between = sparse.coo_matrix((weights, (numbers[src], numbers[dst])), shape=shape).tocsr()
+    return numbers, between, np.bincount(numbers, weights=volumes, minlength=len(heads))
 
 
 @kernel

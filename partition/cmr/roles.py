@@ -48,7 +48,6 @@ def refine_roles(
     edge_part: np.ndarray,
     owner: np.ndarray,
     shares: np.ndarray,
-    schedule: tuple[float, ...] = SCHEDULE,
     effort: Effort = NORMAL,
 ) -> Pair:
     """Fewer exchange rows: part [M] int16 of each arc and owner [N] int32; edge_list: one arc per edge.
@@ -69,7 +68,7 @@ def refine_roles(
     parts = edge_part.astype(np.int16), owner.astype(np.int16)
     limits = arc_limit(arcs, shares, MOST_ARCS), owned_limit(num_nodes, shares).astype(np.float64)
     for left in reversed(range(ROUNDS if len(edge_part) <= SMALL else 1)):
-        parts = _refine_both((arcs, joints), parts, limits, degrees, shares, schedule)
+        parts = _refine_both((arcs, joints), parts, limits, degrees, shares, SCHEDULE)
         if left:
             # All arcs of a source in one part move together, then all of a target; joints stay.
             for by, other in ((arcs.src, arcs.dst), (arcs.dst, arcs.src)):

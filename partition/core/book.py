@@ -151,13 +151,6 @@ class PartitionBook:
         """Global ids int64 [V] of a part's rows, in local row order."""
         return np.concatenate([self.owned(part_id), self.halos(part_id)])
 
-    def local_rows(self, part_id: int, global_ids: np.ndarray) -> np.ndarray:
-        """Local rows int64 of `global_ids` on a part; -1 where it has no copy."""
-        rows = np.full(self.num_nodes, -1, dtype=np.int64)
-        mine = self.global_ids(part_id)
-        rows[mine] = np.arange(len(mine))
-        return rows[global_ids]
-
     @cached_property
     def copies(self) -> np.ndarray:
         """[N] parts with a row of each vertex, the owner's included."""

@@ -11,7 +11,7 @@ Shapes: P ranks, S source halos, T target halos, numbered by owner rank, then by
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -59,10 +59,8 @@ class ExchangePlan:
 
     def transposed(self) -> ExchangePlan:
         """The plan of the backward pass: sources and targets change places."""
-        return ExchangePlan(
-            self.num_parts,
-            self.part_id,
-            self.num_owned,
+        return replace(
+            self,
             broadcast_indptr=self.reduce_indptr,
             broadcast_rows=self.reduce_rows,
             source_indptr=self.target_indptr,
@@ -77,24 +75,12 @@ def build_plan(book: PartitionBook, part_id: int) -> ExchangePlan:
     owned = book.owned(part_id)
     interior = int(book.num_interior[part_id])
     boundary = owned[interior:]
-    sources, targets = book.source_mask, book.target_mask
+    source_indptr, target_indptr = halo_indptrs(book.halo_counts[part_id])
     # Broadcast: halos are [source only | both], so rows that the other rank has as targets too come last. Reduce:
     # [both | target only], they come first.
-    args = (part_id, boundary, interior, book.num_parts)
-    broadcast_indptr, broadcast_rows = _rows_elsewhere(*args, sources, targets, True)
-    reduce_indptr, reduce_rows = _rows_elsewhere(*args, targets, sources, False)
-    source_indptr, target_indptr = halo_indptrs(book.halo_counts[part_id])
-    return ExchangePlan(
-        book.num_parts,
-        part_id,
-        len(owned),
-        broadcast_indptr,
-        broadcast_rows,
-        source_indptr,
-        reduce_indptr,
-        reduce_rows,
-        target_indptr,
-    )
+    masks, args = (book.source_mask, book.target_mask), (part_id, boundary, interior, book.num_parts)
+    broadcast, reduced = _rows_elsewhere(*args, *masks, True), _rows_elsewhere(*args, *masks[::-1], False)
+    return ExchangePlan(book.num_parts, part_id, len(owned), *broadcast, source_indptr, *reduced, target_indptr)
 
 
 def halo_indptrs(halo_counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

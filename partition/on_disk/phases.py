@@ -241,9 +241,7 @@ class DiskCut:
                 if feats is not None:
                     rows = OwnedRows(np.sort(book.owned_ids[span]), feats[span])
                     graph = dataclasses.replace(graph, feats=rows)
-                local = build_local(book, part_id)
-                local.graph = about
-                section = write_part(folder, local, graph, edge_list, masks)
+                section = write_part(folder, build_local(book, part_id, about), graph, edge_list, masks)
                 # Records are numbered.
                 with lock:
                     self.space.finish(f"part_{part_id}", section)
