@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.config import did_you_mean
+from distgnn.datasets.array_files import is_present
 from distgnn.datasets.findings.cautions import add_cautions
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.objects.recognise import as_graph_data
-from distgnn.datasets.text.table import is_table
+from distgnn.datasets.text.table import TABLES, is_table
 from distgnn.errors import InputError
 
 GENERATORS = ("rmat", "communities")
@@ -138,7 +139,6 @@ def places(source: str, root: Path) -> list[Path]:
 
 def _read(folder: Path, findings: Findings, renumber: bool) -> GraphData | None:
     """Read a file, or a folder by the kind of its files; None if it is no graph folder."""
-    from distgnn.datasets.files.kinds import read_file
     from distgnn.datasets.formats.folder import is_graph_folder, read_folder
     from distgnn.datasets.formats.graphsaint import is_saint_folder, read_saint
     from distgnn.datasets.formats.ogb import is_ogb_folder, read_ogb
@@ -146,7 +146,7 @@ def _read(folder: Path, findings: Findings, renumber: bool) -> GraphData | None:
     from distgnn.datasets.formats.reddit import is_reddit_folder, read_reddit
 
     if not folder.is_dir():
-        return read_file(folder, findings, renumber)
+        return _read_file(folder, findings, renumber)
     refuse_renumber(folder, renumber)
     for is_kind, read in (
         (is_saint_folder, read_saint),
@@ -192,3 +192,24 @@ def loading_bytes(source: Any, data_root: str | Path | None = None) -> int:
         if files:
             return int(sum(path.stat().st_size * BYTES_OF_TEXT.get(path.suffix, 1.0) for path in files))
     return 0
+
+
+def _read_file(path: Path, findings: Findings, renumber: bool) -> GraphData:
+    """Read and check the graph of one file; renumber: ids are names, which `node_names` keeps, and vertices 0 … N-1."""
+    from distgnn.datasets.files.edge_text import read_edge_text
+    from distgnn.datasets.files.kinds import READERS, kind_of
+    from distgnn.datasets.files.saved import read_dgl, read_torch
+
+    kind = kind_of(path)
+    if not kind:
+        raise InputError(
+            f"{path} is a file: give its folder, {path.parent}, which needs graph.json and the edges, or a file of a "
+            f"kind that is read: {', '.join(TABLES)}, .mtx, .graph (these also as .gz), KONECT's out.NAME, .npz, "
+            ".bin (DGL), .pt (PyG)"
+        )
+    is_present(path)
+    if kind in TABLES:
+        return read_edge_text(path, findings, renumber)
+    if renumber:
+        raise InputError(f"{path}: renumber is for edge lists as text: these vertices have numbers from 0 already")
+    return (READERS | {".bin": read_dgl, ".pt": read_torch})[kind](path, findings)

@@ -58,7 +58,7 @@ class _Head:
 
 
 def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
-    """Read and check an edge list; renumber: see `read_file`. Errors name the line."""
+    """Read and check an edge list; renumber: ids are names, which `node_names` keeps. Errors name the line."""
     check_file(path)
     try:
         head = _read_head(path)

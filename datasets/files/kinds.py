@@ -1,6 +1,6 @@
-"""One file by the end of its name: a graph, the edges of one, or a column of one.
+"""One file by the end of its name: the edges of a graph, or a column of one.
 
-Every reader of a graph says in one line what it understood. A dict of a graph's fields may name files, as in
+A dict of a graph's fields may name files, as in
 `{"edge_index": "edges.txt", "x": "x.npy", "y": "y.csv"}`: these are read as arrays.
 """
 
@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from distgnn.datasets.array_files import check_file, is_present, read_npy, read_npz
+from distgnn.datasets.array_files import check_file, read_npy, read_npz
 from distgnn.datasets.files.edge_text import read_edge_text
 from distgnn.datasets.files.matrix import read_arrays, read_market, read_rows
 from distgnn.datasets.files.metis import read_metis
-from distgnn.datasets.files.saved import read_dgl, read_torch
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.torch_file import read_torch_arrays
 from distgnn.datasets.graph_data import GraphData
@@ -22,15 +21,14 @@ from distgnn.datasets.names.field_names import OF_EDGES
 from distgnn.datasets.text.table import TABLES, id_column, read_table
 from distgnn.errors import InputError
 
-# Of files that have edges alone, as tables and .npy have; and of those that are whole graphs.
-OF_EDGES_ALONE: dict[str, Callable[[Path, Findings], GraphData]] = {
+# Of files that have edges alone, as tables and .npy have.
+READERS: dict[str, Callable[[Path, Findings], GraphData]] = {
     ".mtx": read_market,
     ".npz": read_arrays,
     ".graph": read_metis,
 }
-READERS = OF_EDGES_ALONE | {".bin": read_dgl, ".pt": read_torch}
+SAVED = (".bin", ".pt")  # whole graphs, of DGL and PyG
 PACKED = (*TABLES, ".mtx", ".graph")  # read as .gz too
-KNOWN = f"{', '.join(TABLES)}, .mtx, .graph (these also as .gz), KONECT's out.NAME, .npz, .bin (DGL), .pt (PyG)"
 
 
 def kind_of(path: Path) -> str:
@@ -39,23 +37,7 @@ def kind_of(path: Path) -> str:
         return ".txt"
     packed = path.suffix == ".gz"
     suffix = Path(path.stem).suffix.lower() if packed else path.suffix.lower()
-    return suffix if suffix in (PACKED if packed else (*TABLES, *READERS)) else ""
-
-
-def read_file(path: Path, findings: Findings, renumber: bool = False) -> GraphData:
-    """Read and check the graph of one file; renumber: ids are names, which `node_names` keeps, and vertices 0 … N-1."""
-    kind = kind_of(path)
-    if not kind:
-        raise InputError(
-            f"{path} is a file: give its folder, {path.parent}, which needs graph.json and the edges, or a file of a "
-            f"kind that is read: {KNOWN}"
-        )
-    is_present(path)
-    if kind in TABLES:
-        return read_edge_text(path, findings, renumber)
-    if renumber:
-        raise InputError(f"{path}: renumber is for edge lists as text: these vertices have numbers from 0 already")
-    return READERS[kind](path, findings)
+    return suffix if suffix in (PACKED if packed else (*TABLES, *READERS, *SAVED)) else ""
 
 
 def read_edges(file: str | Path, findings: Findings) -> tuple[Any, dict[str, Any]]:
@@ -65,8 +47,8 @@ def read_edges(file: str | Path, findings: Findings) -> tuple[Any, dict[str, Any
     if path.suffix == ".npy":
         return read_npy(path), {}
     kind = kind_of(path)
-    if kind not in (*TABLES, *OF_EDGES_ALONE):
-        known = ", ".join((".npy", *TABLES, *OF_EDGES_ALONE))
+    if kind not in (*TABLES, *READERS):
+        known = ", ".join((".npy", *TABLES, *READERS))
         raise InputError(f"edges: {path} is of no kind that has edges alone: {known}; others are graphs by themselves")
     graph = read_edge_text(path, findings, False) if kind in TABLES else READERS[kind](path, findings)
     columns = {name: getattr(graph, name) for name in OF_EDGES}
