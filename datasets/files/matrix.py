@@ -3,9 +3,10 @@
 Entry [u, v] is the arc u -> v. Values that are not all 1 are edge weights.
 """
 
+import io
 import re
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 import scipy.io
@@ -18,11 +19,29 @@ from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.names.field_names import OF_EDGES, OF_NODES, take_columns
 from distgnn.datasets.objects.arrays import edge_pairs
-from distgnn.errors import GraphFormatError
+from distgnn.datasets.objects.values import check_compressed
+from distgnn.datasets.text.table import open_text
+from distgnn.errors import GraphFormatError, InputError
 
 # Prefix of the arrays of a matrix in a file of several (gnn-benchmark's data sets) -> field.
 PREFIXED = {"adj": "adjacency", "attr": "feats", "labels": "labels"}
 PARTS = {"csr": ("data", "indices", "indptr", "shape"), "coo": ("data", "row", "col", "shape")}
+
+
+class _WholeLines(io.RawIOBase):
+    """The bytes of a stream, and a last line's end where it lacks one: scipy's reader crashes in a file cut short."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._line_ended = stream, True
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._stream.read(len(buffer)) or (b"" if self._line_ended else b"\n")
+        self._line_ended = block[-1:] in (b"", b"\n")
+        buffer[: len(block)] = block
+        return len(block)
 
 
 def read_market(path: Path, findings: Findings) -> GraphData:
@@ -38,8 +57,9 @@ def read_market(path: Path, findings: Findings) -> GraphData:
                 "or pattern, general or symmetric"
             )
         check_room(path, 32 * int(entries))
-        matrix = scipy.io.mmread(path, spmatrix=False)
-    except (GraphFormatError, OSError, EOFError):
+        with open_text(path) as stream:
+            matrix = scipy.io.mmread(io.BufferedReader(_WholeLines(stream), 1 << 20), spmatrix=False)
+    except (GraphFormatError, InputError):
         raise
     except Exception as error:  # scipy's reader has several, and names the line
         found = re.match(r"Line (\d+): (.*)", str(error))
@@ -108,7 +128,7 @@ def _matrix(path: Path, arrays: dict[str, np.ndarray], prefix: str, kind: str) -
             raise ValueError(f"a matrix cannot have the shape {size}")
         matrix = make((data, (first, second)) if kind == "coo" else (data, first, second), shape=size)
         if kind != "coo":
-            matrix.check_format(full_check=True)
+            check_compressed(matrix)
     except (KeyError, ValueError, IndexError, TypeError) as error:
         raise damaged(path, error) from error
     return matrix

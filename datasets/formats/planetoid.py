@@ -22,6 +22,7 @@ from distgnn.datasets.array_files import check_file, damaged, is_present
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.pickled_arrays import NUMPY_NAMES, Names, PickledArray, load_pickle
 from distgnn.datasets.graph_data import GraphData
+from distgnn.datasets.objects.values import check_compressed
 from distgnn.errors import GraphFormatError
 
 NAMES = ("cora", "citeseer", "pubmed")
@@ -63,7 +64,7 @@ def _matrix(path: Path) -> scipy.sparse.csr_matrix:
             raise ValueError("a matrix must have arrays of numbers")
         arrays = tuple(part.array for part in parts)
         matrix = scipy.sparse.csr_matrix(arrays, shape=tuple(int(size) for size in shape))
-        matrix.check_format(full_check=True)
+        check_compressed(matrix)
         return matrix.astype(np.float32)
     except Exception as error:
         raise damaged(path, error) from error

@@ -188,12 +188,22 @@ def sparse_matrix(values: Any) -> Any:
             scipy.sparse.coo_array((matrix.data, (matrix.row, matrix.col)), shape=matrix.shape)
         elif form in ("csr", "csc", "bsr"):
             arrays = matrix.data, matrix.indices, matrix.indptr
-            getattr(scipy.sparse, f"{form}_array")(arrays, shape=matrix.shape).check_format(full_check=True)
+            check_compressed(getattr(scipy.sparse, f"{form}_array")(arrays, shape=matrix.shape))
     except InputError:
         raise
     except ValueError as error:
         raise InputError(f"the arrays of this {type(values).__name__} do not belong together: {error}") from None
     return matrix
+
+
+def check_compressed(matrix: Any) -> None:
+    """Raise ValueError unless the arrays of a CSR, CSC or BSR matrix belong together.
+
+    Notes: scipy does not look at pointers where the last one is 0, and its differences of pointers may overflow.
+    """
+    matrix.check_format(full_check=True)
+    if (matrix.indptr[1:] < matrix.indptr[:-1]).any():
+        raise ValueError("index pointer values must form a non-decreasing sequence")
 
 
 def _as_scipy(values: Any) -> Any:

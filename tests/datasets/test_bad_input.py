@@ -124,6 +124,7 @@ CASES = {
     "sparse-column": (put_csr(indices=np.array([0, 1, 2, 3, 4, 6])), r"feats\.npz: damaged"),
     "sparse-pointers": (put_csr(indptr=np.array([0, 1, 2])), r"feats\.npz: damaged"),
     "sparse-order": (put_csr(indptr=np.array([0, 3, 2, 3, 4, 5, 6])), r"feats\.npz: damaged"),
+    "sparse-no-end": (put_csr(indptr=np.array([0, 1 << 40, 2, 3, 4, 5, 0])), r"feats\.npz: damaged"),
     "sparse-shape": (put_csr(shape=np.array([7, 6])), r"feats\.npz"),
     "sparse-format": (put_csr(format=b"bsr"), r"feats\.npz: expected a sparse matrix in CSR form, found 'bsr'"),
     "sparse-formats": (put_csr(format=np.array([1, 2])), r"feats\.npz: expected a sparse matrix in CSR form"),

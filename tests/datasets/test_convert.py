@@ -93,6 +93,8 @@ def test_scipy_refuses_what_is_not_symmetric_or_square():
     [
         ("csr", "indptr", [0, -5, 3]),
         ("csr", "indptr", [0, 1000, 3]),
+        ("csr", "indptr", [0, 1000, 0]),
+        ("csr", "indptr", [0, 2**31 - 1, -2]),
         ("csc", "indices", [0, 1, 2]),
         ("csr", "indices", [0, -1, 1]),
         ("coo", "row", [0, 0, 9]),

@@ -204,6 +204,9 @@ WRONG = {
     "bars.csv": ("src|dst\n0|1\n", r"found 'src\|dst': columns stand apart by"),
     "empty.txt": ("# nothing\n", "has no edges"),
     "header.mtx": ("%%MatrixMarkt matrix coordinate real general\n1 1 0\n", r"header\.mtx: line 1: "),
+    "packed.mtx.gz": (gzip.compress((MARKET + "1 2 1.5\n").encode())[:-9], "damaged"),
+    "large.mtx": (MARKET.replace("3 3 2", "3 3 900000000000"), "unpacks to more than"),
+    "cut.mtx": (MARKET.replace("3 3 2", "3 3 4") + "2 3 1.5 ", "damaged"),  # scipy's reader alone ends the process
     "beyond.mtx": (MARKET + "1 4 1.0\n", "line 5: "),
     "array.mtx": ("%%MatrixMarket matrix array real general\n1 1\n1.0\n", "line 1: of kind array real general"),
     "wide.mtx": ("%%MatrixMarket matrix coordinate real general\n3 4 1\n1 2 1\n", "expected a square matrix"),
