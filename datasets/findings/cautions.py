@@ -95,8 +95,7 @@ def _of_values(graph: GraphFields) -> None:
 
 
 def add_training_cautions(graph: GraphFields, direction: str, split: bool = False) -> None:
-    """Write down what a training on this graph would not expect: one-way arcs, weights that are no part of messages,
-    and no split (unless one is made)."""
+    """Write down what a training on this graph would not expect: one-way arcs, and no split (unless one is made)."""
     if graph.findings.wrong:
         return
     carries = graph.feats is not None or graph.labels is not None or graph.node_values is not None
@@ -104,12 +103,6 @@ def add_training_cautions(graph: GraphFields, direction: str, split: bool = Fals
         graph.findings.add(
             "caution", "edges", "messages travel one way only: fewer than 1 in 10 edges has its opposite; "
             "--direction both (direction='both') sends them back too", graph.num_edges,
-        )  # fmt: skip
-    weight = graph.edge_weight
-    if weight is not None and any((block != 1).any() for _, block in blocks(weight)):
-        graph.findings.add(
-            "caution", "edge_weight", "models leave edge weights out of messages; train with --weighted "
-            "(weighted=True) to multiply by them", graph.num_edges,
         )  # fmt: skip
     targets = graph.labels is not None or graph.node_values is not None
     if targets and not split and not has_edge_splits(graph) and all(getattr(graph, name) is None for name in SPLITS):

@@ -19,7 +19,7 @@ from distgnn.config.option import did_you_mean, option_name, options_of, wrong_k
 from distgnn.config.run import RunConfig
 from distgnn.config.schedule import Algorithm, ExchangeConfig, Schedule, check_columns
 from distgnn.config.task import check_graph_for, check_training_graph
-from distgnn.config.together import DEEP_MODELS, check_together
+from distgnn.config.together import DEEP_MODELS, UNWEIGHTED_MODELS, check_together
 from distgnn.config.train import TrainConfig
 from distgnn.errors import InputError, RunError
 from distgnn.system.regular_file import read_text
@@ -77,6 +77,14 @@ class Settings:
         check_graph_for(self.train.task, graph)
         check_training_graph(self.train, graph)
         check_graph_has(self.model.name, graph.get("num_edge_feats", 0), graph.get("num_relations", 0))
+
+    def weights_left_out(self, graph: dict[str, Any]) -> str:
+        """The line on edge weights of a graph that the model does not use; empty where there are none, or it does."""
+        if self.model.weighted or not graph["edge_weight"]:
+            return ""
+        other = UNWEIGHTED_MODELS.get(self.model.name)
+        what = f"model {other} with --weighted" if other else "--weighted"
+        return f"caution: {self.model.name} leaves out the edge weights; {what} (weighted=True) multiplies rows by them"
 
     def graph_options(self) -> dict[str, Any]:
         """Keyword arguments of `load` for a graph that is trained as these settings say."""

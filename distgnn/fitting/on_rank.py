@@ -39,11 +39,12 @@ def check_machines(
     check_program(comm)
     with raise_together(comm):
         check_rank_count(str(Path(parts).resolve()), manifest["num_parts"], comm.size, settings.exchange.columns)
-    chosen = ""
+    chosen = left_out = ""
     if by_name:
+        left_out = settings.weights_left_out(manifest["graph"])
         settings, chosen = choose(comm, manifest, settings, limit)
         check_memory(comm, manifest, settings.sections(), limit.bytes)
-    lines = [chosen, check_disk(comm, manifest, settings, by_name)]
+    lines = [chosen, left_out, check_disk(comm, manifest, settings, by_name)]
     return settings, [line for line in lines if line and comm.rank == 0]
 
 

@@ -6,7 +6,7 @@ from dataclasses import fields
 import pytest
 
 from distgnn.cli.commands.train import EPILOG, GROUPS
-from distgnn.config import CutConfig, Settings, TrainConfig
+from distgnn.config import CutConfig, ModelConfig, Settings, TrainConfig
 from distgnn.config.option import option_name
 from distgnn.config.together import RULES, WORKED_OUT, check_together, rules_about
 from distgnn.errors import InputError
@@ -34,3 +34,17 @@ def test_what_goes_together_is_allowed():
     Settings().checked()
     Settings(TrainConfig(batch="cluster:4", stages="cluster:2,full:1")).checked()
     CutConfig("libra", refine=True, effort="best").check()
+
+
+@pytest.mark.parametrize(
+    ("model", "weights", "said"),
+    [
+        (ModelConfig("gcn", 8), True, "gcn leaves out the edge weights; --weighted "),
+        (ModelConfig("gine", 8), True, "gine leaves out the edge weights; model gin with --weighted "),
+        (ModelConfig("gcn", 8, weighted=True), True, ""),
+        (ModelConfig("gcn", 8), False, ""),
+    ],
+)
+def test_edge_weights_that_a_model_leaves_out_are_said(model, weights, said):
+    line = Settings(model=model).weights_left_out({"edge_weight": weights})
+    assert said in line and bool(line) == bool(said)

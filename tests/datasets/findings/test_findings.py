@@ -223,15 +223,6 @@ def test_small_numbers_of_a_mapped_file_are_said_to_become_zeros(tmp_path):
         dg.load_graph(folder)
 
 
-@pytest.mark.parametrize(("weight", "said"), [("0.5", True), ("1", False)])
-def test_edge_weights_that_a_training_leaves_out_are_said(weight, said, tmp_path):
-    (tmp_path / "edges.txt").write_text("".join(f"{u} {v} {weight}\n" for u, v in PAIRS))
-    for source in (str(tmp_path / "edges.txt"), GraphData.from_arrays(PAIRS, edge_weight=[float(weight)] * 5)):
-        lines: list[str] = []
-        dg.partition_graph(source, 1, tmp_path / "parts", "libra", overwrite=True, say=lines.append)
-        assert any("models leave edge weights out of messages; train with --weighted" in one for one in lines) == said
-
-
 def test_a_table_has_all_that_is_wrong_at_once(capsys):
     feats, weight = FEATS.astype(np.float64), np.ones(5)
     feats[[1, 3]], weight[4] = np.nan, 1e39
