@@ -53,10 +53,8 @@ class NodeExchange(Exchange):
         self._added = [place for place, one in enumerate(plan.neighbours) if one.targets.places]
 
     def start_broadcast(self, rows: np.ndarray, into: np.ndarray | None = None, in_pieces: bool = False) -> None:
-        """Send owned `rows` [O, D] to other nodes, and write them into the source halos of this one. Collective.
-
-        Args: into: not of use here: late rows do not travel by nodes.
-        """
+        """Send owned `rows` [O, D] to other nodes, and write them into the source halos of this one. Collective."""
+        assert into is None, "late rows do not travel by nodes"
         plan, neighbours = self.plan, self.node_plan.neighbours
         shared = self._rows_of("sources", plan.num_source_halos + self.between.plan.num_source_halos, rows)
         shared.use += 1
@@ -96,10 +94,8 @@ class NodeExchange(Exchange):
         return shared.mine(shared.use + 1)
 
     def start_reduce(self, targets: np.ndarray, into: np.ndarray | None = None) -> None:
-        """Show partial sums `targets` [T, D] to the node; leaders send their sums later. Collective: yes.
-
-        Args: into: not of use here: it would hold the sums of nodes.
-        """
+        """Show partial sums `targets` [T, D] to the node; leaders send their sums later. Collective: yes."""
+        assert into is None, "late partial sums do not travel by nodes"
         shared = self._rows_of("targets", self.plan.num_target_halos, targets)
         shared.use += 1
         self._now = self._adding = shared, shared.use
