@@ -23,9 +23,23 @@ def sum_over_ranks(comm: MPI.Comm, values: np.ndarray) -> np.ndarray:
 
 
 def extreme_over_ranks(comm: MPI.Comm, values: np.ndarray, which: str) -> np.ndarray:
-    """The "max" or "min" of equally shaped arrays over all ranks, entry by entry. Collective: yes."""
-    found = np.empty_like(values)
-    comm.Allreduce(values, found, op=MPI.MAX if which == "max" else MPI.MIN)
+    """The "max" or "min" of equally shaped arrays over all ranks, entry by entry; NaN where there is one.
+
+    Collective: yes.
+
+    Notes: of NaN, MPI's maximum depends on the order of ranks. It stands for infinity first; where infinity is the
+        result, which all ranks see, they ask each other which of the two it was.
+    """
+    found, op = np.empty_like(values), MPI.MAX if which == "max" else MPI.MIN
+    if values.dtype.kind != "f":
+        comm.Allreduce(values, found, op=op)
+        return found
+    lost, last = np.isnan(values), values.dtype.type(np.inf if which == "max" else -np.inf)
+    comm.Allreduce(np.where(lost, last, values), found, op=op)
+    if (found == last).any():
+        anywhere = np.empty(values.shape, np.uint8)
+        comm.Allreduce(lost.astype(np.uint8), anywhere, op=MPI.MAX)
+        found[anywhere != 0] = np.nan
     return found
 
 

@@ -12,7 +12,7 @@ from distgnn.comm import extreme_over_ranks, sum_over_ranks
 from distgnn.ops.entry import operator
 from distgnn.ops.function import linear_map
 from distgnn.ops.graph_view import GraphView
-from distgnn.ops.sums import all_sum
+from distgnn.ops.sums import all_sum, are_top
 
 READOUTS = ("sum", "mean", "max")
 NOBODY = np.iinfo(np.int64).max
@@ -63,7 +63,7 @@ def _max(graph: GraphView, rows: torch.Tensor) -> torch.Tensor:
     place = ids.view(-1, *columns).expand_as(rows)
     lowest = rows.new_full((graph.num_graphs, *rows.shape[1:]), -torch.inf)
     greatest = _over_ranks(comm, lowest.scatter_reduce(0, place, given, "amax"), "max")
-    mine = torch.where(given == greatest[ids], torch.from_numpy(graph.owned_ids).view(-1, *columns), NOBODY)
+    mine = torch.where(are_top(given, greatest[ids]), torch.from_numpy(graph.owned_ids).view(-1, *columns), NOBODY)
     nobody = torch.full(greatest.shape, NOBODY, dtype=torch.int64)
     winners = _over_ranks(comm, nobody.scatter_reduce(0, place, mine, "amin"), "min")
     won = mine.eq(winners[ids]) & mine.ne(NOBODY)

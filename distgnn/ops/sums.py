@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from mpi4py import MPI
 
-from distgnn.comm import Transport, sum_over_ranks
+from distgnn.comm import Transport, extreme_over_ranks, sum_over_ranks
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function
 from distgnn.ops.graph_view import GraphView
@@ -37,10 +37,25 @@ def all_max(graph: GraphView, values: torch.Tensor) -> torch.Tensor:
     """
     comm: Any = graph.transport.comm
     here = float(values.detach().max()) if values.numel() else float("-inf")
-    top = comm.allreduce(here, op=MPI.MAX) if comm.size > 1 else here
-    best = values.detach() == top
+    top = float(extreme_over_ranks(comm, np.array([here]), "max")[0]) if comm.size > 1 else here
+    best = are_top(values.detach(), torch.tensor(top))
     count = comm.allreduce(int(best.sum())) if comm.size > 1 else int(best.sum())
-    return all_sum(graph, torch.where(best, values, torch.zeros_like(values)).sum() / count)
+    total = all_sum(graph, torch.where(best, values, torch.zeros_like(values)).sum())
+    return shared_by_top(total, count, torch.tensor(top, dtype=values.dtype))
+
+
+def are_top(values: torch.Tensor, top: torch.Tensor) -> torch.Tensor:
+    """Which of the values are the extreme `top`; of NaN, as torch has it where one value is NaN, all that are."""
+    return (values == top) | ((values != values) & (top != top))
+
+
+def shared_by_top(total: torch.Tensor, count: Any, top: torch.Tensor) -> torch.Tensor:
+    """The extreme `top`, with the gradient of `total` / `count`: so many equal values share it.
+
+    Notes: the mean of equal numbers may differ from them in its last bit; of infinite ones a difference is no number.
+    """
+    mean = total / count
+    return torch.where(top.isfinite(), mean + (top - mean.detach()), mean)
 
 
 class _AllSum(Function):

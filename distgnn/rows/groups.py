@@ -5,12 +5,11 @@ out[index[v]] += src[v]      over the rows v of all ranks: the result is the sam
 
 from typing import Any
 
-import numpy as np
 import torch
 
-from distgnn.comm import extreme_over_ranks
-from distgnn.ops.sums import all_sum
+from distgnn.ops.sums import all_sum, are_top, shared_by_top
 from distgnn.rows.align import local_in
+from distgnn.rows.reductions import extreme_over, no_extreme
 from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, whole_of
 
 REDUCES = {"sum": "sum", "mean": "mean", "amax": "max", "amin": "min"}
@@ -74,7 +73,9 @@ def scatter_reduce(
         found = _extreme(input, dim, local_index, local_src, space, kind)
     else:
         found = _summed(input, dim, local_index, local_src, space)
-        found = found / count.clamp(min=1) if kind == "mean" else found
+        if kind == "mean":
+            rounding = None if found.is_floating_point() else "floor"
+            found = torch.div(found, count.clamp(min=1), rounding_mode=rounding)
     out = local_of(input)
     return _written(func, out, out + found if include_self else torch.where(count > 0, found, out))
 
@@ -83,13 +84,12 @@ def _extreme(
     out: torch.Tensor, dim: int, index: torch.Tensor, src: torch.Tensor, space: Any, which: str
 ) -> torch.Tensor:
     """Of each group; equal ones share the gradient. Collective: yes, and backward."""
-    worst = float("-inf" if which == "max" else "inf")
-    where = _spread(index, src, dim)
-    values = src.detach() if src.is_floating_point() else src.detach().double()
-    top = torch.full(out.shape, worst, dtype=values.dtype).scatter_reduce(dim, where, values, f"a{which}")
-    if space.comm.size > 1:
-        top = torch.from_numpy(extreme_over_ranks(space.comm, np.ascontiguousarray(top.numpy()), which))
-    best = values == top.gather(dim, where)
+    where, values = _spread(index, src, dim), src.detach()
+    top = torch.full(out.shape, no_extreme(src.dtype, which), dtype=src.dtype)
+    top = extreme_over(space, top.scatter_reduce(dim, where, values, f"a{which}"), which)
+    if not src.requires_grad:
+        return top
+    best = are_top(values, top.gather(dim, where))
     chosen = torch.where(best, src, torch.zeros_like(src))
-    count = _summed(out, dim, index, best.to(values.dtype), space)
-    return _summed(out, dim, index, chosen, space) / count.clamp(min=1)
+    count = _summed(out, dim, index, best.to(src.dtype), space)
+    return shared_by_top(_summed(out, dim, index, chosen, space), count.clamp(min=1), top)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from distgnn.comm import extreme_over_ranks
-from distgnn.ops.sums import all_sum
+from distgnn.ops.sums import all_sum, are_top, shared_by_top
 from distgnn.rows.row_tensor import RowTensor, handles, refuse, whole_of
 
 Dims = tuple[int, ...]
@@ -54,13 +54,12 @@ def extreme(rows: RowTensor, values: torch.Tensor, dims: Dims, keepdim: bool, wh
     """
     with torch.no_grad():
         top = extreme_of_all(rows, values.detach(), dims, which)
-        best = values.detach() == top
+        best = are_top(values.detach(), top)
     if not values.requires_grad or not torch.is_grad_enabled():
         return top if keepdim else without(top, dims)
     count = summed(rows, best.to(values.dtype), dims, True)
     chosen = torch.where(best, values, torch.zeros_like(values))
-    out = summed(rows, chosen, dims, True) / count
-    out = out + (top - out.detach())  # the value itself, not its mean over equal ones
+    out = shared_by_top(summed(rows, chosen, dims, True), count, top)
     return out if keepdim else without(out, dims)
 
 
@@ -76,16 +75,24 @@ def extreme_of_all(rows: RowTensor, values: torch.Tensor, dims: Dims, which: str
     if wide.numel():
         here = wide.amax(dims, keepdim=True) if which == "max" else wide.amin(dims, keepdim=True)
     else:
-        bounds = None if wide.dtype.is_floating_point else torch.iinfo(wide.dtype)
-        ends = (float("-inf"), float("inf")) if bounds is None else (bounds.min, bounds.max)
         size = [1 if dim in dims else size for dim, size in enumerate(values.shape)]
-        here = wide.new_full(size, ends[0] if which == "max" else ends[1])
-    half = here.dtype == torch.bfloat16
-    comm = rows.row_space.comm
-    if comm.size > 1:
-        array = np.ascontiguousarray((here.float() if half else here).numpy())
-        here = torch.from_numpy(extreme_over_ranks(comm, array, which)).to(here.dtype)
-    return here.to(values.dtype)
+        here = wide.new_full(size, no_extreme(wide.dtype, which))
+    return extreme_over(rows.row_space, here, which).to(values.dtype)
+
+
+def no_extreme(dtype: torch.dtype, which: str) -> float:
+    """What every number is above, for a maximum, or below."""
+    bounds = None if dtype.is_floating_point else torch.iinfo(dtype)
+    ends = (-torch.inf, torch.inf) if bounds is None else (bounds.min, bounds.max)
+    return ends[0] if which == "max" else ends[1]
+
+
+def extreme_over(space: Any, here: torch.Tensor, which: str) -> torch.Tensor:
+    """Entry by entry, over all ranks. Collective: yes."""
+    if space.comm.size == 1:
+        return here
+    array = np.ascontiguousarray((here.float() if here.dtype == torch.bfloat16 else here).numpy())
+    return torch.from_numpy(extreme_over_ranks(space.comm, array, which)).to(here.dtype)
 
 
 def places_of_extreme(rows: RowTensor, dim: int, top: torch.Tensor) -> torch.Tensor:
@@ -93,11 +100,9 @@ def places_of_extreme(rows: RowTensor, dim: int, top: torch.Tensor) -> torch.Ten
     values, space = counted(rows).detach(), rows.row_space
     none = np.iinfo(np.int64).max
     places = torch.from_numpy(space.places[: space.num_counted]).view(-1, *[1] * (values.dim() - dim - 1))
-    found = torch.where(values == top, places, none)
+    found = torch.where(are_top(values, top), places, none)
     here = found.amin(dim, keepdim=True) if found.shape[dim] else found.new_full(top.shape, none)
-    if space.comm.size == 1:
-        return here
-    return torch.from_numpy(extreme_over_ranks(space.comm, np.ascontiguousarray(here.numpy()), "min"))
+    return extreme_over(space, here, "min")
 
 
 def _max_or_min(rows: RowTensor, dims: Dims, keepdim: bool, given: Any, *, which: str) -> Any:

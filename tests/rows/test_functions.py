@@ -69,6 +69,8 @@ FUNCTIONS = [
     lambda s, x: torch.searchsorted(CLASS_WEIGHT.sort().values, x[:, 0].contiguous()),
     lambda s, x: F.interpolate(x.view(-1, 2, 3), scale_factor=2),
     lambda s, x: F.softmin(x, 0),
+    lambda s, x: x.new_zeros(CLASSES, D).scatter_reduce(0, s.y[:, None].expand(-1, D), x, "amax", include_self=False),
+    lambda s, x: torch.exp(-(x + ODD)[:, 1:3].amax(0)),
     lambda s, x: x.quantile(CLASS_WEIGHT, 1),
     lambda s, x: x.quantile(CLASS_WEIGHT, dim=1, keepdim=True),
     lambda s, x: F.dropout1d(x[:, None], 0.0, inplace=True)[:, 0],
@@ -161,6 +163,51 @@ def test_value_and_gradients(comm):
             torch.testing.assert_close(
                 found[name], value, rtol=1e-10, atol=1e-10, msg=lambda text, at=f"{number}, {name}: ": at + text
             )
+
+
+ODD = torch.zeros(N, D)
+ODD[5, 0], ODD[7, 1], ODD[9, 2], ODD[30] = torch.nan, torch.inf, -torch.inf, 7.0
+ODD[20:, 3], ODD[:, 4] = torch.nan, torch.inf
+
+
+def _grouped(make, how):
+    def reduce(s, x):
+        src = make(x)
+        return torch.full((CLASSES + 2, D), 3, dtype=src.dtype).scatter_reduce(
+            0, s.y[:, None].expand(-1, D), src, how, include_self=False
+        )
+
+    return reduce
+
+
+MAKES = (lambda x: x + ODD, lambda x: (100 * x).long(), lambda x: torch.ones_like(x) / 3)
+EXTREMES = [
+    *(_grouped(make, how) for make in MAKES for how in ("sum", "mean", "amax", "amin")),
+    *(
+        lambda s, x, one=one: one(x + ODD)
+        for one in (lambda x: x.amax(0), lambda x: x.amin(), lambda x: x.aminmax().min)
+    ),
+    *(
+        lambda s, x, one=one: one(x + ODD)
+        for one in (lambda x: x.max(0).values, lambda x: x.argmax(0), lambda x: x.max())
+    ),
+]
+
+
+@pytest.mark.mpi(1, 3)
+def test_extremes_of_numbers_that_are_not_finite_or_are_whole(comm):
+    """NaN wins on every rank; a group's numbers keep their type and their last bit."""
+    plain, rows = scenes(comm)
+    for number, function in enumerate(EXTREMES):
+        expected, found = (function(scene, scene.x.detach()) for scene in (plain, rows))
+        torch.testing.assert_close(
+            torch.as_tensor(found),
+            expected,
+            rtol=1e-12,
+            atol=0,
+            equal_nan=True,
+            msg=lambda text, at=number: f"{at}: {text}",
+        )
 
 
 REFUSED = {

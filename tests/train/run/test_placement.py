@@ -147,7 +147,8 @@ def test_held_rows_of_cluster_batches_are_what_the_estimate_says(tmp_path, histo
     network = build_model(ModelConfig(**MODEL), graph.num_feats, graph.num_classes)
     trainer = Trainer(network, graph, TrainConfig(**train))
     trainer.train_epoch(0)
-    held = sum(table.num_bytes() for table in trainer.passes._batches.held) if history else 0
+    tables = [array for held in trainer.passes._batches.held for array in held.state_dict().values()] if history else []
+    held = sum(array.nbytes for array in tables)
     needed = [estimate.estimate_bytes(manifest, 0, SETTINGS | more) for more in ({}, {"train": train})]
     assert needed[1] - needed[0] == held
     assert bool(held) == history
