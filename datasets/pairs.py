@@ -95,9 +95,16 @@ def halve(sources: Any, targets: Any, num_nodes: int, columns: dict[str, Any]) -
     Raises: InputError for an arc without an opposite, and for two that do not carry the same.
     """
     up, down = np.flatnonzero(sources < targets), np.flatnonzero(sources > targets)
-    keys = pair_keys(sources[up], targets[up], num_nodes), pair_keys(targets[down], sources[down], num_nodes)
-    if not np.array_equal(np.sort(keys[0]), np.sort(keys[1])):
+
+    def pairs() -> list[np.ndarray]:
+        return [pair_keys(sources[up], targets[up], num_nodes), pair_keys(targets[down], sources[down], num_nodes)]
+
+    keys = pairs()
+    for key in keys:  # in place, and made again for columns: a copy would be the peak of reading a large graph
+        key.sort()
+    if not np.array_equal(keys[0], keys[1]):
         raise InputError("the graph is not symmetric: some arc has no opposite; load it with directed=True")
+    keys = pairs() if columns else []
     kept, halved = np.flatnonzero(sources <= targets), {}
     for name, values in columns.items():
         column = as_array(values, name)

@@ -100,7 +100,7 @@ def read_arrays(path: Path, findings: Findings) -> GraphData:
 def read_rows(path: Path, as_csr: bool = False) -> Any:
     """A matrix of `scipy.sparse.save_npz` of any shape, checked; as_csr: CSR, or COO that is turned into it."""
     arrays = read_npz(path, ("format", "shape", "data"))
-    word = arrays["format"].tolist()
+    word = arrays["format"].item() if arrays["format"].size == 1 else ""  # of [2^31, 0] a list takes all memory
     kind = word.decode("ascii", "replace") if isinstance(word, bytes) else str(word)
     if not as_csr:
         return _matrix(path, arrays, "", kind)

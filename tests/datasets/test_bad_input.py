@@ -128,6 +128,7 @@ CASES = {
     "sparse-shape": (put_csr(shape=np.array([7, 6])), r"feats\.npz"),
     "sparse-format": (put_csr(format=b"bsr"), r"feats\.npz: expected a sparse matrix in CSR form, found 'bsr'"),
     "sparse-formats": (put_csr(format=np.array([1, 2])), r"feats\.npz: expected a sparse matrix in CSR form"),
+    "sparse-no-word": (put_csr(format=np.empty((1 << 31, 0))), r"feats\.npz: expected a sparse matrix in CSR form"),
     "sparse-lacks": (put_csr(data=None), r"feats\.npz: lacks the array 'data'"),
     "feats-as-text": (
         lambda folder: (folder / "feats.npy").rename(folder / "feats.csv"),
