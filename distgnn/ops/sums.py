@@ -37,11 +37,11 @@ def all_max(graph: GraphView, values: torch.Tensor) -> torch.Tensor:
     """
     comm: Any = graph.transport.comm
     here = float(values.detach().max()) if values.numel() else float("-inf")
-    top = float(extreme_over_ranks(comm, np.array([here]), "max")[0]) if comm.size > 1 else here
-    best = are_top(values.detach(), torch.tensor(top))
+    most = float(extreme_over_ranks(comm, np.array([here]), "max")[0]) if comm.size > 1 else here
+    top = torch.tensor(most, dtype=values.dtype)
+    best = are_top(values.detach(), top)
     count = comm.allreduce(int(best.sum())) if comm.size > 1 else int(best.sum())
-    total = all_sum(graph, torch.where(best, values, torch.zeros_like(values)).sum())
-    return shared_by_top(total, count, torch.tensor(top, dtype=values.dtype))
+    return shared_by_top(all_sum(graph, torch.where(best, values, torch.zeros_like(values)).sum()), count, top)
 
 
 def are_top(values: torch.Tensor, top: torch.Tensor) -> torch.Tensor:
