@@ -1,7 +1,7 @@
 """One file by the end of its name: the edges of a graph, or a column of one.
 
-A dict of a graph's fields may name files, as in
-`{"edge_index": "edges.txt", "x": "x.npy", "y": "y.csv"}`: these are read as arrays.
+A dict of a graph's fields may name files, which are read as arrays:
+`{"edge_index": "edges.txt", "x": "x.npy", "y": "y.csv"}`.
 """
 
 from collections.abc import Callable

@@ -86,7 +86,9 @@ def _of_values(graph: GraphFields) -> None:
         if values is None or not values.size:
             continue
         if values.dtype.kind == "f" and values.dtype.itemsize > 4:
-            add_vanished(name, (block for _, block in blocks(values)), graph.findings)
+            with np.errstate(over="ignore", under="ignore"):
+                lost = [block[(block != 0) & (block.astype(np.float32) == 0)] for _, block in blocks(values)]
+            add_vanished(name, np.concatenate(lost), graph.findings)
         elif values.dtype.kind in "iu" and values.dtype.itemsize > 2:
             most = max(abs(int(values.min())), abs(int(values.max())))
             if most > WHOLE_FLOAT32:

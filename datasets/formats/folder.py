@@ -36,7 +36,8 @@ from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.folder_writer import EDGE_FILES
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.names.field_names import KEYWORDS
-from distgnn.datasets.objects.values import as_labels, as_split
+from distgnn.datasets.objects.labels import as_labels
+from distgnn.datasets.objects.values import as_split
 from distgnn.datasets.text.table import read_table
 from distgnn.errors import GraphFormatError, InputError
 

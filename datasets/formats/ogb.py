@@ -31,7 +31,7 @@ from distgnn.datasets.formats.ogb_hetero import read_typed_splits, read_typed_te
 from distgnn.datasets.formats.torch_file import read_torch_arrays
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.names.field_names import KEYWORDS
-from distgnn.datasets.objects.values import tidy_labels
+from distgnn.datasets.objects.labels import tidy_labels
 from distgnn.datasets.text.table import read_table
 from distgnn.errors import GraphFormatError, InputError
 

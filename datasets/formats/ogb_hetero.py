@@ -22,7 +22,7 @@ import numpy as np
 from distgnn.datasets.array_files import check_file, damaged, is_present
 from distgnn.datasets.checks import FREE_NODES, MAX_TYPES, NODES_PER_ROW, check_size
 from distgnn.datasets.graph_data import SPLITS, GraphData
-from distgnn.datasets.objects.values import tidy_labels
+from distgnn.datasets.objects.labels import tidy_labels
 from distgnn.datasets.text.table import read_table
 from distgnn.errors import GraphFormatError
 

@@ -8,7 +8,7 @@ from distgnn.datasets.array_files import is_present, npz_shapes, read_npz
 from distgnn.datasets.files.matrix import read_rows
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.graph_data import GraphData
-from distgnn.datasets.objects.values import tidy_labels
+from distgnn.datasets.objects.labels import tidy_labels
 from distgnn.datasets.pairs import halve
 from distgnn.errors import GraphFormatError, InputError
 

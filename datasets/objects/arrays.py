@@ -13,13 +13,13 @@ import numpy as np
 from distgnn.datasets.fields import EDGE_SPLITS, SPLITS
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.names.field_names import OF_EDGES, OF_NODES, PYG_NAMES, take_columns
+from distgnn.datasets.objects.labels import as_labels
 from distgnn.datasets.objects.values import (
     SHOWN,
     as_array,
     as_codes,
     as_float32,
     as_ids,
-    as_labels,
     as_numbers,
     as_rows,
     as_split,

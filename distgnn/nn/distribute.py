@@ -64,10 +64,7 @@ def distribute(model: nn.Module, graph: GraphView, arc_dropout: Collection[str] 
             elif isinstance(child, TORCH_BATCH_NORM):
                 if hasattr(module, "allow_single_element"):  # PyG's BatchNorm: a rank with one row is not one row
                     setattr(module, "allow_single_element", False)  # noqa: B010 - a module's attributes have types
-                if type(child) is not nn.BatchNorm1d:
-                    kind = type(child).__name__
-                    raise ValueError(f"{name} is a {kind}: its statistics would be per rank; use BatchNorm1d")
-                setattr(module, name, batch_norm_like(child))
+                setattr(module, name, _over_all_ranks(name, child))
             elif isinstance(child, nn.Embedding) and replaces(child, graph):
                 weights = (weight for one in model.modules() for weight in one._parameters.values())
                 if sum(weight is child.weight for weight in weights) == 1:  # in no other module
@@ -84,3 +81,9 @@ def distribute(model: nn.Module, graph: GraphView, arc_dropout: Collection[str] 
 
 def _is_of(module: Any, library: str) -> bool:
     return any(kind.__module__.startswith(library) for kind in type(module).__mro__)
+
+
+def _over_all_ranks(name: str, norm: nn.Module) -> nn.Module:
+    if type(norm) is not nn.BatchNorm1d:
+        raise ValueError(f"{name} is a {type(norm).__name__}: its statistics would be per rank; use BatchNorm1d")
+    return batch_norm_like(norm)

@@ -1,10 +1,11 @@
 """Fusion: what a convolution is to run with itself."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from distgnn import ops
+from distgnn.ops.aggregation.row_scale import Scales
 
 
 class Fusion(NamedTuple):
@@ -21,7 +22,7 @@ class Fusion(NamedTuple):
     remat: bool = False
     is_unread: bool = False
 
-    def of(self, scales: tuple[Any, Any], edge_weight: torch.Tensor | None) -> ops.ConvSpec:
+    def of(self, scales: Scales, edge_weight: torch.Tensor | None) -> ops.ConvSpec:
         """An aggregation with these scales of sources and targets, and what follows it."""
         return ops.ConvSpec(
             scales, edge_weight, self.epilogue, self.may_overwrite_grad, remat=self.remat, is_unread=self.is_unread

@@ -43,7 +43,8 @@ from distgnn.train.lr_schedule import SMOOTHED, EarlyStopping, LearningRate, Sch
 from distgnn.train.metrics import OwnMetric, check_own, own_metrics
 from distgnn.train.optimizers import TorchOptimizer, make_optimizer
 from distgnn.train.run.callbacks import Callbacks
-from distgnn.train.run.machine import Interrupts, where_this_rank_runs
+from distgnn.train.run.interrupt import Interrupts
+from distgnn.train.run.machine import where_this_rank_runs
 from distgnn.train.run.outputs import Outputs
 from distgnn.train.run.records import TrainResult, over_ranks, summarize
 from distgnn.train.run.run_folder import RunFolder, best_weights

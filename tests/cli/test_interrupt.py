@@ -7,7 +7,7 @@ import pytest
 import typer
 
 from distgnn import partition
-from distgnn.train.run.machine import Interrupts
+from distgnn.train.run.interrupt import Interrupts
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), typer.Exit(130)], ids=["here", "on launched ranks"])

@@ -1,5 +1,7 @@
-"""Commands for a new installation: check it, compile before the first run (for images of containers and clusters with a
-shared cache), download a dataset."""
+"""Commands for a new installation: check it, compile before the first run, download a dataset.
+
+Compiling is for images of containers, and for clusters with a shared cache.
+"""
 
 import json
 import os

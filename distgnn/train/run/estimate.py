@@ -116,10 +116,7 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
     structure = sum(entry["bytes"] for name, entry in part["files"].items() if name not in unread)
     structure += 12 * part["arcs"] if by_arc or not part["symmetric"] else 0
     kept = _kept_rows(keeps, model, layers, run["dtype"], is_alone_gat, outputs)
-    if train.get("offload"):  # of hidden rows those in memory
-        from distgnn.ops.buffers import WORKING  # the module starts MPI
-
-        kept = min(kept, max(WORKING, kept / layers))
+    kept = _not_in_files(kept, layers) if train.get("offload") else kept
     # Layers from hidden rows to hidden rows; late rows of gcn2's further ones take half of theirs, as measured
     inner = max(model["num_layers"] - 2, 0) + keeps.layers / 2
     last = min(outputs, width)
@@ -163,6 +160,13 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
         "kept aggregation": 0 if is_alone_gat else inputs,
         **{name: int(item * count) for name, count in numbers.items()},
     }
+
+
+def _not_in_files(kept: float, layers: int) -> float:
+    """Of hidden rows that `--offload` sends out, those in memory."""
+    from distgnn.ops.buffers import WORKING  # the module starts MPI
+
+    return min(kept, max(WORKING, kept / layers))
 
 
 def _kept_rows(keeps: Keeps, model: dict, layers: int, dtype: str, is_alone_gat: bool, classes: int) -> float:

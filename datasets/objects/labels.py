@@ -1,0 +1,84 @@
+"""Labels as users have them, as classes from 0, -1 for none: what is changed is said.
+
+Legend: N vertices, C classes.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distgnn.datasets.findings.findings import Findings
+from distgnn.datasets.objects.values import as_array, as_float32, fail_at, in_rows, is_missing, name_list
+from distgnn.errors import GraphFormatError, InputError
+
+FEWEST_GAPPED = 8  # classes up to here stay as they are, whatever gaps they have
+
+
+def as_labels(values: Any, findings: Findings, num_classes: int | None = None) -> dict[str, np.ndarray | Any]:
+    """The fields that labels give: `labels` (and `class_names`, where texts or numbers with gaps were mapped), or
+    `node_values` for numbers with fractions.
+
+    Args: num_classes: where it is known, numbers stay as they are.
+    """
+    array = as_array(values, "labels")
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.dtype == object or array.dtype.kind in "US":
+        if array.ndim != 1:
+            raise InputError(f"labels: expected one text per vertex, found shape {list(array.shape)}")
+        none = np.array([is_missing(value) or str(value) == "" for value in array], dtype=bool)
+        names, codes = np.unique(array[~none].astype(str), return_inverse=True)
+        labels = np.full(len(array), -1, np.int64)  # no text, or an empty one, is no label
+        labels[~none] = codes
+        return _named(labels, names, findings)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"labels: expected integer labels, texts or numbers, found {array.dtype}")
+    if array.dtype.kind == "f":
+        known = array[~np.isnan(array)]
+        infinite = in_rows(np.isinf(array)) if array.ndim else np.zeros(0, bool)
+        if infinite.any():
+            fail_at("labels", infinite, "{} is infinite; NaN or -1 says that there is no label")
+        if (known != np.rint(known)).any():
+            return {"node_values": as_float32("labels", array, findings)}
+        if known.size and np.abs(known).max() >= 2.0**53:
+            fail_at("labels", np.abs(array) >= 2.0**53, "{} is no whole number that float64 holds")
+        array = np.where(np.isnan(array), -1, array).astype(np.int64)
+    if array.ndim == 2:
+        in_range = array.size == 0 or (array.min() >= -1 and array.max() <= 1)
+        return {"labels": array.astype(np.int8 if in_range else np.int64, copy=False)}
+    if array.dtype == np.uint64 and array.size and int(array.max()) >= 1 << 63:
+        fail_at("labels", array >= np.uint64(1 << 63), "{} holds a label of 64 bits")
+    array = array.astype(np.int64, copy=False)
+    return {"labels": array} if num_classes is not None else close_gaps(array, findings)
+
+
+def close_gaps(labels: np.ndarray, findings: Findings) -> dict[str, Any]:
+    """Labels whose numbers are mostly gaps (fewer than half of 0 to the largest occur) as classes without gaps."""
+    top = int(labels.max(initial=-1))
+    if top < FEWEST_GAPPED or labels.ndim != 1 or labels.min() < -1:
+        return {"labels": labels}
+    values, codes = np.unique(labels, return_inverse=True)
+    classes = values[values >= 0]
+    if 2 * len(classes) > top:
+        return {"labels": labels}
+    return _named((codes - (len(values) - len(classes))).clip(-1).astype(np.int64), classes, findings)
+
+
+def _named(labels: np.ndarray, classes: np.ndarray, findings: Findings) -> dict[str, Any]:
+    text = f"classes 0 to {len(classes) - 1} ← labels {name_list(classes)} (class_names)"
+    findings.add("renamed", "labels", text, len(classes))
+    return {"labels": labels, "class_names": tuple(str(value) for value in classes)}
+
+
+def tidy_labels(labels: np.ndarray, path: Path) -> np.ndarray:
+    """Labels of a file as int64 [N] or int8 [N, C]: NaN becomes -1 (none), one column becomes a list."""
+    if labels.dtype.kind not in "biuf":
+        raise GraphFormatError(f"{path}: expected integer labels, found {labels.dtype}")
+    try:
+        found = as_labels(labels, Findings(), num_classes=0)
+    except InputError as error:
+        raise GraphFormatError(f"{path}: {error}") from None
+    if "labels" not in found:
+        raise GraphFormatError(f"{path}: labels must be whole numbers, or NaN for none")
+    return found["labels"]
