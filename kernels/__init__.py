@@ -1,7 +1,7 @@
 """Row kernels at memory speed: numpy arrays in and out, compiled by numba, parallel over target rows.
 
 Ids int32 or int64; rows C-contiguous float32, float64 or bfloat16 (as uint16 bit patterns). Every kernel has a
-slow twin in `reference`.
+slow twin in `kernels/check/`.
 """
 
 if __name__ != "distgnn.kernels":
@@ -18,8 +18,6 @@ from distgnn.kernels.attention.gatv2_scores import pair_scores, pair_scores_back
 from distgnn.kernels.attention.head_dots import head_dots, head_mean, head_outer, head_scores
 from distgnn.kernels.attention.relu_dots import relu_backward_dots
 from distgnn.kernels.attention.sddmm_softmax import edge_softmax, edge_softmax_backward, sddmm
-from distgnn.kernels.check import reference, reference_fused
-from distgnn.kernels.check.checked import self_check, warm
 from distgnn.kernels.dense.activation import activate, activate_backward
 from distgnn.kernels.dense.cross_entropy import cross_entropy, cross_entropy_backward
 from distgnn.kernels.dense.dropout import dropout
@@ -75,17 +73,13 @@ __all__ = [
     "pair_scores",
     "pair_scores_backward",
     "product",
-    "reference",
-    "reference_fused",
     "relu_backward_dots",
     "return_large_blocks",
     "sddmm",
-    "self_check",
     "set_num_threads",
     "spmm",
     "spmm_blocked",
     "touch_pages",
     "transpose_csr",
     "tune_rows",
-    "warm",
 ]

@@ -13,7 +13,6 @@ import numpy as np
 
 from distgnn import kernels
 from distgnn.config import Settings, num_threads
-from distgnn.kernels.check.checked import unchecked
 from distgnn.kernels.runtime.threads import edge_parts
 from distgnn.partition.ahead import end_with_parent
 
@@ -42,9 +41,8 @@ def compile_kernels(words: list[str], place: int, places: int) -> None:
     steps = _steps(name, norm, in_feats, hidden, classes, several=places > 1)
     begin = len(steps) * place // places
     steps = steps[begin:] + steps[:begin]
-    with unchecked():
-        for step in steps if place % 2 == 0 else reversed(steps):
-            step()
+    for step in steps if place % 2 == 0 else reversed(steps):
+        step()
 
 
 def _steps(name: str, norm: str, in_feats: int, hidden: int, classes: int, several: bool) -> list[Callable[[], Any]]:

@@ -42,7 +42,8 @@ def check_installation(
     Collective: yes.
 
     Args:
-        kernel_results: what `kernels.self_check` found on this rank; kernel_threads: tells how many threads they use.
+        kernel_results: of `self_check` in `kernels/check/cases.py`, on this rank.
+        kernel_threads: gives the number of threads that kernels use.
         graph_data: a small `GraphData` with features, labels and a train split.
         model: takes (graph, feats) and gives logits; the same on every rank.
     """

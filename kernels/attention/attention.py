@@ -31,7 +31,6 @@ from distgnn.kernels.attention.attention_kernels import (
     wide_tile,
 )
 from distgnn.kernels.attention.head_dots import for_all_heads
-from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import (
     ROWS,
     empty_rows,
@@ -48,7 +47,6 @@ from distgnn.kernels.runtime.tiles import RepeatedTile, arcs_ahead, head_tiles, 
 PARTS = 16  # each has R · H numbers of its own; so many threads use the bandwidth of most sockets
 
 
-@checked_once
 def attention(
     indptr: np.ndarray,
     indices: np.ndarray,
@@ -69,7 +67,6 @@ def attention(
     return _attend(_Graph(indptr, indices, feats, source_scores, target_scores, slope), out, divide=True)
 
 
-@checked_once
 def attention_partial(
     indptr: np.ndarray,
     indices: np.ndarray,
@@ -97,7 +94,6 @@ def _attend(graph, out, divide):
     return out, top, sums
 
 
-@checked_once
 def merge_attention(
     out: np.ndarray,
     maximum: np.ndarray,
@@ -119,7 +115,6 @@ def merge_attention(
     return out, maximum, sums
 
 
-@checked_once
 def finish_attention(out: np.ndarray, sums: np.ndarray) -> np.ndarray:
     """Divide by the sums, in place; rows without arcs are 0."""
     heads = sums.shape[1]
@@ -136,7 +131,6 @@ def _room(room, parts, num, heads, dtype):
     return room[: parts * num].reshape(parts, num, heads)
 
 
-@checked_once
 def attention_backward(
     indptr: np.ndarray,
     indices: np.ndarray,

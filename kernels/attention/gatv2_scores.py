@@ -16,7 +16,6 @@ import numpy as np
 
 from distgnn.kernels.attention.attention_kernels import leaky, slopes
 from distgnn.kernels.attention.head_dots import tiles_of_whole_heads
-from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import index_array, indptr_array, row_array
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
@@ -28,7 +27,6 @@ AHEAD = 16
 CHUNKS = 64  # of rows whose gradients of attn are summed together: fixed, so that threads do not change bits
 
 
-@checked_once
 def pair_scores(
     indptr: np.ndarray,
     others: np.ndarray,
@@ -53,7 +51,6 @@ def pair_scores(
     return scores
 
 
-@checked_once
 def pair_scores_backward(
     indptr: np.ndarray,
     others: np.ndarray,

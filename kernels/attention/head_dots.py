@@ -10,7 +10,6 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import ROWS, output, row_array, sums_dtype, vector
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
@@ -19,7 +18,6 @@ from distgnn.kernels.simd.head_sums import add_by_head
 from distgnn.kernels.simd.vectors import add, fma_heads, load, mul, scale, store
 
 
-@checked_once
 def head_dots(left: np.ndarray, right: np.ndarray, heads: int, out: np.ndarray | None = None) -> np.ndarray:
     """Dot products of the rows of two arrays, head by head.
 
@@ -48,7 +46,6 @@ def head_dots(left: np.ndarray, right: np.ndarray, heads: int, out: np.ndarray |
     return out
 
 
-@checked_once
 def head_scores(feats: np.ndarray, rows: np.ndarray, heads: int) -> np.ndarray:
     """Dot products of rows with a few others, head by head: what `head_dots` gives for each, in one pass.
 
@@ -66,7 +63,6 @@ def head_scores(feats: np.ndarray, rows: np.ndarray, heads: int) -> np.ndarray:
     return out
 
 
-@checked_once
 def head_outer(feats: np.ndarray, rows: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """Add to rows of `feats`, in place, other rows times one number per row and head.
 
@@ -88,7 +84,6 @@ def head_outer(feats: np.ndarray, rows: np.ndarray, factors: np.ndarray) -> np.n
     return feats
 
 
-@checked_once
 def head_mean(
     feats: np.ndarray,
     heads: int,

@@ -11,7 +11,6 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.dense.activation_kernels import BLOCK_ROWS
 from distgnn.kernels.runtime.arrays import ROWS, output, row_array, sums_dtype, vector
 from distgnn.kernels.runtime.formats import mask_parameters
@@ -23,7 +22,6 @@ from distgnn.kernels.simd.vector_math import add_to
 from distgnn.kernels.simd.vectors import choose, greater, load, mul, scale, store, sub, zeros
 
 
-@checked_once
 def relu_backward_dots(
     grad: np.ndarray,
     out: np.ndarray,

@@ -13,7 +13,6 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import ROWS, flat_rows, index_array, indptr_array, output, row_array, sums_dtype
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
@@ -25,7 +24,6 @@ OPERATIONS = ("dot", "add", "mul")
 AHEAD = 16
 
 
-@checked_once
 def sddmm(
     indptr: np.ndarray,
     indices: np.ndarray,
@@ -110,7 +108,6 @@ def _pair_kernel(tile, op):
     return pair_rows
 
 
-@checked_once
 def edge_softmax(
     indptr: np.ndarray, scores: np.ndarray, out: np.ndarray | None = None, *, edge_ids: np.ndarray | None = None
 ) -> np.ndarray:
@@ -123,7 +120,6 @@ def edge_softmax(
     return _softmax(_softmax_kernel, indptr, edge_ids, out, scores)
 
 
-@checked_once
 def edge_softmax_backward(
     indptr: np.ndarray,
     out: np.ndarray,

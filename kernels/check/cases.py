@@ -2,9 +2,9 @@
 
     CASES[name](function, given, graph) -> [(got, expected), …]
 
-`given` are the arguments of a call, by name: the case takes their dtypes, widths and switches, and has rows and arcs of
-its own over `graph`. Before a kernel's first result (checked.py) `given` is the real call and the graph is SMALL;
-`self_check` runs the examples on LARGE. Expected results are those of reference.py and reference_fused.py.
+`given` are the arguments of an example, by name: the case takes their dtypes, widths and switches, and has rows and
+arcs of its own over `graph`. reference.py and reference_fused.py give the expected results. `distgnn check` runs all
+examples on the user's machine: DGL's aggregation once returned all zeros on papers100M (dmlc/dgl issue 3471).
 """
 
 from collections.abc import Callable, Iterator
@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from distgnn import kernels
 from distgnn.config.wires import WIRES
 from distgnn.kernels.check import cases_graph, cases_rows
-from distgnn.kernels.check.inputs import Graph, Pairs
+from distgnn.kernels.check.inputs import GRAPH, Graph, Pairs
+from distgnn.kernels.check.reference import difference, relative_error, to_bfloat16
 from distgnn.kernels.runtime.formats import BlockedCsr
 
 # The case of kernel `spmm` is the function `spmm_case` of one of the two files.
@@ -67,20 +69,20 @@ def _named(dtype: str, *groups: Iterator[tuple[str, dict[str, Any]]]) -> Iterato
 def _aggregations(feats: np.ndarray, heads: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
     arcs = {**CSR, "feats": feats}
     weight, scores = feats[:, 0].copy(), feats[:, :HEADS].copy()
-    yield "spmm sum", {**arcs, "edge_weight": weight, "source_scale": weight}
+    yield "spmm sum", {**arcs, "edge_weight": weight, "source_scale": weight, "target_scale": weight}
     yield "spmm mean", {**arcs, "reduce": "mean"}
     yield "spmm mean of degrees", {**arcs, "reduce": "mean", "out": feats, "accumulate": True, "degree": PLACES}
     yield "spmm max", {**arcs, "reduce": "max", "edge_weight": weight}
     yield "spmm max by edge id", {**arcs, "reduce": "max", "edge_ids": PLACES, "keep_inf": True}
     yield "spmm min", {**arcs, "reduce": "min", "winners": False}
     yield "spmm_blocked", {"graph": BLOCKED, "feats": feats, "edge_weight": weight}
-    piece = {"piece": slice(1, 2), "target_scale": weight, "accumulate": True, "out": feats}
+    piece = {"piece": slice(1, 2), "source_scale": weight, "target_scale": weight, "accumulate": True, "out": feats}
     yield "spmm_blocked piece", {"graph": BLOCKED, "feats": feats, **piece}
     for op in ("dot", "add", "mul"):
         yield f"sddmm {op}", {**CSR, "source_rows": feats, "target_rows": feats, "op": op}
     yield "sddmm of heads", {**CSR, "source_rows": heads, "target_rows": heads, "edge_ids": PLACES}
-    yield "edge_softmax", {"indptr": CSR["indptr"], "scores": scores}
-    yield "edge_softmax_backward", {"indptr": CSR["indptr"], "out": scores, "grad": scores}
+    yield "edge_softmax", {"indptr": CSR["indptr"], "scores": scores, "edge_ids": PLACES}
+    yield "edge_softmax_backward", {"indptr": CSR["indptr"], "out": scores, "grad": scores, "edge_ids": PLACES}
 
 
 def _attentions(heads: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -89,9 +91,9 @@ def _attentions(heads: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
     state = {"maximum": scores, "sums": scores}
     other = {f"other_{name}": value for name, value in {"out": heads, **state}.items()}
     pairs = {**CSR, "others": CSR["indices"], "arcs": PLACES, "sources": flat, "targets": flat, "attn": flat[:1]}
-    yield "attention", rows
+    yield "attention", {**rows, "slope": 0.1}
     yield "attention_partial", rows
-    yield "attention_backward", {**rows, "grad": heads, **state}
+    yield "attention_backward", {**rows, "grad": heads, **state, "slope": 0.1}
     yield "attention_backward of a mean", {**rows, "grad": heads[:, :1].copy(), **state}
     yield "merge_attention", {"out": heads, **state, "rows": PLACES, **other}
     yield "finish_attention", {"out": heads, "sums": scores}
@@ -160,3 +162,22 @@ def _narrow(feats: np.ndarray, heads: np.ndarray) -> Iterator[tuple[str, dict[st
     yield "pack_rows to", {"feats": feats, "rows": PLACES, "out": bits}
     yield "copy_columns", {"rows": bits, "out": bits, "count": 17, "first": 2, "into": 5}
     yield "add_rows of", {"out": feats, "rows": PLACES, "packed": bits}
+
+
+def self_check(dtypes: tuple[str, ...] = ("float32", "float64")) -> list[tuple[str, bool, float]]:
+    """Run every kernel at least once and compare.
+
+    Returns: list of (kernel, ok, max_error); the error is relative to the largest expected value.
+    """
+    results = []
+    for label, name, given in examples(dtypes):
+        pairs = list(CASES[name](getattr(kernels, name), given, GRAPH))
+        ok = all(difference(*pair) <= 1 for pair in pairs)
+        results.append((label, ok, max(relative_error(got, _as_stored(got, expected)) for got, expected in pairs)))
+    return results
+
+
+def _as_stored(got: Any, expected: Any) -> Any:
+    """`expected` in the dtype of `got`: the rounding of a bfloat16 result is no error of the kernel."""
+    short, wide = np.asarray(got).dtype == np.uint16, np.asarray(expected).dtype != np.uint16
+    return to_bfloat16(expected) if short and wide else expected

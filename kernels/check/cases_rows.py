@@ -6,7 +6,7 @@ import numpy as np
 
 from distgnn.config.wires import WIRES, row_bytes
 from distgnn.kernels.check import reference, reference_fused
-from distgnn.kernels.check.inputs import Graph, Pairs, distinct_ids, like, permuted, pick
+from distgnn.kernels.check.inputs import Graph, Pairs, distinct_ids, like, permuted
 
 DRAW = {"seed": 11, "step": 11, "site": 11}
 
@@ -21,7 +21,7 @@ def head_dots_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     # A row of one head's width stands for all heads and goes with one row of `left`, also where that has one row only.
     one = given["right"].shape == (1, given["left"].shape[1])
     left, right = like(given["left"], num), like(given["right"], 1 if one else num, 1)
-    return [(function(left, right, heads, like(given.get("out"), num)), reference_fused.head_dots(left, right, heads))]
+    return [(function(left, right, heads), reference_fused.head_dots(left, right, heads))]
 
 
 def head_scores_case(function: Callable, given: dict, graph: Graph) -> Pairs:
@@ -75,8 +75,7 @@ def head_outer_case(function: Callable, given: dict, graph: Graph) -> Pairs:
 
 def _mask(given, rows):
     """Arguments of a dropout."""
-    ids = np.arange(rows) if given.get("row_ids") is None else distinct_ids(given["row_ids"], rows)
-    return {"p": given.get("p", 0.0), "row_ids": ids, **DRAW}
+    return {"p": given.get("p", 0.0), "row_ids": distinct_ids(rows), **DRAW}
 
 
 def dropout_case(function: Callable, given: dict, graph: Graph) -> Pairs:
@@ -96,9 +95,9 @@ def _activation_inputs(given, name, graph):
 
 def activate_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     feats, bias, norm, activation = _activation_inputs(given, "feats", graph)
-    mask, eps, out = _mask(given, len(feats)), pick(given, "eps"), like(given.get("out"), len(feats))
-    got = function(feats, bias, norm, activation=activation, **mask, **eps, out=out)
-    expected = reference_fused.activate(feats, bias, norm, activation, mask, **eps)
+    mask, out = _mask(given, len(feats)), like(given.get("out"), len(feats))
+    got = function(feats, bias, norm, activation=activation, **mask, out=out)
+    expected = reference_fused.activate(feats, bias, norm, activation, mask)
     return list(zip(got, expected, strict=True))[: 1 if norm is None else 2]
 
 
@@ -110,8 +109,7 @@ def activate_backward_case(function: Callable, given: dict, graph: Graph) -> Pai
     dtype = given["grad" if given["out"] is None else "out"].dtype
     out = reference.to_bfloat16(out) if dtype == np.uint16 else out.astype(dtype)
     stats = None if stats is None else stats.astype(np.asarray(given["stats"]).dtype)
-    options = {**mask, "activation": activation, "grad_feats": like(given.get("grad_feats"), len(grad))}
-    got = function(grad, None if given["out"] is None else out, feats, bias, norm, stats, **options)
+    got = function(grad, None if given["out"] is None else out, feats, bias, norm, stats, activation=activation, **mask)
     before, after, wide = (reference.widened(a) for a in (feats, out, grad))
     expected = reference_fused.activate_backward(wide, after, before, bias, norm, stats, activation, mask)
     return list(zip(got, expected, strict=True))[: 2 if norm is None else 4]
@@ -139,12 +137,12 @@ def narrow_product_case(function: Callable, given: dict, graph: Graph) -> Pairs:
 
 
 def pack_rows_case(function: Callable, given: dict, graph: Graph) -> Pairs:
-    feats, rows = like(given["feats"], graph.num_sources), _half(given["rows"], graph)
+    feats, rows = like(given["feats"], graph.num_sources), _half(graph)
     return [(function(feats, rows, like(given.get("out"), len(rows))), reference.widened(feats)[rows])]
 
 
 def add_rows_case(function: Callable, given: dict, graph: Graph) -> Pairs:
-    out, rows = like(given["out"], graph.num_sources), _half(given["rows"], graph)
+    out, rows = like(given["out"], graph.num_sources), _half(graph)
     packed = like(given["packed"], len(rows))
     expected = reference.add_rows(reference.widened(out), rows, reference.widened(packed))
     return [(function(out, rows, packed), expected)]
@@ -157,15 +155,15 @@ def copy_columns_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     return [(function(rows, out, count, first, into), expected)]
 
 
-def _half(value, graph):
+def _half(graph):
     """Half of the sources, each once."""
-    return permuted(value, graph.num_sources)[: graph.num_sources // 2 + 1]
+    return permuted(graph.num_sources)[: graph.num_sources // 2 + 1]
 
 
 def encode_rows_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     num, wire = graph.num_sources, given["wire"]
-    feats, rows = like(given["feats"], num), permuted(given["rows"], num)[: -(-num // 3)]
-    ids = np.arange(num) if given.get("row_ids") is None else distinct_ids(given["row_ids"], num)
+    feats, rows = like(given["feats"], num), permuted(num)[: -(-num // 3)]
+    ids = distinct_ids(num)
     packed = function(feats, rows, wire, row_ids=ids, **DRAW)
     expected = reference_fused.encode_decode(feats, rows, wire, ids, DRAW)
     return [(_decoded(packed, wire, feats.shape[1]), np.asarray(expected, np.float32))]

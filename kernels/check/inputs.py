@@ -1,4 +1,4 @@
-"""The graphs and random rows on which kernels are compared with their references."""
+"""The graph and the random rows on which kernels are compared with their references."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -22,28 +22,25 @@ class Graph(NamedTuple):
         return len(self.indptr) - 1
 
     @property
+    def csr(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.indptr, self.indices
+
+    @property
     def num_arcs(self) -> int:
         return len(self.indices)
 
 
-def _large_graph() -> Graph:
+def _graph() -> Graph:
     """300 arcs from 41 sources to targets 0 … 39, with a hub (row 3) and rows 30 … 39 without any arc."""
     generator = np.random.default_rng(0)
     src, dst = generator.integers(0, 41, 300), generator.integers(0, 30, 300)
     dst[generator.random(300) < 0.2] = 3
     indptr, indices, _ = reference.csr_from_edges(src, dst, 40)
-    return Graph(indptr, indices, 41)
+    return Graph(indptr, indices.astype(np.int32), 41)
 
 
-# One target without arcs, one with most of them, odd and even numbers of arcs: small, because its references run within
-# a user's first call.
-SMALL = Graph(
-    np.array([0, 11, 11, 12, 15, 19, 20]),
-    np.array([8, 0, 3, 3, 1, 7, 5, 2, 6, 4, 0, 8, 1, 2, 3, 8, 0, 6, 5, 7]),
-    9,
-)
 # More arcs in a row than attention takes at a time (CHUNK = 32), and rows for whole groups of six in a product.
-LARGE = _large_graph()
+GRAPH = _graph()
 
 
 def like(value, rows, seed=0):
@@ -57,20 +54,17 @@ def like(value, rows, seed=0):
     return random.astype(value.dtype if value.dtype.kind == "f" else np.float32)
 
 
-def distinct_ids(value, rows):
-    """Distinct ids in the dtype of `value`; every bit of 64-bit ones is used."""
-    ids = np.random.default_rng(7).permutation(rows)
-    dtype = np.asarray(value).dtype
+def distinct_ids(rows):
     # Masks are drawn from both words of an id: with small ids a kernel that drops the upper one would pass.
-    return ids * (2**40 // 8 + 1) if dtype == np.int64 else ids.astype(dtype)
+    return np.random.default_rng(7).permutation(rows) * (2**40 // 8 + 1)
 
 
-def permuted(value, rows):
-    return None if value is None else np.random.default_rng(3).permutation(rows).astype(np.asarray(value).dtype)
+def permuted(rows):
+    return np.random.default_rng(3).permutation(rows)
 
 
-def csr_of(given: dict, graph: Graph) -> tuple[np.ndarray, np.ndarray]:
-    return graph.indptr, graph.indices.astype(np.asarray(given["indices"]).dtype)
+def edge_ids_of(given, graph):
+    return None if given.get("edge_ids") is None else permuted(graph.num_arcs)
 
 
 def pick(given, *names):

@@ -10,7 +10,6 @@ and two numbers per row, and `out` is made again from them. Without ReLU, and wi
 
 import numpy as np
 
-from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.dense.activation_kernels import (
     BIAS,
     BLOCK_ROWS,
@@ -27,7 +26,6 @@ from distgnn.kernels.simd.philox import GROUP, derive_key
 ACTIVATIONS = ("relu", "none")
 
 
-@checked_once
 def activate(
     feats: np.ndarray,
     bias: np.ndarray | None = None,
@@ -65,7 +63,6 @@ def activate(
     return out, stats
 
 
-@checked_once
 def activate_backward(
     grad: np.ndarray,
     out: np.ndarray | None,

@@ -11,7 +11,6 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import empty_rows, index_array, output, row_array
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
@@ -24,7 +23,6 @@ VECTORS = 4  # of a row, in registers at once
 TOP, INVERSE = 0, 1  # what of a row the gradient needs
 
 
-@checked_once
 def cross_entropy(
     logits: np.ndarray, labels: np.ndarray, rows: np.ndarray, smoothing: float = 0.0
 ) -> tuple[np.float64, np.ndarray]:
@@ -48,7 +46,6 @@ def cross_entropy(
     return sums.sum(), state
 
 
-@checked_once
 def cross_entropy_backward(
     logits: np.ndarray,
     labels: np.ndarray,

@@ -9,7 +9,6 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import ROWS, index_array, output, row_array, sums_dtype
 from distgnn.kernels.runtime.formats import mask_parameters
 from distgnn.kernels.runtime.jit import inline, kernel
@@ -19,7 +18,6 @@ from distgnn.kernels.simd.random_vectors import at_least, each_group, group_tile
 from distgnn.kernels.simd.vectors import choose, load, scale, store, zeros
 
 
-@checked_once
 def dropout(
     feats: np.ndarray, row_ids: np.ndarray, p: float, *, seed: int, step: int, site: int, out: np.ndarray | None = None
 ) -> np.ndarray:

@@ -15,7 +15,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.dense.narrow_product import PARTS, NarrowSums, most_vectors, narrow_product, separate_tiles
 from distgnn.kernels.runtime.arrays import (
     CACHE_LINE,
@@ -44,7 +43,6 @@ SIX = Tile(8, (0,), (0,), TOGETHER)  # so many columns, in two pieces
 EIGHT, ONE = Tile(8, (0,), (0,)), Tile(1, (0,), (0,))
 
 
-@checked_once
 def product(
     rows: np.ndarray,
     weight: np.ndarray,
@@ -87,7 +85,6 @@ def product(
     return out
 
 
-@checked_once
 def inner_product(rows: np.ndarray, grads: np.ndarray) -> np.ndarray:
     """Rows transposed times other rows: the gradient of a weight.
 

@@ -11,7 +11,6 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import ROWS, row_array, sums_dtype
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import run
@@ -22,7 +21,6 @@ PARTS = 32  # partial sums: fixed, so that threads do not change bits
 PART_ROWS = 256  # rows of a part at the least
 
 
-@checked_once
 def narrow_product(rows: np.ndarray, grads: np.ndarray) -> np.ndarray:
     """A few columns transposed times other rows, in the time it takes to read those.
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.graph.extremes import extreme
 from distgnn.kernels.runtime.arrays import (
     ROWS,
@@ -45,7 +44,6 @@ from distgnn.kernels.simd.vectors import (
 REDUCTIONS = ("sum", "mean", "max", "min")
 
 
-@checked_once
 def spmm(
     indptr: np.ndarray,
     indices: np.ndarray,

@@ -10,7 +10,6 @@ in another order than without blocks.
 
 import numpy as np
 
-from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.graph.aggregate import spmm
 from distgnn.kernels.graph.csr import csr_from_edges
 from distgnn.kernels.runtime.arrays import empty_rows, index_array, indptr_array, sums_dtype
@@ -31,7 +30,6 @@ def block_rows(num_rows: int, num_cols: int, num_arcs: int, row_bytes: int) -> i
     return rows if blocks > 1 and num_arcs >= FEWEST_ARCS * blocks * num_rows else 0
 
 
-@checked_once
 def block_csr(indptr: np.ndarray, indices: np.ndarray, num_cols: int, block_rows: int) -> BlockedCsr:
     """Cut the sources into blocks of `block_rows`.
 
@@ -46,7 +44,6 @@ def block_csr(indptr: np.ndarray, indices: np.ndarray, num_cols: int, block_rows
     return BlockedCsr(*csr_from_edges(indices, keys, blocks * rows), blocks)
 
 
-@checked_once
 def spmm_blocked(
     graph: BlockedCsr,
     feats: np.ndarray,

@@ -7,7 +7,6 @@ and its result does not depend on B, which is the number of threads.
 
 import numpy as np
 
-from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import index_array, indptr_array
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run
@@ -15,7 +14,6 @@ from distgnn.kernels.runtime.threads import get_num_threads, run
 BLOCK_EDGES = 1 << 16  # fewer edges than this per block are not worth another histogram
 
 
-@checked_once
 def csr_from_edges(src: np.ndarray, dst: np.ndarray, num_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Group edges by target.
 
@@ -36,7 +34,6 @@ def csr_from_edges(src: np.ndarray, dst: np.ndarray, num_rows: int) -> tuple[np.
     return indptr, indices, edge_ids
 
 
-@checked_once
 def transpose_csr(indptr: np.ndarray, indices: np.ndarray, num_cols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same arcs grouped by source.
 

@@ -1,1 +1,1 @@
-"""What every kernel stands on: compiling, threads, arrays, tiles, and the check before first use."""
+"""What every kernel stands on: compiling, threads, arrays, tiles."""

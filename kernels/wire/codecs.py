@@ -12,7 +12,6 @@ import functools
 import numpy as np
 
 from distgnn.config.wires import WIRES, row_bytes
-from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import index_array, output, row_array
 from distgnn.kernels.runtime.formats import BELOW, ROUNDING_TAG
 from distgnn.kernels.runtime.jit import inline, kernel
@@ -24,7 +23,6 @@ from distgnn.kernels.simd.vectors import add, load, scale, store
 from distgnn.kernels.wire.gather import pack_rows
 
 
-@checked_once
 def encode_rows(
     feats: np.ndarray,
     rows: np.ndarray,
@@ -58,7 +56,6 @@ def encode_rows(
     return out
 
 
-@checked_once
 def decode_rows(packed: np.ndarray, wire: str, out: np.ndarray) -> np.ndarray:
     """out[i] = the row that packed[i] stands for.
 

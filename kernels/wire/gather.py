@@ -12,7 +12,6 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import ROWS, index_array, output, row_array, sums_dtype
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
@@ -24,7 +23,6 @@ from distgnn.kernels.simd.vectors import add, load, prefetch, store
 AHEAD = 8
 
 
-@checked_once
 def pack_rows(feats: np.ndarray, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """out[i] = feats[rows[i]].
 
@@ -39,7 +37,6 @@ def pack_rows(feats: np.ndarray, rows: np.ndarray, out: np.ndarray | None = None
     return out
 
 
-@checked_once
 def add_rows(out: np.ndarray, rows: np.ndarray, packed: np.ndarray) -> np.ndarray:
     """out[rows[i]] += packed[i], in place.
 
@@ -56,7 +53,6 @@ def add_rows(out: np.ndarray, rows: np.ndarray, packed: np.ndarray) -> np.ndarra
     return out
 
 
-@checked_once
 def copy_columns(rows: np.ndarray, out: np.ndarray, count: int, first: int = 0, into: int = 0) -> np.ndarray:
     """out[:, into : into + count] = rows[:, first : first + count].
 

@@ -42,13 +42,14 @@ def check(
     from distgnn import kernels
     from distgnn.config import ModelConfig
     from distgnn.datasets import load_graph
+    from distgnn.kernels.check.cases import self_check
     from distgnn.nn import build_model
     from distgnn.train.self_check import check_installation
 
     graph = load_graph("communities:nodes=600,communities=12,avg_degree=10,feats=19,classes=5,seed=1")
     torch.manual_seed(0)
     model = build_model(ModelConfig(hidden_feats=16), 19, 5)
-    report = check_installation(kernels.self_check(), kernels.get_num_threads, graph, model)
+    report = check_installation(self_check(), kernels.get_num_threads, graph, model)
     made = kernels.compilation()
     finding = f"{made.compiled} kernels compiled, {made.loaded} loaded from the cache, {made.seconds:.1f} s in all"
     report.add("machine code", True, finding)

@@ -10,6 +10,7 @@ import pytest
 
 import distgnn
 from distgnn import kernels
+from distgnn.kernels.check.cases import self_check
 from distgnn.kernels.runtime import jit
 from distgnn.kernels.runtime.tiles import registers
 
@@ -58,10 +59,11 @@ def test_who_loads_lets_others_load_and_who_compiles_is_alone(tmp_path):
 def test_a_second_process_compiles_nothing():
     """A kernel that captures a compiled function would be compiled anew in every process: numba cannot name it."""
     program = (
-        "import sys; from distgnn import kernels; kernels.self_check(('float32',)); "
+        "import sys; from distgnn import kernels; from distgnn.kernels.check.cases import self_check; "
+        "self_check(('float32',)); "
         "print(kernels.compilation().compiled, 'numba.typed.typeddict' in sys.modules)"
     )
-    kernels.self_check(("float32",))
+    self_check(("float32",))
     last = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=900
     ).stdout
@@ -77,14 +79,14 @@ def test_an_unwritable_cache_is_no_error(tmp_path):
 
 OLDER = """
 from distgnn.kernels.check.cases import CASES, examples
-from distgnn.kernels.check.checked import KERNELS
-from distgnn.kernels.check.inputs import LARGE
+from distgnn import kernels
+from distgnn.kernels.check.inputs import GRAPH
 from distgnn.kernels.check.reference import difference
 left = dict.fromkeys(("spmm", "attention", "product", "activate", "pack_rows", "dropout", "cross_entropy"))
 for example in examples(({dtype!r},)):
     if example.kernel in left:
         left.pop(example.kernel)
-        pairs = list(CASES[example.kernel](KERNELS[example.kernel], example.given, LARGE))
+        pairs = list(CASES[example.kernel](getattr(kernels, example.kernel), example.given, GRAPH))
         assert pairs and all(difference(*pair) <= 1 for pair in pairs), example.label
 assert not left, left
 """
