@@ -16,6 +16,7 @@ from typing import Any
 import typer
 
 from distgnn import __version__
+from distgnn.config import extras
 from distgnn.config.option import new_name
 from distgnn.errors import DistGNNError, RunStopped, is_of_mpi
 from distgnn.system.free_memory import no_memory
@@ -40,7 +41,6 @@ COMMANDS = {  # what is typed -> its module below distgnn.cli.commands, in the o
     "launch": "launch",
     "run": "launch",
     "download": "setup",
-    "report": "show",
     "warmup": "setup",
     "cache": "show",
     "replay": "replay",
@@ -71,7 +71,12 @@ def make_app(words: Sequence[str] = ()) -> typer.Typer:
         no_args_is_help=True,
     )
     app.callback()(options)
-    for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
+    of_extras = extras.commands()
+    names = [*COMMANDS, *of_extras]
+    for name in words[:1] if words and words[0] in names else names:
+        if name in of_extras:
+            app.command(name, rich_help_panel="Commands of extras")(of_extras[name]())
+            continue
         module = importlib.import_module(f"distgnn.cli.commands.{COMMANDS[name]}")
         context, epilog = getattr(module, "CONTEXTS", {}).get(name), getattr(module, "EPILOG", None)
         app.command(name, context_settings=context, epilog=epilog)(getattr(module, name.replace("-", "_")))
@@ -117,9 +122,11 @@ def _with_advice(error: Any) -> str:
     for word in (getattr(error, "option_name", None), *sys.argv[1:]):
         if found := new_name(word, sys.argv[1]):
             return found
-    message = " ".join(error.format_message().split())
+    message = " ".join(error.format_message().split()).rstrip(".")
+    if message.startswith("No such"):  # a command or an option
+        message += f" ({extras.here()})"
     context = getattr(error, "ctx", None)
-    return message if context is None else f"{message.rstrip('.')}: see {context.command_path} --help"
+    return message if context is None else f"{message}: see {context.command_path} --help"
 
 
 def _fail(message: str, code: int, everywhere: bool = False) -> int:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from distgnn.config.extras import extended
 from distgnn.config.option import check_values, documented, option, options_of
 from distgnn.config.task import DECODERS
 from distgnn.config.together import ATTENTION_MODELS, DEEP_MODELS, ONE_PASS_MODELS, check_together
@@ -19,6 +20,7 @@ _option = partial(option, panel="Model")
 
 @documented
 @dataclass
+@extended
 class ModelConfig:
     """Which of our models, and its sizes.
 

@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from distgnn.config.extras import extended
 from distgnn.config.option import DTYPES, check_choice, check_values, documented, option, options_of
 from distgnn.config.schedule import UPDATES, Algorithm
 from distgnn.config.together import check_together
@@ -19,6 +20,7 @@ PRESETS: dict[str, dict[str, Any]] = {"distgnn": {"update": "copies", "cache_fir
 
 @documented
 @dataclass(frozen=True)
+@extended
 class RunConfig:
     """Which algorithm, who updates a vertex, the dtype of rows, and with how many seeds."""
 
@@ -67,6 +69,7 @@ def preset_options(preset: str) -> dict[str, Any]:
 
 @documented
 @dataclass(frozen=True)
+@extended
 class LaunchConfig:
     """How ranks are started, and started again."""
 

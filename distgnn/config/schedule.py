@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import partial
 
+from distgnn.config.extras import extended
 from distgnn.config.option import check_choice, check_values, documented, option, options_of
 from distgnn.config.together import check_together
 from distgnn.config.wires import WIRES
@@ -53,6 +54,7 @@ class Algorithm:
 
 @documented
 @dataclass(frozen=True)
+@extended
 class Schedule:
     """How rows of training steps travel."""
 
@@ -98,6 +100,7 @@ class Schedule:
 
 @documented
 @dataclass(frozen=True)
+@extended
 class ExchangeConfig:
     """Which way rows take."""
 

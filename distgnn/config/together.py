@@ -7,9 +7,9 @@ parsed, `exact`: exchanges are synchronous and in float32; `by_arc` is of a Mode
 
 import inspect
 import re
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
+from distgnn.config.extras import Rule, extras
 from distgnn.config.task import CLASS_TASKS, METRICS_OF, PAIR_TASKS
 from distgnn.errors import InputError
 
@@ -21,13 +21,6 @@ NUM_STRATA = 64
 SUMS = "cluster batches run layers of distgnn.nn that add up rows of neighbours, {by_arc} does not: choose --batch full"
 WORKED_OUT = {"algorithm", "exact", "by_arc", "num_batches"}
 BFLOAT16 = ", ".join(ONE_PASS_MODELS)
-
-
-class Rule(NamedTuple):
-    """A line, and the condition under which it is said; that may give further words of the line."""
-
-    says: str
-    broken: Callable[..., object]
 
 
 def _needs_float32(model: str, norm: str, jump: str, label_reuse: float, weighted: bool) -> bool:
@@ -150,9 +143,14 @@ def uses_effort(method: str, refine: bool) -> bool:
     return method == "cmr" or (bool(refine) and method != "cmr-stream")
 
 
+def rules() -> list[Rule]:
+    """Those of the table, and of the extras that are here."""
+    return [*RULES, *(rule for extra in extras().values() for rule in extra.rules)]
+
+
 def check_together(**known: Any) -> None:
     """Raise InputError for the first rule that these settings break."""
-    for rule in RULES:
+    for rule in rules():
         names = inspect.signature(rule.broken).parameters
         if known.keys() >= names.keys() and (found := rule.broken(**{name: known[name] for name in names})):
             raise InputError(rule.says.format(**known | (found if isinstance(found, dict) else {})))
@@ -161,5 +159,10 @@ def check_together(**known: Any) -> None:
 def rules_about(options: set[str]) -> list[str]:
     """The lines that settings of a command can be refused with; of a setting in a line its name, in capitals."""
     known = options | WORKED_OUT
-    rules = (rule for rule in RULES if known.issuperset(inspect.signature(rule.broken).parameters))
-    return [re.sub(r"\{(\w+)[^}]*\}", lambda found: found[1].upper(), rule.says) for rule in rules]
+    found = (rule for rule in rules() if known.issuperset(inspect.signature(rule.broken).parameters))
+    return [in_capitals(rule) for rule in found]
+
+
+def in_capitals(rule: Rule) -> str:
+    """The line of a rule, with the names of settings in it."""
+    return re.sub(r"\{(\w+)[^}]*\}", lambda found: found[1].upper(), rule.says)

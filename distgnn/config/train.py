@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from distgnn.config.batch import BatchConfig
+from distgnn.config.extras import extended
 from distgnn.config.option import check_choice, check_values, documented, option, options_of
 from distgnn.config.task import LOSSES, METRICS, NEGATIVES, TASKS
 from distgnn.config.together import check_together
@@ -26,6 +27,7 @@ _training, _run_folder, _system, _output = (
 
 @documented
 @dataclass
+@extended
 class TrainConfig(BatchConfig):
     """How to train. Everything is checked when the trainer is made.
 

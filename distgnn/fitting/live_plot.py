@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.errors import InputError
-from distgnn.report.charts import Axis, Series, plot_lines, styled
 from distgnn.system.atomic import replace_file
 from distgnn.system.output import say
+from distgnn.system.plots import Axis, Series, plot_lines, styled
 from distgnn.train.run.callbacks import Callback
 from distgnn.train.run.run_folder import read_metrics
 

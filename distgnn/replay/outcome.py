@@ -17,8 +17,8 @@ from typing import Any
 from distgnn.replay.network import Network
 from distgnn.replay.player import PlayedEpoch, Player, Span
 from distgnn.replay.recording import Recording
-from distgnn.report.charts import legend_beside, save, stack, styled
 from distgnn.system.atomic import replace_file
+from distgnn.system.plots import legend_beside, save, stack, styled
 from distgnn.train.run.trace import trace_event
 
 NAMES = ("aggregate", "dense", "pack")

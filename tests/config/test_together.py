@@ -8,14 +8,14 @@ import pytest
 from distgnn.cli.commands.train import EPILOG, GROUPS
 from distgnn.config import CutConfig, ModelConfig, Settings, TrainConfig
 from distgnn.config.option import option_name
-from distgnn.config.together import RULES, WORKED_OUT, check_together, rules_about
+from distgnn.config.together import WORKED_OUT, check_together, rules, rules_about
 from distgnn.errors import InputError
 
 
 def test_every_rule_is_about_settings_of_a_run_or_of_a_cut():
     """One about a setting that there is not would never be looked at."""
     run, cut = ({option_name(field) for group in groups for field in fields(group)} for groups in (GROUPS, [CutConfig]))
-    for rule in RULES:
+    for rule in rules():
         names = set(inspect.signature(rule.broken).parameters)
         assert names <= run | WORKED_OUT or names <= cut, rule.says
     assert all(line in EPILOG for line in rules_about(run)) and "{" not in EPILOG

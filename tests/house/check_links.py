@@ -3,7 +3,8 @@
 Looked at: the Markdown files at the top and in docs/ (links with their anchors, and paths), and the Python files of the
 package (paths in comments and docstrings). A path is a word that begins with a folder of ours and ends with `/` or the
 suffix of a text file. Every page in docs/benchmarks but the index has JSON beside it. Options that README and guide
-name are in the generated page of the command line, or in the list of those of other programs.
+name are in the generated page of the command line, or in the list of those of other
+programs; the page of an extra has its own.
 """
 
 import re
@@ -20,6 +21,7 @@ FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 CODE = re.compile(r"`[^`\n]*`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 OPTIONS = "docs/guide/command-line.md"
+MADE = re.compile(r"<!-- options -->.*?<!-- end -->", re.DOTALL)  # in the page of an extra
 OF_OTHERS = {
     *("--install-completion", "--shm-size"),  # typer, docker
     *("--batch-size", "--fanout"),  # of the contestant dgl-sampling
@@ -47,9 +49,12 @@ def find_problems(root: Path) -> Iterator[str]:
         for file in sorted((root / folder).rglob("*.py")):
             yield from _missing_paths(root, file)
     if (root / OPTIONS).is_file():
-        known = set(OPTION.findall((root / OPTIONS).read_text())) | OF_OTHERS
+        core = set(OPTION.findall((root / OPTIONS).read_text())) | OF_OTHERS
         for file in [root / "README.md", *sorted((root / "docs" / "guide").glob("*.md"))]:
-            yield from _unknown_options(root, file, known)
+            yield from _unknown_options(root, file, core)
+        for file in sorted((root / "docs" / "extras").glob("*.md")):
+            own = OPTION.findall(MADE.search(file.read_text())[0])  # type: ignore[index]
+            yield from _unknown_options(root, file, core | set(own))
 
 
 def _missing_paths(root: Path, file: Path) -> Iterator[str]:

@@ -41,13 +41,19 @@ def main() -> int:
     problems = []
     readme = (ROOT / "README.md").read_text()
     guide = [path for path in sorted((ROOT / "docs" / "guide").glob("*.md")) if path.name not in GENERATED]
+    extras = sorted((ROOT / "docs" / "extras").glob("*.md"))
     reports = sorted((ROOT / "docs" / "benchmarks").glob("*.md"))
     logs = [ROOT / "CHANGELOG.md", ROOT / "docs" / "LOG.md"]
-    for title, pages in (("README", [ROOT / "README.md"]), ("guide", guide), ("benchmarks and logs", reports + logs)):
+    for title, pages in (
+        ("README", [ROOT / "README.md"]),
+        ("guide", guide),
+        ("extras", extras),
+        ("benchmarks and logs", reports + logs),
+    ):
         lengths = [len(words(sentence)) for page in pages for sentence in sentences(page.read_text())]
-        mean = sum(lengths) / len(lengths)
+        mean = sum(lengths) / max(len(lengths), 1)
         long = [line for page in pages for line in long_sentences(page.read_text(), _name(page))]
-        most = f"{max(lengths)} at most; {len(long)} over {MOST_WORDS}, tables too"
+        most = f"{max(lengths, default=0)} at most; {len(long)} over {MOST_WORDS}, tables too"
         print(f"{title}: {len(lengths)} sentences, {mean:.1f} words on average, {most}")
         if mean > MEAN_WORDS:
             problems.append(f"{title}: sentences have {mean:.1f} words on average, more than {MEAN_WORDS}")

@@ -1,4 +1,7 @@
-"""Write docs/guide/command-line.md from the program's own help: `python tests/house/make_command_line.py`."""
+"""Write what the program's own help says into the documentation: `python tests/house/make_command_line.py`.
+
+The core's commands and options go into docs/guide/command-line.md, those of an extra into its page in docs/extras.
+"""
 
 import inspect
 import os
@@ -10,6 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "guide" / "command-line.md"
+EXTRAS = ROOT / "docs" / "extras"
+MADE = re.compile(r"(<!-- options -->\n).*?(?=<!-- end -->)", re.DOTALL)
 HEAD = """# Command line
 
 Generated from `--help` by `tests/house/make_command_line.py`; `make docs` writes it anew.
@@ -24,12 +29,39 @@ def page() -> str:
     import typer
 
     from distgnn.cli.main import make_app
+    from distgnn.config.extras import commands
 
     group = typer.main.get_command(make_app())
     lines = [HEAD]
-    for name in sorted(group.commands):
+    for name in sorted(group.commands.keys() - commands().keys()):
         lines += _command(name, group.commands[name])
     return "\n".join(lines)
+
+
+def extra_page(name: str) -> str:
+    """The page of an extra: what it adds to the command line stands between two comments."""
+    import typer
+
+    from distgnn.cli.main import make_app
+    from distgnn.config.extras import extras
+    from distgnn.config.together import in_capitals
+
+    group, extra, lines = typer.main.get_command(make_app()), extras()[name], []
+    for word in extra.commands:
+        lines += _command(word, group.commands[word])
+    train = group.commands["train"]
+    lines += _panels(train, lambda panel: panel == f"Extra: {name}")
+    for option, values in extra.choices.items():
+        lines += [*(f"- `--{option.replace('_', '-')} {value}`: {says}" for value, says in values.items()), ""]
+    if extra.rules:
+        lines += [
+            "Refused with one of these lines:",
+            "",
+            *(f"- `{line}`" for line in map(in_capitals, extra.rules)),
+            "",
+        ]
+    text = "\n".join(lines)
+    return MADE.sub(lambda match: match[1] + text, (EXTRAS / f"{name}.md").read_text())
 
 
 def _command(name: str, command) -> Iterator[str]:
@@ -38,6 +70,20 @@ def _command(name: str, command) -> Iterator[str]:
     yield f"## distgnn {name}\n"
     yield f"`distgnn {name}{' ' if words else ''}{words} [options]`\n"
     yield _plain(command.help or "") + "\n"
+    from distgnn.config.extras import extras
+    from distgnn.config.together import in_capitals
+
+    yield from _panels(command, lambda panel: not panel.startswith("Extra: "))
+    if command.epilog:
+        first, *others = command.epilog.split("\n\n")
+        yield f"{first}\n"
+        of_extras = {in_capitals(rule) for extra in extras().values() for rule in extra.rules}
+        yield from (f"- `{line}`" for line in others if line not in of_extras)
+        yield ""
+
+
+def _panels(command, shown) -> Iterator[str]:
+    """A table for each heading of the help that is `shown`."""
     signature = inspect.signature(command.callback, eval_str=True)
     types = {key: value.annotation for key, value in signature.parameters.items()}
     panels: dict[str, list] = {}
@@ -46,13 +92,10 @@ def _command(name: str, command) -> Iterator[str]:
             default = "Arguments" if one.param_type_name == "argument" else "Options"
             panels.setdefault(getattr(one, "rich_help_panel", None) or default, []).append(one)
     for panel, parameters in panels.items():
+        if not shown(panel):
+            continue
         yield f"| {panel} | | default | |\n|---|---|---|---|"
         yield from (_row(one, types) for one in parameters)
-        yield ""
-    if command.epilog:
-        first, *others = command.epilog.split("\n\n")
-        yield f"{first}\n"
-        yield from (f"- `{line}`" for line in others)
         yield ""
 
 
@@ -97,3 +140,5 @@ def _plain(text: str) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page())
+    for file in sorted(EXTRAS.glob("*.md")):
+        file.write_text(extra_page(file.stem))

@@ -24,7 +24,9 @@ LOADS = re.compile(
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         link_as_installed(Path(folder))
-        command = [sys.executable, "-m", "mkdocs", "build", "--clean", "--strict", "--quiet"]
+        config = Path(folder) / "mkdocs.yml"
+        config.write_text(with_extras((ROOT / "mkdocs.yml").read_text()))
+        command = [sys.executable, "-m", "mkdocs", "build", "--clean", "--strict", "--quiet", "--config-file", config]
         environment = os.environ | {"DISTGNN_AS_INSTALLED": folder, "NO_MKDOCS_2_WARNING": "1"}
         done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
     if done.returncode:
@@ -32,6 +34,14 @@ def main() -> int:
     found = [f"{file.relative_to(ROOT)}: {text}" for file in _text_files() for text in loads(file.read_text())]
     print("\n".join(found) if found else f"{SITE / 'index.html'}")
     return 1 if found else 0
+
+
+def with_extras(text: str) -> str:
+    """The configuration for any folder, with the pages of the extras that are here."""
+    pages = "".join(f"      - extras/{page.name}\n" for page in sorted((ROOT / "docs" / "extras").glob("*.md")))
+    for name in ("docs", "site"):
+        text = text.replace(f"_dir: {name}\n", f"_dir: {ROOT / name}\n")
+    return text.replace("  - Benchmarks:\n", f"  - Extras:\n{pages}  - Benchmarks:\n" if pages else "  - Benchmarks:\n")
 
 
 def _text_files() -> list[Path]:

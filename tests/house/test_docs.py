@@ -20,6 +20,8 @@ def test_links_and_paths_lead_somewhere():
 
 def test_the_command_line_page_is_what_the_program_says():
     assert make_command_line.PAGE.read_text() == make_command_line.page(), "python tests/house/make_command_line.py"
+    for file in sorted(make_command_line.EXTRAS.glob("*.md")):
+        assert file.read_text() == make_command_line.extra_page(file.stem), "python tests/house/make_command_line.py"
 
 
 def test_the_page_of_layers_is_what_the_program_says():

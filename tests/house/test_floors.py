@@ -17,7 +17,7 @@ FOLDERS = {"partition": "distgnn.partition", "kernels": "distgnn.kernels", "data
 
 
 BELOW_OPS = "errors system config kernels partition comm"
-BELOW_REPORT = f"{BELOW_OPS} datasets ops rows interop graph nn train"
+BELOW_BENCH = f"{BELOW_OPS} datasets ops rows interop graph nn train"
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Floor:
 
 FLOORS = (  # the lowest first
     Floor("errors"),
-    Floor("system", "errors", "tomli", "mpi4py cloudpickle numba"),
+    Floor("system", "errors", "tomli", "mpi4py cloudpickle numba matplotlib"),
     Floor("config", "errors system", "tomli"),
     Floor("kernels", "errors system config", "numba numpy llvmlite"),
     Floor("datasets", "errors system config kernels", "numpy scipy", "ogb dgl torch"),
@@ -49,12 +49,12 @@ FLOORS = (  # the lowest first
         "torch numpy scipy safetensors tomli tomli_w",
         "numba mpi4py dgl torch_geometric",
     ),
-    Floor("report", BELOW_REPORT, "numpy", "matplotlib"),
-    Floor("bench", f"{BELOW_REPORT} report", "rich numpy torch", "matplotlib mpi4py"),
-    Floor("fitting", f"{BELOW_REPORT} report", "rich numpy torch", "matplotlib IPython pandas"),
-    Floor("replay", f"{BELOW_REPORT} report", "rich numpy torch", "matplotlib"),
-    Floor("planning", f"{BELOW_REPORT} report bench fitting replay", "numpy"),
-    Floor("cli", f"{BELOW_REPORT} report bench fitting replay planning", "rich typer", "matplotlib mpi4py torch"),
+    Floor("bench", f"{BELOW_BENCH}", "rich numpy torch", "matplotlib mpi4py"),
+    Floor("fitting", f"{BELOW_BENCH}", "rich numpy torch", "matplotlib IPython pandas"),
+    Floor("replay", f"{BELOW_BENCH}", "rich numpy torch", "matplotlib"),
+    Floor("planning", f"{BELOW_BENCH} bench fitting replay", "numpy"),
+    Floor("cli", f"{BELOW_BENCH} bench fitting replay planning", "rich typer", "matplotlib mpi4py torch"),
+    Floor("extras", f"{BELOW_BENCH} bench fitting replay planning cli", "torch numpy rich typer jinja2", "matplotlib"),
     Floor("__main__", "cli"),  # nobody else imports the program
 )
 NO_FLOOR = ("distgnn",)  # packages that hold files of several floors, and no code

@@ -8,7 +8,6 @@ from fuzzing import no_hang
 from distgnn.errors import DistGNNError
 from distgnn.partition.folder.manifest_file import read_manifest
 from distgnn.planning.epoch_estimate import read_prices
-from distgnn.report import read_inputs
 from distgnn.system.hosts import read_hosts
 from distgnn.system.regular_file import read_text
 from distgnn.train.checkpoint.files import read_state
@@ -35,9 +34,8 @@ def test_only_regular_files_are_read(tmp_path):
         (read_hosts, "hosts.txt"),
         (lambda path: read_manifest(path.parent), "partition.json"),
         (lambda path: read_state(path.parent), "checkpoint.json"),
-        (lambda path: read_inputs([str(path)]), "bench.json"),
     ],
-    ids=["prices", "hosts", "partition", "checkpoint", "bench"],
+    ids=["prices", "hosts", "partition", "checkpoint"],
 )
 def test_readers_refuse_a_pipe(read, name, tmp_path):
     os.mkfifo(tmp_path / name)
@@ -45,10 +43,7 @@ def test_readers_refuse_a_pipe(read, name, tmp_path):
         read(tmp_path / name)
 
 
-def test_records_and_pages_of_a_run_do_not_wait_for_a_pipe(tmp_path):
-    (tmp_path / "config.toml").write_text("[train]\nepochs = 2\n")
-    for name in ("metrics.jsonl", "summary.json"):
-        os.mkfifo(tmp_path / name)
+def test_records_of_a_run_do_not_wait_for_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "metrics.jsonl")
     with no_hang():
         assert read_metrics(tmp_path / "metrics.jsonl") == []
-        assert len(read_inputs([str(tmp_path)]).runs[0].damage) == 2

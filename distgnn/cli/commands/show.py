@@ -1,23 +1,19 @@
-"""Commands that show what is there: a partition folder, the layers that run, the cuts that are kept, runs as a page."""
+"""Commands that show what is there: a partition folder, the layers that run, the cuts that are kept."""
 
 import json
 import time
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from distgnn.cli.display import check_place, print_columns, print_table, write_text
-from distgnn.cli.options import AsJson, Silent
+from distgnn.cli.cut_figure import draw_partition
+from distgnn.cli.display import print_columns, print_table
+from distgnn.cli.options import AsJson
 from distgnn.config import check_choice
 from distgnn.config.task import SPLITS
-from distgnn.errors import InputError
-from distgnn.system.output import plain
 from distgnn.system.units import human_bytes
 
 LIBRARIES = ("distgnn", "dgl", "pyg")
-FORMATS = (".png", ".svg", ".pdf")
 
 
 def info(
@@ -87,50 +83,6 @@ def _summary(facts: dict) -> list[tuple[str, str]]:
     ]
 
 
-def draw_partition(folder: str, out: str) -> None:
-    """Write the figure of a partition folder to a .png, .svg or .pdf file."""
-    if Path(out).suffix.lower() not in FORMATS:
-        raise InputError(f"cannot write the figure {out}: its name must end in {', '.join(FORMATS)}")
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-
-    from distgnn.partition import copies_by_degree, describe
-    from distgnn.report.charts import line_styles
-    from distgnn.report.partitions import loads_of
-
-    facts, degrees = describe(folder), copies_by_degree(folder)
-    figure = Figure(figsize=(16.5, 4.4), layout="constrained")
-    pairs, copies, loads = figure.subplots(1, 3)
-
-    image = pairs.imshow(facts["pair_rows"], cmap="Blues")
-    figure.colorbar(image, ax=pairs, shrink=0.85, label="rows")
-    pairs.set(title="rows per pair of ranks (one layer, one direction)", xlabel="to rank", ylabel="from rank")
-
-    copies.plot(degrees["from_degree"], degrees["copies"], marker="o")
-    copies.set_xscale("log", base=2)
-    copies.set_ylim(bottom=1)
-    bins = "arcs, in and out (each point: from here to the next)"
-    copies.set(title="copies of a vertex by its degree", xlabel=bins, ylabel="mean copies, the owner's included")
-
-    for one, style in zip(loads_of(facts), line_styles(), strict=False):
-        heights = sorted((value for _, value in one.points), reverse=True)
-        loads.plot(range(1, len(heights) + 1), heights, label=f"{one.name}, at most {heights[0]:.2f}", **style)
-    loads.legend(loc="upper left", bbox_to_anchor=(1.02, 1), borderaxespad=0, handlelength=3.5)
-    loads.set(title="loads of the parts", xlabel="parts, largest first of each load", ylabel="times the mean")
-
-    for axes in (copies, loads):
-        axes.grid(alpha=0.3)
-    for axis in (pairs.xaxis, pairs.yaxis, loads.xaxis):  # of ranks and parts
-        axis.set_major_locator(MaxNLocator(integer=True))
-    cut = f"{facts['name']}: {facts['num_parts']} parts, {facts['method']}, seed {facts['seed']}"
-    rows = f"{facts['exchange_rows']:,} exchange rows"
-    figure.suptitle(f"{cut}; replication factor {facts['replication_factor']:.3f}, {rows}")
-    try:
-        figure.savefig(out, dpi=150)
-    except OSError as error:
-        raise InputError(f"cannot write the figure {out}: {error.strerror or error}") from error
-
-
 def models(
     library: str | None = typer.Argument(None, help="distgnn, dgl or pyg: these only."),
     as_json: AsJson = False,
@@ -190,22 +142,3 @@ def _ago(used: float) -> str:
         if minutes >= size:
             return f"{minutes / size:.0f} {name} ago"
     return f"{minutes:.0f} min ago"
-
-
-def report(
-    inputs: Annotated[list[str], typer.Argument(help="Run folders, bench.json files, partition folders, in any mix.")],
-    out: str = typer.Option("report.html", help="File to write."),
-    overwrite: bool = typer.Option(False, help="Replace an existing file."),
-    quiet: Silent = False,
-) -> None:
-    """Write one HTML page about runs, benchmarks and partitions; it needs no network, and prints well."""
-    from distgnn.report import make_page, read_inputs
-
-    check_place(out)
-    found = read_inputs(inputs)
-    if Path(out).exists() and not overwrite:
-        raise InputError(f"{out} exists: choose another --out, or add --overwrite to replace it")
-    page = make_page(found)
-    write_text(out, page)
-    if not quiet:
-        print(f"report: {plain(out)}")

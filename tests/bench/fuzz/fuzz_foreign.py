@@ -1,4 +1,4 @@
-"""More readers that must survive hostile files: cuts and graphs of others, settings, workspaces, pages, benches."""
+"""More readers that must survive hostile files: cuts and graphs of others, settings, workspaces."""
 
 import os
 import pickle
@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 from fuzzing import Target
-from report_inputs import bench_row, write_bench, write_run
 from valid_graphs import small_graph
 
 
 def foreign_targets(root: Path) -> list[Target]:
     """All of this file."""
-    return [*_cuts(root), _planetoid(root), _workspace(root), _config(root), _page(root)]
+    return [*_cuts(root), _planetoid(root), _workspace(root), _config(root)]
 
 
 def _cuts(root: Path) -> list[Target]:
@@ -112,22 +111,3 @@ def _config(root: Path) -> Target:
         settings.check_graph(manifest["graph"])
 
     return Target("settings", folder, read)
-
-
-def _page(root: Path) -> Target:
-    from distgnn.report import make_page, read_inputs
-
-    folder = root / "page"
-    write_run(folder / "one", "cd-5", epochs=4)
-    many = folder / "many"
-    for seed in (0, 1):
-        write_run(many / f"seed-{seed}", epochs=2)
-    for name in ("config.toml", "summary.json"):
-        shutil.copy(many / "seed-0" / name, many)
-    rows = [bench_row("cd-0", ranks, speedup_vs_first=1.0) for ranks in (2, 4)]
-    write_bench(folder / "bench.json", rows)
-
-    def read(folder: Path) -> None:
-        make_page(read_inputs(str(folder / name) for name in ("one", "many", "bench.json")))
-
-    return Target("page", folder, read)

@@ -1,6 +1,7 @@
 """The readers that must survive hostile files, each with a small valid folder and the means to forge its checksums."""
 
 import hashlib
+import importlib.util
 import io
 import json
 import shutil
@@ -8,20 +9,34 @@ import tempfile
 import zipfile
 from dataclasses import asdict
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 from fuzz_foreign import foreign_targets
 from fuzzing import Target
 from valid_graphs import graph_folders, linked_graph, small_graph
 
+
+def _of_extras() -> list[ModuleType]:
+    """`fuzz.py` of each extra: KINDS, SLOW and FORGIVING as below, and `targets(root)`."""
+    found = []
+    for file in sorted(Path(__file__).parents[2].glob("extras/*/fuzz.py")):
+        spec = importlib.util.spec_from_file_location(f"fuzz_{file.parent.name}", file)
+        found.append(importlib.util.module_from_spec(spec))
+        spec.loader.exec_module(found[-1])
+    return found
+
+
+EXTRAS = _of_extras()
 KINDS = (
     "graph", "sparse", "table", "ogb", "mag", "papers", "reddit", "planetoid", "archive", "one part", "typed part",
-    "two parts", "libra", "book", "workspace", "checkpoint", "run folder", "settings", "page", "tuning", "status",
+    "two parts", "libra", "book", "workspace", "checkpoint", "run folder", "settings", "tuning", "status",
     "hosts", "prices", "links", "ogb links", "linked part",
 )  # fmt: skip
-FORGIVING = ("workspace", "page", "tuning", "status")  # what is damaged counts as not there
-SLOW = ("one part", "typed part", "two parts", "linked part", "workspace", "page")
+FORGIVING = ("workspace", "tuning", "status")  # what is damaged counts as not there
+SLOW = ("one part", "typed part", "two parts", "linked part", "workspace")
+for _extra in EXTRAS:
+    KINDS, FORGIVING, SLOW = KINDS + _extra.KINDS, FORGIVING + _extra.FORGIVING, SLOW + _extra.SLOW
 
 
 def make_targets(root: Path) -> list[Target]:
@@ -32,6 +47,7 @@ def make_targets(root: Path) -> list[Target]:
     targets = [Target(name, folder, load_graph) for name, folder in graphs.items()]
     targets += _partition_targets(root)
     targets += _run_targets(root) + _single_files(root) + foreign_targets(root)
+    targets += [target for extra in EXTRAS for target in extra.targets(root)]
     assert {target.name for target in targets} == set(KINDS)
     return targets
 
@@ -83,12 +99,10 @@ def _partition_targets(root: Path) -> list[Target]:
     from distgnn.graph.loader import load
     from distgnn.partition import describe, partition_graph, read_manifest
     from distgnn.partition.repartition import load_whole
-    from distgnn.report import make_page, read_inputs
 
     def read(folder: Path) -> None:
-        facts = describe(folder)  # as `distgnn info` shows it, and the page of `distgnn report`
+        facts = describe(folder)  # as `distgnn info` shows it
         _summary(facts), [_part(part) for part in facts["parts"]], rows_of_table(read_manifest(folder), "parts")
-        make_page(read_inputs([str(folder)]))
         load_whole(folder)  # every part, every check, and whether they make up a graph
         if folder.name != "two-parts":
             load(str(folder))  # as a rank does

@@ -323,7 +323,7 @@ def draw(rows: list[dict], path: Path) -> None:
 
 def draw_panel(panel, graph: str, mine: list[dict]) -> None:
     """Lines of ours, stars of DistGNN, triangles of SAR, the ideal."""
-    from distgnn.report.charts import line_styles
+    from distgnn.system.plots import line_styles
 
     names = list(dict.fromkeys((row["algorithm"], row["network"]) for row in mine))
     for name, style in zip(names, line_styles(), strict=False):

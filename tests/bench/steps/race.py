@@ -24,7 +24,7 @@ from contestants import Contestant, End, run_one
 from distgnn.cli.display import print_columns
 from distgnn.cli.main import make_app
 from distgnn.partition import read_manifest
-from distgnn.report.charts import SHARES, Axis, Series, legend_beside, plot_lines, save, styled
+from distgnn.system.plots import SHARES, Axis, Series, legend_beside, plot_lines, save, styled
 from distgnn.system.processor import machine
 from distgnn.system.units import human_seconds, human_share
 

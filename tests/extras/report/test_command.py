@@ -1,13 +1,17 @@
 """`distgnn report`: what it accepts, what it refuses in one line, and what it leaves on the disk."""
 
 import json
+import os
 import sys
 
 import pytest
+from fuzzing import no_hang
 from report_inputs import bench_row, write_bench, write_run
 
 from distgnn.cli import main
-from distgnn.report import charts
+from distgnn.errors import InputError
+from distgnn.extras.report import charts
+from distgnn.extras.report.read import read_inputs
 
 
 @pytest.fixture
@@ -110,3 +114,14 @@ def test_the_same_input_twice_is_refused(report, tmp_path):
     run = write_run(tmp_path / "run")
     code, _, err = report(run, tmp_path / "x" / ".." / "run", "--out", tmp_path / "report.html")
     assert code == 2 and "given twice" in err
+
+
+def test_pipes_are_refused_or_named(tmp_path):
+    """Reading one may never end."""
+    (tmp_path / "config.toml").write_text("[train]\nepochs = 2\n")
+    for name in ("metrics.jsonl", "summary.json", "bench.json"):
+        os.mkfifo(tmp_path / name)
+    with no_hang():
+        assert len(read_inputs([str(tmp_path)]).runs[0].damage) == 2
+        with pytest.raises(InputError):
+            read_inputs([str(tmp_path / "bench.json")])

@@ -6,10 +6,12 @@ import re
 import pytest
 from report_inputs import bench_row, record_of, write_bench, write_run
 
+from distgnn.extras.report import charts
+from distgnn.extras.report.charts import lines, matrix
+from distgnn.extras.report.html import plain
+from distgnn.extras.report.read import read_inputs
 from distgnn.partition import describe
-from distgnn.report import charts, read_inputs
-from distgnn.report.charts import Axis, Series, lines, matrix
-from distgnn.report.html import plain
+from distgnn.system.plots import Axis, Series
 
 
 def close(found, expected):

@@ -1,11 +1,7 @@
 """The page's style sheet: light, dark (as the reader's system is set) and print. No fonts or images are loaded."""
 
-LIGHT = {
-    "bg": "#ffffff", "ink": "#1a2129", "soft": "#55606c", "rule": "#d8dee5", "panel": "#f5f7f9", "accent": "#0b62a8",
-    "warn": "#8a4b00", "warnbg": "#fff4e0", "c0": "#0b62a8", "c1": "#c2410c", "c2": "#15803d", "c3": "#7e22ce",
-    "c4": "#b91c5c", "c5": "#0e7490", "c6": "#854d0e", "c7": "#475569", "p0": "#1f5a96", "p1": "#cfd6de",
-    "p2": "#b0841c", "p3": "#6d3176", "p4": "#f2a79f", "stripe": "#a33327", "cell": "#0b4a80", "on": "#ffffff",
-}  # fmt: skip
+from distgnn.system.plots import LIGHT
+
 DARK = {
     "bg": "#14181d", "ink": "#e4e9ee", "soft": "#a3aeb9", "rule": "#37414c", "panel": "#1c2229", "accent": "#6cb6ff",
     "warn": "#ffc878", "warnbg": "#33270f", "c0": "#6cb6ff", "c1": "#ff9f5a", "c2": "#5dd38c", "c3": "#c9a3ff",

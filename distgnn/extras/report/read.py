@@ -11,7 +11,6 @@ Nothing that is read is believed: what is missing or of another type is left out
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from distgnn.bench.figures import number, numbers, text
 from distgnn.config import read_sections
 from distgnn.errors import InputError
 from distgnn.system.regular_file import read_text
@@ -104,37 +104,6 @@ class Inputs:
     seeds: list[tuple[str, dict[str, Any]]] = field(default_factory=list)  # (folder, summary) of several seeds
     benches: list[Bench] = field(default_factory=list)
     parts: list[Parts] = field(default_factory=list)
-
-
-def number(source: Any, *keys: str | int) -> float | None:
-    """A finite number inside nested dicts and lists, or None."""
-    value = _inside(source, keys)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return value if math.isfinite(value) else None
-    except OverflowError:
-        return None
-
-
-def numbers(values: Any) -> list[float | None]:
-    """The numbers of a list, None for what is none; nothing where it is no list."""
-    return [number(value) for value in values] if isinstance(values, list) else []
-
-
-def text(source: Any, *keys: str | int) -> str | None:
-    """A text inside nested dicts and lists, or None."""
-    value = _inside(source, keys)
-    return value if isinstance(value, str) else None
-
-
-def _inside(value: Any, keys: tuple[str | int, ...]) -> Any:
-    for key in keys:
-        try:
-            value = value[key]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return value
 
 
 def read_inputs(paths: Iterable[str]) -> Inputs:

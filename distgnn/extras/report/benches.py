@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from distgnn.report.charts import BYTES, SECONDS, SHARES, Axis, Phases, Series, lines, stacked
-from distgnn.report.html import facts, figure, part, section, shown, side_by_side, table
-from distgnn.report.read import Bench, number, text
+from distgnn.bench.figures import Row, curves, label_of, number, phases_of_rows, scaling, text
+from distgnn.extras.report.charts import lines, stacked
+from distgnn.extras.report.html import facts, figure, part, section, shown, side_by_side, table
+from distgnn.extras.report.read import Bench
+from distgnn.system.plots import SECONDS, Axis
 from distgnn.system.units import human_bytes, human_seconds, human_share
 
-PHASES = {
-    "aggregate": "aggregate_seconds",
-    "dense": "dense_seconds",
-    "pack": "pack_seconds",
-    "all-reduce": "all_reduce_seconds",
-    "wait": "wait_seconds",
-}
 SENTENCE = (
     "Algorithms train in turn, a few epochs each, in one process per rank, so that whatever else the machine does "
     "meets all of them. cd-0 is exact; paper is the form of the DistGNN paper (update on copies, nothing kept)."
 )
-Row = dict[str, Any]
-Lines = tuple[list[Series], Axis, Axis]
 
 
 def bench_section(bench: Bench, place: int) -> str:
@@ -39,13 +31,6 @@ def bench_section(bench: Bench, place: int) -> str:
         ]
     )
     return section(f"bench-{place}", f"Benchmark: {bench.name}", SENTENCE, about, _training(bench.rows))
-
-
-def label_of(row: Row, rows: list[Row]) -> str:
-    """A row's name, with its ranks where there are several counts."""
-    several = len({number(one, "ranks") for one in rows}) > 1
-    ranks = number(row, "ranks")
-    return f"{row['name']}, {ranks:.0f} rank{'s' * (ranks != 1)}" if several and ranks is not None else row["name"]
 
 
 def _waits(row: Row) -> str | None:
@@ -94,35 +79,6 @@ def _training(rows: list[Row]) -> str:
     )
 
 
-def phases_of_rows(rows: list[Row]) -> list[tuple[str, Phases]]:
-    """An epoch of each row by phase, where phases were recorded."""
-    found = []
-    for row in rows:
-        phases = {name: value for name, key in PHASES.items() if (value := number(row, key)) is not None}
-        if phases:
-            found.append((label_of(row, rows), phases))
-    return found
-
-
-def curves(rows: list[Row]) -> list[Lines]:
-    epochs = Axis("epochs trained", whole=True, from_zero=True)
-    seconds, scores = Axis("seconds of training", from_zero=True), Axis("test metric", SHARES)
-
-    def series(x: str, y: str) -> list[Series]:
-        found = []
-        for row in rows:
-            curve = row["curve"] if isinstance(row.get("curve"), list) else []
-            pairs = [(number(point, x), number(point, y)) for point in curve]
-            found.append(Series(label_of(row, rows), [(a, b) for a, b in pairs if a is not None and b is not None]))
-        return found
-
-    return [
-        (series("epoch", "test_metric"), epochs, scores),
-        (series("seconds", "test_metric"), seconds, scores),
-        (series("epoch", "loss"), epochs, Axis("loss", from_zero=True)),
-    ]
-
-
 CURVES = (
     ("Test metric against epochs", "What late or narrow rows cost in epochs: a line below cd-0's needs more of them."),
     (
@@ -131,29 +87,6 @@ CURVES = (
     ),
     ("Training loss against epochs", "Loss of the last step before each evaluation."),
 )
-
-
-def scaling(rows: list[Row]) -> list[Lines]:
-    """Speed-up beside the cores in use, and bytes, against ranks."""
-    names = dict.fromkeys(row["name"] for row in rows)
-    by_ranks = sorted((row for row in rows if number(row, "ranks")), key=_ranks)
-
-    def series(key: str) -> list[Series]:
-        of_name = {name: [row for row in by_ranks if row["name"] == name] for name in names}
-        return [
-            Series(name, [(_ranks(row), value) for row in found if (value := number(row, key)) is not None])
-            for name, found in of_name.items()
-        ]
-
-    cores = {_ranks(row): value for row in by_ranks if (value := number(row, "cores"))}
-    in_use = Series("cores in use", [(ranks, count / min(cores.values())) for ranks, count in cores.items()])
-    ranks = Axis("ranks", whole=True)
-    speed = Axis("times the first folder", from_zero=True)
-    sent = Axis("sent per epoch, all ranks", BYTES, from_zero=True)
-    return [
-        ([*series("speedup_vs_first"), in_use], ranks, speed),
-        (series("sent_bytes_per_epoch"), ranks, sent),
-    ]
 
 
 def _scaling(rows: list[Row]) -> str:
@@ -172,7 +105,3 @@ def _scaling(rows: list[Row]) -> str:
             "What all ranks together send in an epoch: more parts have more vertices in common.",
         ),
     )
-
-
-def _ranks(row: Row) -> float:
-    return number(row, "ranks") or 0.0

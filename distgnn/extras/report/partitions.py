@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from distgnn.report.charts import BYTES, Axis, Series, bars, lines, matrix
-from distgnn.report.html import facts, figure, part, section, side_by_side, table
-from distgnn.report.read import Parts
+from distgnn.cli.cut_figure import LOADS, loads_of
+from distgnn.extras.report.charts import bars, lines, matrix
+from distgnn.extras.report.html import facts, figure, part, section, side_by_side, table
+from distgnn.extras.report.read import Parts
+from distgnn.system.plots import BYTES, Axis, Series
 from distgnn.system.units import human_bytes, human_seconds
 
 RANK = Axis("rank (part)", whole=True)
-LOADS = {
-    "arcs": "arcs",
-    "owned": "owned vertices",
-    "rows": "copies",
-    "train": "training vertices",
-    "exchanged": "exchanged rows",
-}
 MOST_LINES = 64  # of the table of parts
 SENTENCE = (
     "The edges of the graph are shared out among the ranks; a vertex whose edges lie on several of them has a copy on "
@@ -84,16 +79,6 @@ def _balance(found: dict[str, Any]) -> str:
         "What each part has of arcs, vertices, copies and rows, over the mean of all parts (the thin line: 1).",
     )
     return side_by_side(largest, loads)
-
-
-def loads_of(found: dict[str, Any]) -> list[Series]:
-    parts = [one | {"exchanged": one["sent_rows"] + one["received_rows"]} for one in found["parts"]]
-    means = {name: sum(one[key] for one in parts) / len(parts) for key, name in LOADS.items()}
-    return [
-        Series(name, [(one["part_id"], one[key] / means[name]) for one in parts])
-        for key, name in LOADS.items()
-        if means[name]
-    ]
 
 
 def _parts(found: dict[str, Any]) -> str:

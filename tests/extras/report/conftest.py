@@ -1,15 +1,20 @@
 """A partition, and pages as a browser would see them."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from report_inputs import Page
 
 from distgnn.datasets import GraphData
+from distgnn.extras.report import charts
+from distgnn.extras.report.html import plain
+from distgnn.extras.report.read import read_inputs
+from distgnn.extras.report.runs import make_page
 from distgnn.partition import partition_graph
-from distgnn.report import charts, make_page, read_inputs
-from distgnn.report.html import plain
+
+sys.path.append(str(Path(__file__).parent))
+from report_inputs import Page
 
 
 @pytest.fixture(scope="session")

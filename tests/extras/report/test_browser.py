@@ -7,7 +7,8 @@ import subprocess
 import pytest
 from report_inputs import bench_row, write_bench, write_run
 
-from distgnn.report import make_page, read_inputs
+from distgnn.extras.report.read import read_inputs
+from distgnn.extras.report.runs import make_page
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [

@@ -9,13 +9,14 @@ from functools import partial
 from typing import Any
 
 import distgnn
+from distgnn.bench.figures import number, text
 from distgnn.config.task import human_metric
-from distgnn.report.benches import bench_section
-from distgnn.report.html import facts, folded, part, plain, section, shown, table
-from distgnn.report.partitions import partition_section
-from distgnn.report.read import Inputs, Run, number, text
-from distgnn.report.run_figures import bytes_and_memory, learning, time, waiting
-from distgnn.report.style import style_sheet
+from distgnn.extras.report.benches import bench_section
+from distgnn.extras.report.html import facts, folded, part, plain, section, shown, table
+from distgnn.extras.report.partitions import partition_section
+from distgnn.extras.report.read import Inputs, Run
+from distgnn.extras.report.run_figures import bytes_and_memory, learning, time, waiting
+from distgnn.extras.report.style import style_sheet
 from distgnn.system.units import human_bytes, human_seconds, human_share
 
 PLACES = {"run_dir", "parts", "overwrite", "resume"}  # settings that say where, not how

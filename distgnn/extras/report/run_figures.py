@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any
 
+from distgnn.bench.figures import number
 from distgnn.config.task import LOWER_IS_BETTER
-from distgnn.report import charts
-from distgnn.report.charts import BYTES, REST, SECONDS, SHARES, Axis, Phases, Series, bars, lines, matrix
-from distgnn.report.html import figure, folded, shown, side_by_side, table
-from distgnn.report.read import Run, number
+from distgnn.extras.report import charts
+from distgnn.extras.report.charts import bars, lines, matrix
+from distgnn.extras.report.html import figure, folded, shown, side_by_side, table
+from distgnn.extras.report.read import Run
+from distgnn.system.plots import BYTES, REST, SECONDS, SHARES, Axis, Phases, Series
 from distgnn.system.units import human_bytes, human_seconds
 
 EPOCH = Axis("epoch", whole=True, from_zero=True)

@@ -1,0 +1,1 @@
+"""`distgnn report`: runs, benchmarks and partitions as one HTML page that needs nothing but itself."""

@@ -1,0 +1,93 @@
+"""The checkout without one extra: `python tests/house/without_extra.py NAME` copies it and runs lint and quick tests.
+
+What is left out: `distgnn/extras/NAME`, `tests/extras/NAME` and `docs/extras/NAME.*`. Without a NAME, each in turn.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT)]
+CHECKS = ("check_types", "check_links", "check_prose")
+QUICK = ("-m", "not mpi and not slow and not real")
+
+
+def make_copy(name: str, place: Path) -> Path:
+    """The files of the checkout at `place`, without an extra."""
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    files = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    gone = (f"distgnn/extras/{name}/", f"tests/extras/{name}/", f"docs/extras/{name}.")
+    for file in files:
+        if not file.startswith(gone) and (ROOT / file).is_file():
+            (place / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / file, place / file)
+    return place
+
+
+def cheap_checks() -> list[list[str]]:
+    """Style, links, the laws of the house, and that every test can be imported."""
+    python = sys.executable
+    laws = ["test_extras.py", "test_floors.py", "test_docs.py", "test_packaging.py", "test_public_names.py"]
+    return [
+        [python, "-m", "ruff", "check", "."],
+        *([python, f"tests/house/{name}.py"] for name in CHECKS[1:]),
+        [python, "-m", "pytest", "-q", "-x", *QUICK, *(f"tests/house/{law}" for law in laws), "tests/config"],
+        [python, "-m", "pytest", "-q", "--collect-only", "tests"],
+    ]
+
+
+def all_checks() -> list[list[str]]:
+    """`make lint` and `make quick`."""
+    python = sys.executable
+    lint = [[python, "-m", "ruff", *words] for words in (("check", "."), ("format", "--check", "."))]
+    lint += [[python, f"tests/house/{name}.py"] for name in CHECKS]
+    return [*lint, [python, "-m", "pytest", "-q", "-n", "2", *QUICK]]
+
+
+def run(command: list[str], copy: Path) -> subprocess.CompletedProcess[str]:
+    """A command in the copy, whose `distgnn` it imports."""
+    environment = os.environ | {"PYTHONPATH": str(copy)}
+    return subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
+
+
+def requests(name: str) -> list[list[str]]:
+    """Command lines that need the extra."""
+    from distgnn.config.extras import extras
+    from distgnn.config.option import option_name
+
+    extra = extras()[name]
+    options = [option_name(one) for kind in extra.options.values() for one in kind.__dataclass_fields__.values()]
+    found = [[word, "x"] for word in extra.commands]
+    found += [["train", "x", f"--{one.replace('_', '-')}", "1"] for one in options]
+    return found + [
+        ["train", "x", f"--{option.replace('_', '-')}", value]
+        for option in extra.choices
+        for value in extra.choices[option]
+    ]
+
+
+def main() -> int:
+    from distgnn.config.extras import extras
+
+    names = sys.argv[1:] or list(extras())
+    for name in names:
+        if name not in extras():
+            print(f"no extra {name}: choose from {', '.join(extras())}", file=sys.stderr)
+            return 2
+        with tempfile.TemporaryDirectory() as folder:
+            copy = make_copy(name, Path(folder) / "copy")
+            for check in all_checks():
+                done = run(check, copy)
+                print(f"without {name}: {' '.join(check[1:])}: exit code {done.returncode}", flush=True)
+                if done.returncode:
+                    print(done.stdout[-4000:] + done.stderr[-4000:])
+                    return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
