@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 from distgnn.config import UPDATES, WIRES, Algorithm
-from distgnn.config.option import new_name
 from distgnn.config.schedule import Schedule
 from distgnn.errors import InputError
 
@@ -71,9 +70,6 @@ def _kind_of(word: str) -> str:
             return name
     if word in SWITCHES:
         return word
-    renamed = new_name(f"--{word.partition('=')[0]}")
-    if renamed is not None:
-        raise InputError(f"{word!r}: {renamed.replace('--', '')}")
     known = [*UPDATES, *WIRES, *SWITCHES, *(f"{name}=…" for name in VALUES)]
     raise InputError(f"unknown word {word!r}: choose from {', '.join(known)}")
 

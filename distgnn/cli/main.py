@@ -17,7 +17,6 @@ import typer
 
 from distgnn import __version__
 from distgnn.config import extras
-from distgnn.config.option import new_name
 from distgnn.errors import DistGNNError, RunStopped, is_of_mpi
 from distgnn.system.free_memory import no_memory
 from distgnn.system.jobs.own_rank import DEATH_SECONDS, RANK_VARIABLES, SPEAK_SECONDS, abort_job, under_mpi
@@ -119,9 +118,6 @@ def _main() -> int:
 
 
 def _with_advice(error: Any) -> str:
-    for word in (getattr(error, "option_name", None), *sys.argv[1:]):
-        if found := new_name(word, sys.argv[1]):
-            return found
     message = " ".join(error.format_message().split()).rstrip(".")
     if message.startswith("No such"):  # a command or an option
         message += f" ({extras.here()})"

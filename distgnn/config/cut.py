@@ -9,7 +9,7 @@ from functools import partial
 from numbers import Integral
 from typing import Any
 
-from distgnn.config.option import RENAMED, check_values, documented, option, options_of
+from distgnn.config.option import check_values, documented, option, options_of
 from distgnn.config.schedule import UPDATES
 from distgnn.config.together import check_together, uses_effort
 from distgnn.errors import InputError
@@ -132,10 +132,8 @@ def make_config(method: str | CutConfig, options: Mapping[str, Any], known: Coll
 
 
 def check_names(options: Iterable[str], known: Collection[str]) -> None:
-    """Raise InputError for the first option that is not known, naming the one of today or the nearest one."""
+    """Raise InputError for the first option that is not known, naming the nearest one."""
     for name in options:
-        if name in RENAMED and name not in known:
-            raise InputError(f"{name} is called {RENAMED[name]} now")
         if name not in known:
             near = difflib.get_close_matches(name, known, 1, cutoff=0.5)
             hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}"

@@ -1,7 +1,7 @@
 """One declaration per setting: a dataclass field with its default, its help text and the values it takes.
 
 The command line makes an option of each such field (distgnn/cli/options.py), and `check_values` checks the values: a
-new setting is one new field. Words of before name what they are now.
+new setting is one new field.
 """
 
 import dataclasses
@@ -20,17 +20,6 @@ KINDS: dict[type, tuple[type, str]] = {
     float: (Real, "a number"),
     str: (str, "a text"),
 }
-
-RENAMED = {"smooth": "late_row_average", "smooth_labels": "correct_and_smooth"}
-SCRIPTS = {  # what was a command or an option -> the script that measures it
-    "bench-kernels": "tests/bench/kernels/bench_kernels.py",
-    "--against-dgl": "tests/bench/epoch/against_dgl.py",
-    "--contestants": "tests/bench/epoch/against_dgl.py",
-    "--time-to-accuracy": "tests/bench/steps/race.py",
-    "--contestant": "tests/bench/steps/race.py",
-    "--past-target": "tests/bench/steps/race.py",
-}
-MOVED = {("info", "--prices"): "plan", ("partition", "--prices"): "plan"}  # to another command
 
 
 def option(
@@ -115,16 +104,3 @@ def did_you_mean(value: str, names: Iterable[str]) -> str:
     """A question that names the most similar of `names`, or nothing where none is similar."""
     similar = difflib.get_close_matches(str(value)[:100], list(names), n=1)
     return f" (did you mean {similar[0]}?)" if similar else ""
-
-
-def new_name(word: str | None, command: str = "") -> str | None:
-    """A line that names what a word of the command line is now, an option or a script; None: it was never another."""
-    if word in SCRIPTS:
-        return f"{word} is a script of the repository now: python {SCRIPTS[word]}"
-    if (command, str(word)) in MOVED:
-        return f"{command} has no {word} now: distgnn {MOVED[command, str(word)]} has"
-    for prefix in ("--", "--no-"):
-        for old, new in RENAMED.items():
-            if word == prefix + old.replace("_", "-"):
-                return f"{word} is called {prefix}{new.replace('_', '-')} now"
-    return None

@@ -1,8 +1,7 @@
 """Options picked from what partition.json says of a graph: those of `train --recipe fast`, and defaults of some graphs.
 
 The tables below are all there is: the first row that fits a graph gives its options. Evidence of recipe fast:
-docs/benchmarks/time-to-accuracy.md, for sparse features; for dense ones standardize is what is usual. Evidence of
-defaults: `python tests/bench/end_to_end/defaults.py`.
+docs/benchmarks/time-to-accuracy.md, for sparse features; for dense ones standardize is what is usual.
 """
 
 import math

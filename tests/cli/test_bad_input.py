@@ -1,7 +1,6 @@
 """Every mistake of a user gets one line, exit code 2, no traceback, no hang and no partial folder."""
 
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -102,7 +101,6 @@ def test_settings_and_prices_must_be_regular_files(refused, parts, tmp_path, kin
     os.mkfifo(place) if kind == "pipe" else place.symlink_to("/dev/zero")
     refused("train", parts, "--run-dir", tmp_path / "run", "--config", place, says="not a regular file")
     refused("plan", parts, "--prices", place, says="not a regular file")
-    refused("info", parts, "--prices", place, says="info has no --prices now: distgnn plan has")
 
 
 def test_settings_beyond_any_number(refused, parts, tmp_path):
@@ -144,16 +142,3 @@ def test_predict_into_nowhere_and_with_damaged_weights(run, refused, parts, tmp_
     refused("predict", folder, parts, "--out", tmp_path / "old.npy", says="--overwrite")
     (folder / "checkpoint" / "best.safetensors").write_bytes(b"\xff" * 50)
     refused("predict", folder, parts, "--out", tmp_path / "p.npy", says="best.safetensors is damaged")
-
-
-@pytest.mark.parametrize(
-    "words, script",
-    [
-        (["bench-kernels", "--repeats", 1], "kernels/bench_kernels.py"),
-        (["bench", "parts", "--against-dgl"], "epoch/against_dgl.py"),
-        (["bench", "parts", "--time-to-accuracy", 90], "steps/race.py"),
-    ],
-)
-def test_what_is_a_script_now_names_it(refused, words, script):
-    refused(*words, says=f"tests/bench/{script}")
-    assert (Path(__file__).parents[1] / "bench" / script).is_file()

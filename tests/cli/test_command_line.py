@@ -45,11 +45,6 @@ def test_a_wrong_choice_names_the_most_similar_one(refused, parts, words, says):
     refused("train", parts, *words, says=says)
 
 
-@pytest.mark.parametrize("words, new", [(["--smooth", "1"], "late-row-average"), (["--smooth-labels"], "correct-and")])
-def test_an_option_that_was_renamed_names_the_new_one(refused, parts, words, new):
-    refused("train", parts, *words, says=f"{words[0]} is called --{new}")
-
-
 def test_a_new_field_is_a_new_option(capsys):
     @dataclass
     class Longer(TrainConfig):

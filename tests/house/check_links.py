@@ -2,9 +2,9 @@
 
 Looked at: the Markdown files at the top and in docs/ (links with their anchors, and paths), and the Python files of the
 package (paths in comments and docstrings). A path is a word that begins with a folder of ours and ends with `/` or the
-suffix of a text file. Every page in docs/benchmarks but the index has JSON beside it. Options that README and guide
-name are in the generated page of the command line, or in the list of those of other
-programs; the page of an extra has its own.
+suffix of a text file. Every page in docs/benchmarks but the index has JSON beside it, or names the commit that had its
+script and data. Options that README and guide name are in the generated page of the command line, or in the list of
+those of other programs; the page of an extra has its own.
 """
 
 import re
@@ -43,7 +43,7 @@ def find_problems(root: Path) -> Iterator[str]:
     for file in [*sorted(root.glob("*.md")), *sorted((root / "docs").rglob("*.md"))]:
         yield from _broken_links(root, file)
         yield from _missing_paths(root, file)
-        if file.parent.name == "benchmarks" and file.stem != "index" and not file.with_suffix(".json").is_file():
+        if file.parent.name == "benchmarks" and file.stem != "index" and not _has_data(file):
             yield f"{file.relative_to(root)}:1: a report needs its data beside it: {file.stem}.json"
     for folder in SOURCES:
         for file in sorted((root / folder).rglob("*.py")):
@@ -55,6 +55,10 @@ def find_problems(root: Path) -> Iterator[str]:
         for file in sorted((root / "docs" / "extras").glob("*.md")):
             own = OPTION.findall(MADE.search(file.read_text())[0])  # type: ignore[index]
             yield from _unknown_options(root, file, core | set(own))
+
+
+def _has_data(page: Path) -> bool:
+    return page.with_suffix(".json").is_file() or re.search(r"at commit [0-9a-f]{8}", page.read_text()) is not None
 
 
 def _missing_paths(root: Path, file: Path) -> Iterator[str]:

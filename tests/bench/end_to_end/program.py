@@ -10,8 +10,6 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from distgnn.system.cores import threads_per_rank
-from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment
 from distgnn.system.processor import processor
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -25,15 +23,6 @@ def distgnn(*words, check: bool = True, **environment: str) -> subprocess.Comple
     if check and done.returncode:
         sys.exit(f"{' '.join(command)}\nexit code {done.returncode}\n{done.stderr.strip()}")
     return done
-
-
-def on_ranks(num_ranks: int, *words) -> None:
-    """Run `python WORDS` on ranks as the program starts its own: equal shares of the cores."""
-    mpiexec = find_mpiexec()
-    flavor = mpi_flavor(mpiexec)
-    environment = os.environ | rank_environment(num_ranks, threads_per_rank(num_ranks), flavor)
-    command = [*mpiexec_command(mpiexec, flavor, num_ranks), sys.executable, *map(str, words)]
-    subprocess.run(command, check=True, env=environment)
 
 
 def partition(source, num_parts: int, out: Path, *words) -> dict:

@@ -28,7 +28,7 @@ from distgnn.partition.folder.reader import load_part
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from tests.bench.faults.recorder import Recorder, write_tree
+from recorder import Recorder, write_tree
 
 EPOCHS, EVERY = 8, 2
 

@@ -4,10 +4,10 @@ import random
 import shutil
 
 import pytest
+from recorder import Recorder, write_tree
 
 from distgnn.errors import RunError
 from distgnn.train.checkpoint import files
-from tests.bench.faults.recorder import Recorder, write_tree
 
 STATE = {"ranks": 1, "settings": {}, "graph": {}, "schedules": {}, "cut": []}
 SIZES = {"model": 100, "adam": 300}

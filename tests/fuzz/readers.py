@@ -1,6 +1,6 @@
 """Damaged and hostile files for every reader, as many as asked for.
 
-    python tests/bench/fuzz/readers.py WORK --inputs 100000 [--seed 0] [--seconds 280]
+    python tests/fuzz/readers.py WORK --inputs 100000 [--seed 0] [--seconds 280]
 
 Prints, by kind of folder, how many inputs were tried, read and refused, and every finding (see
 fuzzing.py for what is one). Memory is measured for every tenth input: that makes reading slow. WORK

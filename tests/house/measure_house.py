@@ -1,4 +1,4 @@
-"""Measure the code: `python tests/bench/measure_house.py [CHECKOUT ...]`, by default this one.
+"""Measure the code: `python tests/house/measure_house.py [CHECKOUT ...]`, by default this one.
 
 Per room (a folder with modules): files, lines, comment lines per hundred, the longest file and function. Then totals
 per package and for each checkout: lines, median lines of a file and of a function, files in the fullest room.

@@ -1,4 +1,4 @@
-"""A seeded few hundred damaged and hostile folders of every kind; tests/bench/fuzz/readers.py tries many more."""
+"""A seeded few hundred damaged and hostile folders of every kind; tests/fuzz/readers.py tries many more."""
 
 import random
 import tracemalloc
