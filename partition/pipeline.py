@@ -19,10 +19,8 @@ from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.links.check import check_held_out
 from distgnn.datasets.random_splits import parse_shares, parse_split, stratifies
 from distgnn.kernels.runtime.compile_line import compile_line
-from distgnn.partition.ahead import LAST_STEPS, compiling_ahead
 from distgnn.partition.cmr.levels import cluster_places
 from distgnn.partition.core.book import PartitionBook
-from distgnn.partition.core.edges import SMALL
 from distgnn.partition.core.local_graph import LocalGraph, build_local
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut
@@ -99,14 +97,11 @@ def _cut_in_memory(
     """Cut and write the parts; returns the manifest without them, and their entries."""
     edge_list = graph.edge_list(config.direction, config.self_loops)
     check_size(edge_list, num_parts, graph.name)
-    # Flows come late and are half of what a cut compiles.
-    flows = config.method == "cmr" and num_parts > 1 and 0 < len(edge_list.src) <= SMALL and config.memory is None
-    with compiling_ahead([LAST_STEPS] if flows else []):
-        clock.start("cut", 1)
-        cut = cut_edges(edge_list, num_parts, config)
-        places = cluster_places(edge_list) if config.clusters else None
-        clock.start("write", num_parts)
-        return _write_parts(folder, graph, edge_list, cut, clock, places)
+    clock.start("cut", 1)
+    cut = cut_edges(edge_list, num_parts, config)
+    places = cluster_places(edge_list) if config.clusters else None
+    clock.start("write", num_parts)
+    return _write_parts(folder, graph, edge_list, cut, clock, places)
 
 
 def _load(

@@ -2,7 +2,7 @@
 
 Where ranks share a machine, each calls all kernels before its first step, and no two begin at the same one. Where one
 rank has several threads, a second process takes them from the end of the step. That process needs kernels only, no
-torch and no MPI, so it is at work within a second (partition/ahead.py).
+torch and no MPI, so it is at work within a second (ahead.py).
 """
 
 import sys
@@ -13,8 +13,8 @@ import numpy as np
 
 from distgnn import kernels
 from distgnn.config import Settings, num_threads
+from distgnn.fitting.ahead import end_with_parent
 from distgnn.kernels.runtime.threads import edge_parts
-from distgnn.partition.ahead import end_with_parent
 
 LAST_KERNELS = "distgnn.fitting.last_kernels"
 KNOWN = ("sage", "gcn")

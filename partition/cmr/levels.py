@@ -22,7 +22,7 @@ from scipy import sparse
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.core.edges import EdgeArrays, Edges, endpoint_degrees
-from distgnn.partition.moves.edge_moves import SCHEDULE, refine
+from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.group_loads import row_price
 from distgnn.partition.moves.group_moves import EXTRA_PRICE
 from distgnn.partition.moves.vertex_moves import move_vertices
@@ -143,7 +143,6 @@ def v_cycle(
     levels: list[np.ndarray],
     degrees: np.ndarray,
     shares: np.ndarray,
-    schedule: tuple[float, ...] = SCHEDULE,
     extra_price: float = EXTRA_PRICE,
 ) -> np.ndarray:
     """Move clusters, coarsest first, then vertices, then single edges: part [M] int16."""
@@ -152,7 +151,7 @@ def v_cycle(
         of_edge = labels[edges.src]
         parts = move_vertices(edges, parts, degrees, shares, of_edge, extra_price=extra_price, row_price=of_rows)
     parts = move_vertices(edges, parts, degrees, shares, extra_price=extra_price, row_price=of_rows)
-    return refine(edges, parts, shares, degrees=degrees, schedule=schedule)
+    return refine(edges, parts, shares, degrees=degrees)
 
 
 def cluster_places(edge_list: Edges) -> np.ndarray:

@@ -2,16 +2,14 @@
 
 Clusters of vertices are merged into parts; single edges move, then all edges of a vertex and single edges again.
 Where a graph has clusters at every scale, those of one level are merged and those of all levels move. Graphs of up to
-`SMALL` edges are always cut that way. At the end flows find the best border near the present one; moves at prices that
-favour concentration first lead to another border, from where flows go on.
+`SMALL` edges are always cut that way, in several V-cycles.
 
 Shapes: N vertices, M edges, P parts. Source: ours; see docs/internals/cmr.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,10 +17,9 @@ from distgnn.partition.cmr.levels import MERGED, find_levels, finest_level, shar
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, endpoint_degrees
 from distgnn.partition.core.shares import MOST_ARCS, owned_limit
 from distgnn.partition.core.sorted_edges import ordered_edges
-from distgnn.partition.flow.pair_rounds import Limits, cut_pairs, no_memory
-from distgnn.partition.moves.cut_state import MOST_COPIES, arc_limit, copies_with_owners, even_inner, start_state
+from distgnn.partition.moves.cut_state import arc_limit, copies_with_owners, even_inner, start_state
 from distgnn.partition.moves.edge_moves import refine
-from distgnn.partition.moves.group_loads import row_excess, row_goal
+from distgnn.partition.moves.group_loads import row_excess
 from distgnn.partition.moves.groups import groups_of, without_gaps
 from distgnn.partition.moves.merge import merge_groups
 from distgnn.partition.moves.replica_table import CopyTable
@@ -33,31 +30,21 @@ from distgnn.partition.moves.vertex_moves import move_vertices
 # times), 0.02 in RMAT graphs (more copies).
 CLUSTERED = 0.2
 
-EXTRA_PRICES = (1.0, 2.0, 4.0)  # of imbalance, in the V-cycles before the first flows; then the last of them
-SCHEDULE_BETWEEN = (0.5, 0.1, 0.0, 0.0)  # values of s in the sweeps between two rounds of flows
-
-# One array of parts, or one for each kind of edges: `in_cycles` only hands them on.
-Parts = TypeVar("Parts")
+MOST_EXTRA_PRICE = 4.0  # of imbalance, in V-cycles: 1, 2, then this
 
 
 class Effort(NamedTuple):
     """How much a cut is improved; each goes the way of the one before it, only further (docs/internals/cmr.md).
 
-    cycles: rounds of flows, with a V-cycle between two; least_saved: of the copies beyond the first, flows that save
-    less are the last; turns: on graphs that are too large for flows, how often clusters of all levels move, or, where
+    cycles: V-cycles; turns: on graphs of more than `SMALL` edges, how often clusters of all levels move, or, where
     there are none, all edges of a vertex, and single edges after them.
     """
 
     cycles: int
-    least_saved: float
     turns: int
 
 
-EFFORTS = {
-    "fast": Effort(cycles=1, least_saved=0.005, turns=0),
-    "normal": Effort(cycles=3, least_saved=0.001, turns=1),
-    "best": Effort(cycles=24, least_saved=0.0005, turns=4),
-}
+EFFORTS = {"fast": Effort(cycles=3, turns=0), "normal": Effort(cycles=8, turns=1), "best": Effort(cycles=24, turns=4)}
 NORMAL = EFFORTS["normal"]
 
 
@@ -65,8 +52,7 @@ def cmr(edge_list: Edges, shares: np.ndarray, effort: Effort = NORMAL) -> tuple[
     """Cluster vertices, merge their edges into parts, refine.
 
     Returns: part [M] of each edge, and the cluster [N] of each vertex.
-    Notes: nothing in it is random, and the number of threads makes no difference; memory about 60 bytes for each edge,
-        up to `SMALL` edges what flows need too (`BORDER_BYTES` in on_disk/run.py).
+    Notes: nothing in it is random, and the number of threads makes no difference; memory about 60 bytes for each edge.
     """
     size, num_parts = len(edge_list.src), len(shares)
     degrees = endpoint_degrees(edge_list)
@@ -127,74 +113,18 @@ def improve(
     shares: np.ndarray,
     effort: Effort = NORMAL,
 ) -> np.ndarray:
-    """V-cycles, then borders: part [M] int16 with fewer copies. Args: as of `refine_borders`."""
-    for extra_price in EXTRA_PRICES:
-        parts = v_cycle(edges, parts, levels, degrees, shares, extra_price=extra_price)
-    return refine_borders(edges, parts, levels, degrees, shares, effort)
-
-
-def refine_borders(
-    edges: EdgeArrays,
-    parts: np.ndarray,
-    levels: list[np.ndarray],
-    degrees: np.ndarray,
-    shares: np.ndarray,
-    effort: Effort = NORMAL,
-) -> np.ndarray:
-    """Part [M] int16 with fewer copies."""
-    num_parts = len(shares)
-    # Of two weights of an edge, arcs are limited; the second one is for owners, which roles.py moves as edges.
-    weights = np.zeros((len(edges.src), 2), dtype=np.float32)
-    weights[:, 0] = np.where(edges.src == edges.dst, 1, 2) if edges.two_way else 1
-    max_weight = np.stack([arc_limit(edges, shares, MOST_ARCS), np.full(num_parts, np.inf)], axis=1)
+    """Part [M] int16 after V-cycles: the cut with fewest copies that was met."""
+    num_vertices, max_arcs = int(np.count_nonzero(degrees)), arc_limit(edges, shares, MOST_ARCS)
     # A vertex in one part only must be owned there: so many a part may have.
-    num_vertices = int(np.count_nonzero(degrees))
     max_owned = owned_limit(num_vertices, shares)
-    memory = no_memory(num_parts)
-
-    def flows(found: np.ndarray) -> tuple[np.ndarray, bool]:
-        copies = num_copies(edges, found, degrees, num_parts)
-        most = MOST_COPIES * copies * shares, max_owned, row_goal(copies, num_vertices, shares)
-        return cut_pairs(edges, found, Limits(weights, max_weight, np.stack(most, axis=1)), memory, effort.least_saved)
-
-    def even(found: np.ndarray) -> np.ndarray:
-        return even_inner(edges, found, degrees, shares, max_owned, max_weight[:, 0])
-
-    def sweeps(found: np.ndarray) -> np.ndarray:
-        return even(v_cycle(edges, found, levels, degrees, shares, SCHEDULE_BETWEEN, EXTRA_PRICES[-1]))
-
-    def count(found: np.ndarray) -> float:
-        table = start_state(edges, found, num_parts, degrees).table
-        return copies_with_owners(table, max_owned) + row_excess(table, num_vertices, shares)
-
-    return even(in_cycles(even(parts), flows, sweeps, count, effort.cycles))
-
-
-def in_cycles(
-    parts: Parts,
-    flows: Callable[[Parts], tuple[Parts, bool]],
-    sweeps: Callable[[Parts], Parts],
-    count: Callable[[Parts], float],
-    cycles: int,
-) -> Parts:
-    """The parts with fewest copies that were met.
-
-    Args: flows: flows(parts) -> (parts, whether to go on); then sweeps(parts) -> parts; count: copies, and what
-        imbalance counts in copies; cycles: most turns.
-    """
-    best, fewest = parts, count(parts)
-    # The last turn ends with flows: sweeps without flows after them would only be another start.
-    for left in reversed(range(cycles)):
-        parts, worth_while = flows(parts)
-        copies = count(parts)
+    best, fewest = parts, np.inf
+    for cycle in range(effort.cycles):
+        # A price of imbalance that rises leaves fewer copies than one that is high at once.
+        parts = v_cycle(edges, parts, levels, degrees, shares, min(2.0**cycle, MOST_EXTRA_PRICE))
+        parts = even_inner(edges, parts, degrees, shares, max_owned, max_arcs)
+        table = start_state(edges, parts, len(shares), degrees).table
+        # What imbalance counts in copies is added.
+        copies = copies_with_owners(table, max_owned) + row_excess(table, num_vertices, shares)
         if copies < fewest:
             best, fewest = parts, copies
-        if not (left and worth_while):
-            break
-        # Sweeps may add copies: their prices ask for concentration first. The best cut so far is kept.
-        parts = sweeps(parts)
     return best
-
-
-def num_copies(edges: Edges, parts: np.ndarray, degrees: np.ndarray, num_parts: int) -> int:
-    return int(start_state(edges, parts, num_parts, degrees).num_copies.sum())

@@ -9,9 +9,8 @@ two, and the part of the joint is the owner. An arc u -> v becomes the edge (u, 
 Less one each, copies are exactly the rows that a vertex exchanges in a layer (here: part 1, the owner, sends v's row to
 part 0 and gets a partial sum from part 2), and moving the joint is moving the owner.
 
-Arcs and joints move in turn, as edges do in edge_moves.py, under a limit of arcs and one of owned vertices; where the
-graph is not large, both then move together with the borders between two parts (pair_rounds.py). A part may have more
-copies than others where vertices have both roles in it: what is balanced is local rows.
+Arcs and joints move in turn, as edges do in edge_moves.py, under a limit of arcs and one of owned vertices. A part may
+have more copies than others where vertices have both roles in it: what is balanced is local rows.
 
 Two-way graphs have no use for it: a copy there has both roles, unless the two arcs of an edge part, and the fewest rows
 that each direction can have alone they can have together.
@@ -23,21 +22,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from distgnn.partition.cmr.method import NORMAL, SCHEDULE_BETWEEN, Effort, in_cycles, num_copies
+from distgnn.partition.cmr.method import NORMAL, Effort
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, group
 from distgnn.partition.core.owners import even_exchange
 from distgnn.partition.core.part_masks import count_parts, empty_mask, mark_arcs
 from distgnn.partition.core.shares import MOST_ARCS, owned_limit
-from distgnn.partition.flow.pair_rounds import Limits, cut_pairs, no_memory
 from distgnn.partition.moves.cut_state import State, arc_limit, rebalance
 from distgnn.partition.moves.edge_moves import SCHEDULE, sweep
-from distgnn.partition.moves.group_loads import row_goal, row_price
+from distgnn.partition.moves.group_loads import row_price
 from distgnn.partition.moves.replica_table import count_copies, count_edges, empty_table
 from distgnn.partition.moves.vertex_moves import move_vertices
 
 BETA = 1.0  # local rows may differ a little more between parts here than arcs and owned vertices
-MOST_COPIES = 1.04  # local rows of a part over its share, while flows move its borders
-ROUNDS = 3
 
 Pair = tuple[np.ndarray, np.ndarray]  # one array for arcs and one for joints
 Sets = tuple[EdgeArrays, EdgeArrays]
@@ -52,8 +48,7 @@ def refine_roles(
 ) -> Pair:
     """Fewer exchange rows: part [M] int16 of each arc and owner [N] int32; edge_list: one arc per edge.
 
-    Notes: memory about 20 bytes for each arc, 30 and two sets of parts for each vertex; up to `SMALL` arcs what flows
-        need.
+    Notes: memory about 20 bytes for each arc, 30 and two sets of parts for each vertex.
     """
     if len(edge_part) == 0:
         return np.asarray(edge_part, dtype=np.int16), np.asarray(owner, dtype=np.int32)
@@ -67,8 +62,8 @@ def refine_roles(
     degrees = np.bincount(arcs.src, minlength=2 * num_nodes) + np.bincount(arcs.dst, minlength=2 * num_nodes) + 1
     parts = edge_part.astype(np.int16), owner.astype(np.int16)
     limits = arc_limit(arcs, shares, MOST_ARCS), owned_limit(num_nodes, shares).astype(np.float64)
-    for left in reversed(range(ROUNDS if len(edge_part) <= SMALL else 1)):
-        parts = _refine_both((arcs, joints), parts, limits, degrees, shares, SCHEDULE)
+    for left in reversed(range(effort.cycles if len(edge_part) <= SMALL else 1)):
+        parts = _refine_both((arcs, joints), parts, limits, degrees, shares)
         if left:
             # All arcs of a source in one part move together, then all of a target; joints stay.
             for by, other in ((arcs.src, arcs.dst), (arcs.dst, arcs.src)):
@@ -77,8 +72,6 @@ def refine_roles(
                 parts[0][order] = move_vertices(
                     edges, parts[0][order], degrees, shares, fixed=(joints, parts[1]), row_price=row_price(len(shares))
                 )
-    if len(edge_part) <= SMALL:
-        parts = _refine_borders((arcs, joints), parts, limits, degrees, shares, effort)
     owners = parts[1].astype(np.int32)
     sources, targets = (empty_mask(num_nodes, len(shares)) for _ in range(2))
     mark_arcs(edge_list.src, edge_list.dst, parts[0], False, sources, targets)
@@ -86,36 +79,8 @@ def refine_roles(
     return parts[0], owners
 
 
-def _refine_borders(
-    sets: Sets, parts: Pair, limits: Pair, degrees: np.ndarray, shares: np.ndarray, effort: Effort
-) -> Pair:
-    """Flows and sweeps in turn; a joint is no arc but an owned vertex."""
-    arcs, joints = sets
-    num_arcs, num_parts = len(arcs.src), len(shares)
-    edges = arcs._replace(src=np.concatenate([arcs.src, joints.src]), dst=np.concatenate([arcs.dst, joints.dst]))
-    weights = np.zeros((len(edges.src), 2), dtype=np.float32)
-    weights[:num_arcs, 0] = weights[num_arcs:, 1] = 1
-    memory = no_memory(num_parts)
-
-    def flows(found: Pair) -> tuple[Pair, bool]:
-        both = np.concatenate(found)
-        goal = row_goal(num_copies(edges, both, degrees, num_parts), len(degrees), shares)
-        most = _room(sets, found, shares, MOST_COPIES), np.full(num_parts, np.inf), goal
-        limits_of_both = Limits(weights, np.stack(limits, axis=1), np.stack(most, axis=1))
-        both, worth_while = cut_pairs(edges, both, limits_of_both, memory, effort.least_saved)
-        return (both[:num_arcs], both[num_arcs:]), worth_while
-
-    def sweeps(found: Pair) -> Pair:
-        return _refine_both(sets, found, limits, degrees, shares, SCHEDULE_BETWEEN)
-
-    def count(found: Pair) -> float:
-        return num_copies(edges, np.concatenate(found), degrees, num_parts)
-
-    return in_cycles(parts, flows, sweeps, count, effort.cycles)
-
-
-def _room(sets: Sets, parts: Pair, shares: np.ndarray, most: float) -> np.ndarray:
-    """Copies [P] that parts have with `most` times their shares of local rows, as many of them in both roles as now.
+def _room(sets: Sets, parts: Pair, shares: np.ndarray) -> np.ndarray:
+    """Shares [P] of all copies with which parts have their shares of local rows, as many in both roles as now.
 
     What training holds is local rows: a vertex that has both roles in a part is one there, and two copies here.
     """
@@ -125,12 +90,11 @@ def _room(sets: Sets, parts: Pair, shares: np.ndarray, most: float) -> np.ndarra
     mark_arcs(joints.src, joints.src, parts[1], False, sources, targets)
     local = count_parts(sources, targets, len(shares))
     both = count_parts(sources, sources, len(shares)) + count_parts(targets, targets, len(shares)) - local
-    return both + most * local.sum() * shares
+    room = both + local.sum() * shares
+    return room / room.sum()
 
 
-def _refine_both(
-    sets: Sets, parts: Pair, limits: Pair, degrees: np.ndarray, shares: np.ndarray, schedule: tuple[float, ...]
-) -> Pair:
+def _refine_both(sets: Sets, parts: Pair, limits: Pair, degrees: np.ndarray, shares: np.ndarray) -> Pair:
     """Sweeps over arcs and joints in turn; both are counted in one table."""
     table = empty_table(degrees, len(shares))
     copies = np.zeros(len(shares), dtype=np.int64)
@@ -140,9 +104,8 @@ def _refine_both(
         states.append(State(part.copy(), table, np.bincount(part, minlength=len(shares)).astype(float), copies))
         count_edges(edges, part, table)
     count_copies(table, copies)
-    room = _room(sets, parts, shares, 1.0)
-    room /= room.sum()
-    for s in schedule:
+    room = _room(sets, parts, shares)
+    for s in SCHEDULE:
         for edges, state, limit in zip(sets, states, limits, strict=True):
             # Each set has its own parts and loads; the table and the copies are those of both, so each sees the other's
             # moves.

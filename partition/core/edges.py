@@ -17,7 +17,7 @@ from distgnn.kernels.runtime.threads import FEW_EDGES, get_num_threads, run
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
 
-SMALL = 5 * 10**6  # edges up to which a cut is refined by flows and in several rounds
+SMALL = 5 * 10**6  # edges up to which a cut is refined in several rounds
 AHEAD = 32  # edges between asking for a count and raising it
 BLOCK_EDGES = 1 << 11  # edges whose own ends a thread lists before it works on them: the list stays in the L1 cache
 WORD = Tile(lanes=1, offsets=(0,), heads=(0,))  # prefetch(WORD, array, i) asks for the cache line of array[i]

@@ -18,7 +18,6 @@ from distgnn.config.cut import CutConfig
 from distgnn.datasets import GraphData
 from distgnn.datasets.registry import loading_bytes
 from distgnn.errors import InputError
-from distgnn.partition.core.edges import SMALL
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.folder.manifest import Clock, check_size, describe_cut, describe_graph
 from distgnn.partition.folder.manifest_file import part_folder
@@ -30,7 +29,6 @@ from distgnn.partition.on_disk.workspace import MemoryLimit, Workspace, resident
 # Generous, edge list included.
 EDGE_BYTES = {"cmr": 80, "libra": 40, "hdrf": 40, "metis": 120, "kahypar": 400, "dbh": 40, "random": 40}
 REFINE_EDGE_BYTES = 60
-BORDER_BYTES = 120, 200  # more for each edge and vertex, where borders are moved by flows
 NODE_BYTES = 160
 ON_DISK = ("cmr", "cmr-stream")
 
@@ -42,9 +40,8 @@ def in_memory_bytes(graph: GraphData, num_parts: int, config: CutConfig) -> int:
     edge = max(EDGE_BYTES[method], REFINE_EDGE_BYTES if refined else 0)
     merges = 24 if both and graph.directed else 0
     arcs = len(graph.edges) * (1 if graph.directed and not both else 2)
-    more = BORDER_BYTES if refined and len(graph.edges) <= SMALL else (0, 0)
-    edges = len(graph.edges) * (edge + merges + more[0])
-    vertices = graph.num_nodes * (NODE_BYTES + num_parts // 4 + more[1])
+    edges = len(graph.edges) * (edge + merges)
+    vertices = graph.num_nodes * (NODE_BYTES + num_parts // 4)
     return edges + vertices + int(ARC_BYTES * arcs * num_writers(num_parts) / num_parts)
 
 

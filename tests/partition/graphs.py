@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from distgnn.datasets import GraphData
 from distgnn.partition import VertexCut
 from distgnn.partition.core.edges import EdgeArrays
+from distgnn.partition.moves.cut_state import start_state
 
 
 def edge_list(edges, num_nodes, directed=False, weights=None, direction="stored", self_loops="keep"):
@@ -13,6 +14,10 @@ def edge_list(edges, num_nodes, directed=False, weights=None, direction="stored"
     edges = np.array(edges, dtype=np.int64).reshape(-1, 2)
     graph = GraphData("small", num_nodes, edges, directed, edge_weight=weights)
     return graph.edge_list(direction, self_loops)
+
+
+def num_copies(edges, parts, num_parts):
+    return int(start_state(edges, parts, num_parts).num_copies.sum())
 
 
 def awkward(name):

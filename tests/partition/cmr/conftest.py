@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture
 def as_large(monkeypatch):
-    """Call it: from then on every graph is cut as one that is too large for flows."""
+    """Call it: from then on every graph is cut as one that is large."""
 
     def patch() -> None:
         for module in ("cmr.method", "moves.vertex_moves"):

@@ -8,8 +8,8 @@ from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.cmr.levels import finest_level, share_inside
-from distgnn.partition.cmr.method import CLUSTERED, in_cycles
-from distgnn.partition.core.edges import endpoint_degrees
+from distgnn.partition.cmr.method import CLUSTERED, Effort, improve
+from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.sorted_edges import ordered_edges
 from distgnn.partition.moves.cut_state import arc_limit, rebalance, start_state
@@ -85,12 +85,15 @@ def test_overfull_parts_are_emptied(planted):
     assert (np.bincount(refined, minlength=4) * 2 <= limit).all()
 
 
-def test_the_best_cut_that_was_met_is_kept():
-    """Cuts stand for their own number of copies: the second round of flows and all sweeps make more of them."""
-    found = iter([7, 9, 8, 12])
-    best = in_cycles(10, lambda cut: (next(found), True), lambda cut: cut + 1, lambda cut: cut, 4)
-    assert best == 7
-    assert in_cycles(10, lambda cut: (11, True), lambda cut: cut, lambda cut: cut, 4) == 10
+def test_the_best_cut_that_was_met_is_kept(monkeypatch):
+    """A path of three edges: V-cycles make a third copy, take it away, make it again."""
+    src = np.arange(3, dtype=np.int32)
+    edges, worse, better = EdgeArrays(src, src + 1, 4, True, 6), [0, 1, 0], [0, 0, 1]
+    found = iter(np.array([worse, better, worse], dtype=np.int16))
+    monkeypatch.setattr("distgnn.partition.cmr.method.v_cycle", lambda *_: next(found))
+    monkeypatch.setattr("distgnn.partition.cmr.method.even_inner", lambda edges, parts, *_: parts)
+    best = improve(edges, np.zeros(3, dtype=np.int16), [], endpoint_degrees(edges), part_shares(2), Effort(3, 0))
+    assert best.tolist() == better
 
 
 @pytest.mark.parametrize(

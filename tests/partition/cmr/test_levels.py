@@ -6,11 +6,10 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.cmr.levels import PER_PART, coarser, contract, find_levels, finest_level, v_cycle
-from distgnn.partition.cmr.method import num_copies
 from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
 from distgnn.partition.moves.vertex_moves import move_vertices
 
-from ..graphs import NAMES, awkward, core_and_islands, edge_list
+from ..graphs import NAMES, awkward, core_and_islands, edge_list, num_copies
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -46,7 +45,7 @@ def test_a_cluster_moves_as_a_whole():
     degrees, shares = endpoint_degrees(edges), np.array([1 / 3, 2 / 3])
     moved = move_vertices(edges, parts, degrees, shares, cliques[edges.src])
     np.testing.assert_array_equal(moved, np.array([1, 1, 0], dtype=np.int16)[cliques[edges.src]])
-    assert num_copies(edges, parts, degrees, 2) == 19 and num_copies(edges, moved, degrees, 2) == 18
+    assert num_copies(edges, parts, 2) == 19 and num_copies(edges, moved, 2) == 18
     levels = [np.arange(18, dtype=np.int32), cliques]
     np.testing.assert_array_equal(v_cycle(edges, parts, levels, degrees, shares), moved)
 

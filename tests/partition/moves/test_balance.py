@@ -5,8 +5,6 @@ import pytest
 
 from distgnn.datasets import load_graph
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
-from distgnn.partition.cmr.method import refine_borders
-from distgnn.partition.cmr.roles import refine_roles
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.sorted_edges import ordered_edges
@@ -50,37 +48,3 @@ def test_refined_edges(sorted_edges):
     parts = refine(rows, given, SHARES, degrees=degrees)
     copies = start_state(rows, parts, len(SHARES), degrees).num_copies
     assert over_share(copies).max() < 1.5
-
-
-@pytest.fixture
-def given_to_flows(monkeypatch):
-    """(edges, parts, limits) that flows were called with; they change nothing."""
-    given = []
-
-    def record(edges, edge_part, limits, memory, least_saved):
-        given.append((edges, edge_part, limits))
-        return edge_part, False
-
-    for method in ("cmr.method", "cmr.roles"):
-        monkeypatch.setattr(f"distgnn.partition.{method}.cut_pairs", record)
-    return given
-
-
-def test_limits_of_flows(sorted_edges, given_to_flows):
-    """Copies of a part are limited by its share of all there are."""
-    rows, degrees, _ = sorted_edges
-    refine_borders(rows, np.zeros(len(rows.src), dtype=np.int16), [], degrees, SHARES)
-    [(_, _, limits)] = given_to_flows
-    np.testing.assert_allclose(limits.max_copies[:, 0] / limits.max_copies[:, 0].sum(), SHARES)
-
-
-def test_limits_of_flows_where_arcs_are_one_way(sorted_edges, given_to_flows):
-    """Local rows are limited by their share; a vertex that has both roles in a part is two copies there."""
-    rows, _, _ = sorted_edges
-    zeros = [np.zeros(num, dtype=np.int16) for num in (len(rows.src), rows.num_nodes)]
-    refine_roles(rows._replace(two_way=False), *zeros, SHARES)
-    [(both, parts, limits)] = given_to_flows
-    held = np.zeros((2, rows.num_nodes, len(SHARES)), dtype=bool)  # in which parts a vertex is source, target
-    held[0, both.src, parts] = held[1, both.dst - rows.num_nodes, parts] = True
-    local, twice = held.any(axis=0).sum(), held.all(axis=0).sum(axis=0)
-    np.testing.assert_allclose(limits.max_copies[:, 0] - twice, 1.04 * local * SHARES)

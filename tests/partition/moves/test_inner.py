@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from distgnn.partition.cmr.method import num_copies
 from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
 from distgnn.partition.moves.cut_state import copies_with_owners, even_inner, start_state
+
+from ..graphs import num_copies
 
 SHARES = np.array([0.5, 0.5])
 NO_LIMIT = np.array([100.0, 100.0])
@@ -30,11 +31,11 @@ def with_owners(edges, parts, max_owned):
 def test_leaves_move_to_the_other_part_of_their_hub(monkeypatch):
     monkeypatch.setattr("distgnn.partition.moves.cut_state.MOST_COPIES", 2.0)  # one of eleven is more than 3 %
     edges, parts = stars()
-    degrees, limit = endpoint_degrees(edges), np.array([8, 14])
-    copies = num_copies(edges, parts, degrees, 2)
+    limit = np.array([8, 14])
+    copies = num_copies(edges, parts, 2)
     assert with_owners(edges, parts, limit) == copies + 2
     moved = even(limit, np.array([40.0, 40.0]))
-    assert with_owners(edges, moved, limit) == num_copies(edges, moved, degrees, 2) == copies
+    assert with_owners(edges, moved, limit) == num_copies(edges, moved, 2) == copies
     assert np.count_nonzero(moved != parts) == 2 and (moved[10:] == 1).all()
 
 
@@ -62,4 +63,4 @@ def test_a_part_of_too_many_copies_gives_leaves_away():
     parts = np.where(src < 15, 0, 1).astype(np.int16)
     moved = even_inner(edges, parts, endpoint_degrees(edges), SHARES, np.array([22, 22]), NO_LIMIT)
     assert np.count_nonzero(moved == 0) == 10 and (moved[15:] == 1).all()  # 11 copies each
-    assert num_copies(edges, moved, endpoint_degrees(edges), 2) == num_copies(edges, parts, endpoint_degrees(edges), 2)
+    assert num_copies(edges, moved, 2) == num_copies(edges, parts, 2)

@@ -1,5 +1,4 @@
-"""The first cut or training on a machine: a second process compiles what comes last, while this one compiles what comes
-first.
+"""The first training on a machine: a second process compiles what comes last, while this one compiles what comes first.
 
 Compiling is Python's work, so threads would only take turns. Whoever needs a kernel that the other one is at waits for
 its lock, then loads it (kernels/runtime/jit.py).
@@ -18,7 +17,6 @@ from distgnn.config import num_threads
 from distgnn.kernels.runtime import jit
 from distgnn.system.free_memory import available_bytes
 
-LAST_STEPS = "distgnn.partition.last_steps"
 ROOM = 3_000_000_000  # bytes free, for a process that takes some 300 MB beside one that grows
 
 

@@ -1,1 +1,0 @@
-"""Exact borders between two parts: a minimum vertex separator by maximum flow."""
