@@ -45,14 +45,10 @@ METHODS: dict[str, Method] = {
     "cmr-stream": lambda edges, shares, how: MethodResult(*cmr_stream(edges, shares)),
     # DistGNN's rule over a shuffled stream with a limit on arcs
     "libra": lambda edges, shares, how: MethodResult(streaming.libra(edges, shares, how.seed, how.order)),
-    # highest degree replicated first, over a shuffled stream
-    "hdrf": lambda edges, shares, how: MethodResult(streaming.hdrf(edges, shares, how.seed, how.order)),
     # METIS's owners, crossing edges placed by minimum vertex covers; arcs not balanced
     "metis": lambda edges, shares, how: _metis(edges, shares, how.seed),
     # Mt-KaHyPar on the hypergraph of edges (pip install mtkahypar); rows not balanced
     "kahypar": lambda edges, shares, how: MethodResult(kahypar_parts(edges, shares, how.seed)),
-    # hash of the lower-degree end
-    "dbh": lambda edges, shares, how: MethodResult(streaming.dbh(edges, shares, how.seed)),
     # edges dealt at random
     "random": lambda edges, shares, how: MethodResult(streaming.deal(edges, shares, how.seed)),
 }

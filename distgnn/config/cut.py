@@ -14,7 +14,7 @@ from distgnn.config.schedule import UPDATES
 from distgnn.config.together import check_together, uses_effort
 from distgnn.errors import InputError
 
-METHODS = ("cmr", "cmr-stream", "libra", "hdrf", "metis", "kahypar", "dbh", "random")
+METHODS = ("cmr", "cmr-stream", "libra", "metis", "kahypar", "random")
 EFFORTS = ("fast", "normal", "best")
 ORDERS = ("shuffled", "stored")
 DIRECTIONS = ("stored", "both", "reversed")
@@ -49,7 +49,7 @@ class CutConfig:
     self_loops: str = _setting(
         "keep", "Self-loops; add gives each vertex exactly one.", choices=SELF_LOOPS, title="choice for self-loops"
     )
-    order: str = _setting("shuffled", "Order in which libra and hdrf read the edges.", choices=ORDERS)
+    order: str = _setting("shuffled", "Order in which libra reads the edges.", choices=ORDERS)
     update: str = _setting(
         "owners", "Where training updates vertices: the cut has few exchanged rows, or few copies.", choices=UPDATES
     )

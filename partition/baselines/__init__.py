@@ -1,1 +1,1 @@
-"""Other people's methods: Libra, HDRF, DBH, METIS, minimum vertex cover."""
+"""Other people's methods: Libra, METIS, minimum vertex cover."""

@@ -1,4 +1,4 @@
-"""One pass over the edges: Libra as DistGNN ships it in DGL, HDRF, degree-based hashing, and dealing at random.
+"""One pass over the edges: Libra as DistGNN ships it in DGL, and dealing at random.
 
 Shapes: M edges, N vertices, P parts. All return part [M] and are sequential by nature (Libra) or plain array work.
 """
@@ -11,11 +11,9 @@ from numba import uint64
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.core.edges import AHEAD, WORD, Edges, endpoint_degrees
-from distgnn.partition.core.part_masks import empty_mask, has_bit, lowest_bit, mix, set_bit
+from distgnn.partition.core.part_masks import empty_mask, lowest_bit, mix, set_bit
 from distgnn.partition.core.shares import MOST_ARCS, fair_counts
 from distgnn.partition.core.vertex_cut import part_dtype
-
-HDRF_BALANCE = 1.1
 
 
 def libra(edge_list: Edges, shares: np.ndarray, seed: int = 0, order: str = "shuffled") -> np.ndarray:
@@ -30,7 +28,9 @@ def libra(edge_list: Edges, shares: np.ndarray, seed: int = 0, order: str = "shu
         loaded common one; otherwise the least loaded of the lower-degree endpoint's parts; ties at random.
     """
     num_edges, num_parts = len(edge_list.src), len(shares)
-    stream = _stream(num_edges, seed, order)
+    stream = np.arange(num_edges, dtype=np.int32 if num_edges < 2**31 else np.int64)
+    if order == "shuffled":
+        np.random.default_rng(seed).shuffle(stream)
     # At least 2 arcs: in tiny graphs an edge must fit somewhere.
     limit = max(MOST_ARCS * edge_list.num_arcs / num_parts, 2.0) if order == "shuffled" else np.inf
     degrees = endpoint_degrees(edge_list)
@@ -38,49 +38,9 @@ def libra(edge_list: Edges, shares: np.ndarray, seed: int = 0, order: str = "shu
     masks = empty_mask(edge_list.num_nodes, num_parts)
     # Arcs that an edge adds to its part.
     weight = 2 if edge_list.two_way else 1
-    _libra(edge_list.src, edge_list.dst, stream, degrees, weight, limit, _scales(shares), seed, masks, parts)
-    return parts
-
-
-def hdrf(edge_list: Edges, shares: np.ndarray, seed: int = 0, order: str = "shuffled") -> np.ndarray:
-    """Assign each edge to the part that scores best: its ends are there (the lower-degree one counts more), and room.
-
-    Returns: part [M]. Notes: time M x P.
-    Source: Petroni et al., CIKM 2015 (HDRF, lambda 1.1), with full degrees and a limit as in `libra`.
-    """
-    num_parts = len(shares)
-    limit = max(MOST_ARCS * edge_list.num_arcs / num_parts, 2.0)
-    parts: np.ndarray = np.empty(len(edge_list.src), dtype=part_dtype(num_parts))
-    masks = empty_mask(edge_list.num_nodes, num_parts)
-    weight = 2 if edge_list.two_way else 1
-    stream = _stream(len(edge_list.src), seed, order)
-    _hdrf(
-        edge_list.src, edge_list.dst, stream, endpoint_degrees(edge_list), weight, limit, _scales(shares), masks, parts
-    )
-    return parts
-
-
-def _scales(shares: np.ndarray) -> np.ndarray:
-    """What an arc counts in each part [P] when loads are compared: 1 where all shares are equal."""
-    return 1.0 / (shares * len(shares))
-
-
-def _stream(num_edges: int, seed: int, order: str) -> np.ndarray:
-    """The edges in the order in which a streaming method sees them."""
-    stream = np.arange(num_edges, dtype=np.int32 if num_edges < 2**31 else np.int64)
-    if order == "shuffled":
-        np.random.default_rng(seed).shuffle(stream)
-    return stream
-
-
-def dbh(edge_list: Edges, shares: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Assign each edge to the hash of its lower-degree endpoint (ties: lower id), so that only hubs are cut.
-
-    Source: Xie et al., NeurIPS 2014 (degree-based hashing).
-    """
-    degrees = endpoint_degrees(edge_list)
-    parts: np.ndarray = np.empty(len(edge_list.src), dtype=part_dtype(len(shares)))
-    _dbh(edge_list.src, edge_list.dst, degrees, np.cumsum(shares), seed, parts)
+    # What an arc counts in each part when loads are compared: 1 where all shares are equal.
+    scales = 1.0 / (shares * num_parts)
+    _libra(edge_list.src, edge_list.dst, stream, degrees, weight, limit, scales, seed, masks, parts)
     return parts
 
 
@@ -157,47 +117,3 @@ def _libra(src, dst, stream, degrees, weight, limit, scales, seed, masks, parts)
         load[p] += need[p]
         set_bit(masks, low, p)
         set_bit(masks, high, p)
-
-
-@kernel
-def _hdrf(src, dst, stream, degrees, weight, limit, scales, masks, parts):
-    num_parts = scales.shape[0]
-    load = np.zeros(num_parts, dtype=np.float64)
-    for i in range(stream.shape[0]):
-        e = stream[i]
-        u, v = src[e], dst[e]
-        arcs = 1.0 if u == v else float(weight)
-        # The end of lower degree counts more: 2 - share is above 1 + share where u has fewer edges.
-        share = degrees[u] / (degrees[u] + degrees[v])
-        highest, lowest = load.max(), load.min()
-        best, most = -1, -1.0
-        for p in range(num_parts):
-            # The least loaded part always stays a candidate.
-            if load[p] + arcs * scales[p] > limit and load[p] > lowest:
-                continue
-            score = HDRF_BALANCE * (highest - load[p]) / (weight + highest - lowest)
-            if has_bit(masks, u, p):
-                score += 2.0 - share
-            if has_bit(masks, v, p):
-                score += 1.0 + share
-            if score > most:
-                best, most = p, score
-        parts[e] = best
-        load[best] += arcs * scales[best]
-        set_bit(masks, u, best)
-        set_bit(masks, v, best)
-
-
-@kernel
-def _dbh(src, dst, degrees, ends, seed, parts):
-    """The hash is a number in [0, 1); part p takes those below ends[p]."""
-    base = mix(uint64(seed))
-    for e in range(src.shape[0]):
-        u, v = src[e], dst[e]
-        lower = u if degrees[u] < degrees[v] or (degrees[u] == degrees[v] and u < v) else v
-        # The upper 53 bits as a float in [0, 1): all that a float64 holds exactly.
-        point = float(mix(base ^ uint64(lower)) >> uint64(11)) * 2.0**-53
-        p = 0
-        while p + 1 < ends.shape[0] and point >= ends[p]:
-            p += 1
-        parts[e] = p

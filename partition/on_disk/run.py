@@ -27,7 +27,7 @@ from distgnn.partition.on_disk.phases import ARC_BYTES, FILLED, DiskCut, check_f
 from distgnn.partition.on_disk.workspace import MemoryLimit, Workspace, resident
 
 # Generous, edge list included.
-EDGE_BYTES = {"cmr": 80, "libra": 40, "hdrf": 40, "metis": 120, "kahypar": 400, "dbh": 40, "random": 40}
+EDGE_BYTES = {"cmr": 80, "libra": 40, "metis": 120, "kahypar": 400, "random": 40}
 REFINE_EDGE_BYTES = 60
 NODE_BYTES = 160
 ON_DISK = ("cmr", "cmr-stream")

@@ -28,7 +28,7 @@ def same_graph(one, other) -> None:
 
 @pytest.mark.parametrize(("kind", "options"), MERGED, ids=str)
 def test_the_graph_stays_and_parts_are_balanced(tmp_path, kind, options):
-    partition_graph(graph_of(kind), 4, tmp_path / "4", method="hdrf", **options)
+    partition_graph(graph_of(kind), 4, tmp_path / "4", method="libra", **options)
     for num_parts in (3, 1):
         found = merge_parts(tmp_path / "4", num_parts, tmp_path / str(num_parts))
         assert (found["num_parts"], found["merged_from"]) == (num_parts, 4)

@@ -47,18 +47,14 @@ def test_the_same_seed_gives_the_same_cut(method, power_law):
 @pytest.mark.parametrize("num_parts", [2, 32])
 @pytest.mark.parametrize("method", IN_PROCESS)
 def test_balances(method, num_parts, power_law):
-    """Hashing whole vertices cannot promise more than the hubs leave."""
     book = PartitionBook(power_law, cut_edges(power_law, num_parts, method))
-    assert book.edge_balance <= (1.7 if method == "dbh" else 1.03)
+    assert book.edge_balance <= 1.03
     assert book.owned_balance <= 1.05
 
 
-def test_libra_cuts_less_than_hashing_and_hashing_less_than_dealing(power_law):
-    factors = [
-        PartitionBook(power_law, cut_edges(power_law, 8, name)).replication_factor
-        for name in ("libra", "dbh", "random")
-    ]
-    assert factors == sorted(factors)
+def test_libra_cuts_less_than_dealing(power_law):
+    libra, dealt = (PartitionBook(power_law, cut_edges(power_law, 8, name)) for name in ("libra", "random"))
+    assert libra.replication_factor < dealt.replication_factor
 
 
 def test_the_limit_on_arcs_holds_where_stored_order_fails():

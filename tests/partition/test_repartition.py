@@ -42,8 +42,8 @@ SPECIAL = [
 @pytest.mark.parametrize(("kind", "options"), [(kind, {}) for kind in KINDS] + SPECIAL, ids=str)
 def test_the_files_are_those_of_the_source(tmp_path, kind, options):
     graph = graph_of(kind)
-    partition_graph(graph, 2, tmp_path / "two", method="hdrf", seed=3, **options)
-    expected = partition_graph(graph, 3, tmp_path / "expected", method="hdrf", seed=3, **options)
+    partition_graph(graph, 2, tmp_path / "two", method="libra", seed=3, **options)
+    expected = partition_graph(graph, 3, tmp_path / "expected", method="libra", seed=3, **options)
     found = repartition(tmp_path / "two", 3, tmp_path / "three")
     assert found["parts"] == expected["parts"]  # sizes and checksums of every file
     changing = {"seconds", "phase_seconds", "peak_rss_bytes", "sha256"}

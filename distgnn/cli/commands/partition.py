@@ -121,9 +121,7 @@ def repartition(
     old: str = typer.Argument(metavar="PARTS", help="Partition folder; it stays as it is."),
     parts: int = typer.Option(..., help="Parts of the new cut, one per rank."),
     out: str = typer.Option(..., help="Partition folder to write."),
-    method: str | None = typer.Option(
-        None, help="cmr, libra, hdrf, metis, kahypar, dbh or random (default: as the old cut)."
-    ),
+    method: str | None = typer.Option(None, help="cmr, libra, metis, kahypar or random (default: as the old cut)."),
     effort: str | None = typer.Option(None, help="fast, normal or best (default: as the old cut)."),
     seed: int | None = typer.Option(None, help="Of the shuffled stream (default: as the old cut)."),
     order: str | None = typer.Option(None, help="shuffled or stored (default: as the old cut)."),
