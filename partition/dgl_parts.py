@@ -1,23 +1,17 @@
-"""Cuts made by DGL, and cuts for DGL: its Libra folder, and the partition book of `dgl.distributed`.
+"""Cuts made by DGL: its Libra folder, and the partition book of `dgl.distributed`.
 
-    out/
-        4Communities/              as `dgl.distgnn.partition` writes it for 4 parts
-            community0.txt …       a line `source,target,weight` for each edge in the part
-        distgnn-export.json        ours: says what we wrote, so that --overwrite replaces nothing else
+    4Communities/                  as `dgl.distgnn.partition` writes it for 4 parts
+        community0.txt …           a line `source,target,weight` for each edge in the part
     book/                          as `dgl.distributed.partition_graph` writes it
-        NAME.json                  node_map and edge_map: ranges of new ids of each part
+        NAME.json                  node_map: ranges of new ids of each part
         node_orig_id.npy           the old id of each new one: what partition_graph(…, return_mapping=True) returns
         node_mapping.pt            or the same from GraphStorm; or part0/orig_nids.dgl … from DGL's dispatch
-        edge_orig_id.npy           likewise; written, not read
-        distgnn-export.json        as above
 
 Shapes: N vertices, M edges of the edge list, P parts.
 """
 
 from __future__ import annotations
 
-import itertools
-import json
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +27,8 @@ from distgnn.partition.baselines.vertex_cover import hybrid_cut
 from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
-from distgnn.partition.folder.manifest_file import read_manifest
-from distgnn.partition.folder.reader import load_part
-from distgnn.partition.repartition import load_whole
-from distgnn.system.atomic import new_folder
-from distgnn.system.regular_file import path_name
 
 SIDES = ("target", "cover")
-EXPORT = "distgnn-export.json"
 
 
 def read_dgl_cut(place: str | Path, edge_list: EdgeList, sides: str = "target") -> VertexCut:
@@ -133,7 +121,7 @@ def _read_book(config: Path, edge_list: EdgeList, sides: str) -> VertexCut:
 
 
 def _read_old_ids(config: Path, num_parts: int) -> tuple[Path, np.ndarray]:
-    """(file, old id of each new one), from whichever file there is: ours, GraphStorm's, or those in DGL's parts."""
+    """(file, old id of each new one): from a saved array, GraphStorm's file, or those in DGL's parts."""
     saved, mapping = config.parent / "node_orig_id.npy", config.parent / "node_mapping.pt"
     in_parts = [config.parent / f"part{part}" / "orig_nids.dgl" for part in range(num_parts)]
     if saved.exists():
@@ -161,73 +149,3 @@ def _are_ranges(found: Any, end: int) -> bool:
     ends = [0, *(number for pair in found for number in pair), end]
     whole = all(type(number) is int for number in ends)
     return whole and ends == sorted(ends) and ends[::2] == ends[1::2]
-
-
-def write_dgl_cut(folder: str | Path, out: str | Path, form: str = "libra", overwrite: bool = False) -> Path:
-    """Write the cut of a partition folder as DGL writes its own: without graphs and features, for what reads the rest.
-
-    Args: form: "libra" (out/PCommunities/communityZ.txt) or "book" (out/NAME.json and the old ids of the new ones;
-        `dgl.distributed.partition.load_partition_book` reads it).
-    Raises: InputError, PartitionFormatError; nothing is left behind then.
-    """
-    if form not in ("libra", "book"):
-        raise InputError(f"unknown form {form!r}: choose libra or book")
-    manifest = read_manifest(folder)
-    name = path_name(manifest["name"], f"{folder}: the graph's") if form == "book" else ""
-    export = {"format_version": 1, "form": form, "num_parts": manifest["num_parts"], "name": name}
-    with new_folder(out, _exported_files, overwrite) as place:
-        if form == "book":
-            _write_book(folder, manifest, place, name)
-        else:
-            _write_libra(folder, manifest, place)
-        (place / EXPORT).write_text(json.dumps(export) + "\n", encoding="utf-8")
-    return Path(out)
-
-
-def _exported_files(folder: Path) -> set[str]:
-    """The files of a folder that `write_dgl_cut` made, by what we noted there; DGL's own folders have no such note."""
-    export = read_json(folder / EXPORT)
-    num_parts, name = export.get("num_parts"), export.get("name")
-    if type(num_parts) is int and 0 < num_parts < 2**15 and export.get("form") == "libra":
-        return {EXPORT, *(f"{num_parts}Communities/community{part}.txt" for part in range(num_parts))}
-    if export.get("form") == "book":
-        return {EXPORT, f"{path_name(name, 'the exported')}.json", "node_orig_id.npy", "edge_orig_id.npy"}
-    raise InputError(f"{EXPORT} in it is not one of ours")
-
-
-def _write_libra(folder: str | Path, manifest: dict, place: Path) -> None:
-    _, parts, _, edge_list, _ = load_whole(folder)
-    place = place / f"{manifest['num_parts']}Communities"
-    place.mkdir()
-    for part, local in enumerate(parts):
-        ids = np.sort(local.arc_ids)
-        # Forward arcs: DGL has each two-way edge once.
-        ids = ids[ids < edge_list.num_edges]
-        edges = np.stack([edge_list.src[ids], edge_list.dst[ids], np.ones(len(ids), dtype=np.int64)], axis=1)
-        np.savetxt(place / f"community{part}.txt", edges, fmt="%d", delimiter=",")
-
-
-def _write_book(folder: str | Path, manifest: dict[str, Any], place: Path, name: str) -> None:
-    num_parts, nodes, arcs = manifest["num_parts"], [], []
-    for part in range(num_parts):
-        local = load_part(folder, part, check=False)
-        nodes.append(np.array(local.global_ids[: local.num_owned]))
-        arcs.append(np.sort(local.arc_ids))
-    for kind, ids in (("node", nodes), ("edge", arcs)):
-        np.save(place / f"{kind}_orig_id.npy", np.concatenate(ids))
-    # New ids are consecutive in a part, parts one after the other: a map is a range of them for each part.
-    maps = [np.cumsum([0] + [len(ids) for ids in group]) for group in (nodes, arcs)]
-    node_map, edge_map = ([[int(a), int(b)] for a, b in itertools.pairwise(ends)] for ends in maps)
-    book = {
-        "graph_name": name,
-        "num_nodes": manifest["num_nodes"],
-        "num_edges": manifest["num_arcs"],
-        "part_method": manifest["method"],
-        "num_parts": num_parts,
-        "halo_hops": 1,
-        "node_map": {"_N": node_map},
-        "edge_map": {"_N:_E:_N": edge_map},
-        "ntypes": {"_N": 0},
-        "etypes": {"_N:_E:_N": 0},
-    }
-    (place / f"{name}.json").write_text(json.dumps(book, indent=1) + "\n", encoding="utf-8")

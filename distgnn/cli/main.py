@@ -28,7 +28,6 @@ COMMANDS = {  # what is typed -> its module below distgnn.cli.commands, in the o
     "partition": "partition",
     "repartition": "partition",
     "import-dgl": "partition",
-    "export-dgl": "partition",
     "train": "train",
     "predict": "predict",
     "correct-smooth": "predict",

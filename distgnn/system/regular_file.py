@@ -1,7 +1,4 @@
-"""Text of a file that others named: only a regular file is read. A pipe waits for a writer, and a device has no end.
-
-And names that become parts of paths: a graph's name in `graph.json` may come from anyone.
-"""
+"""Text of a file that others named: only a regular file is read. A pipe waits for a writer, and a device has no end."""
 
 from __future__ import annotations
 
@@ -11,10 +8,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-from distgnn.errors import InputError
-
 NOT_REGULAR = "not a regular file, but a pipe, a device or a socket"
-LONGEST = 200  # bytes of a name; most file systems allow 255, and endings are added
 
 
 def open_regular(path: str | Path) -> BinaryIO:
@@ -39,20 +33,3 @@ def read_text(path: str | Path, errors: str = "strict") -> str:
     """
     with open_regular(path) as stream:
         return stream.read().decode("utf-8", errors)
-
-
-def path_name(name: object, what: str) -> str:
-    """Return `name` if it names one file inside a folder, whatever the folder.
-
-    Args: what: what bears the name, for the message, as "graph".
-    Raises: InputError where it is empty, too long, hidden, or would lead elsewhere (a slash, "..").
-    """
-    text = name if isinstance(name, str) else ""
-    size = len(text.encode("utf-8", "surrogatepass"))
-    plain = text.isprintable() and "/" not in text and "\\" not in text
-    if not 0 < size <= LONGEST or text.startswith(".") or not plain:
-        raise InputError(
-            f"{what} name {str(name)[:LONGEST]!a} cannot name a file: expected 1 to {LONGEST} bytes without slashes, "
-            "a dot in front or control characters"
-        )
-    return text

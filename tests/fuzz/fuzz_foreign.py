@@ -1,5 +1,6 @@
 """More readers that must survive hostile files: cuts and graphs of others, settings, workspaces."""
 
+import json
 import os
 import pickle
 import shutil
@@ -19,23 +20,25 @@ def foreign_targets(root: Path) -> list[Target]:
 
 
 def _cuts(root: Path) -> list[Target]:
-    from distgnn.partition import cut_edges, write_partition
-    from distgnn.partition.dgl_parts import _exported_files, read_dgl_cut, write_dgl_cut
+    from distgnn.partition.dgl_parts import read_dgl_cut
 
-    graph = small_graph()
-    edges = graph.edge_list()
-    write_partition(graph, edges, cut_edges(edges, 2, "libra"), root / "cut-for-dgl")
-    write_dgl_cut(root / "cut-for-dgl", root / "libra")
-    write_dgl_cut(root / "cut-for-dgl", root / "book", "book")
+    edges = small_graph().edge_list()
+    (root / "libra").mkdir()
+    for part in range(2):
+        rows = np.stack([edges.src, edges.dst, np.ones_like(edges.src)], axis=1)[part::2]
+        np.savetxt(root / "libra" / f"community{part}.txt", rows, fmt="%d", delimiter=",")
+    (root / "book").mkdir()
+    half, size = edges.num_nodes // 2, edges.num_nodes
+    book = {"num_parts": 2, "num_nodes": size, "node_map": {"_N": [[0, half], [half, size]]}}
+    (root / "book" / "g.json").write_text(json.dumps(book))
+    np.save(root / "book" / "node_orig_id.npy", np.arange(size)[::-1].copy())
 
     def read_book(folder: Path) -> None:
-        _exported_files(folder)
         for sides in ("target", "cover"):
             read_dgl_cut(folder / "g.json", edges, sides).check(edges)
 
     def read_libra(folder: Path) -> None:
-        _exported_files(folder)
-        read_dgl_cut(folder / "2Communities", edges).check(edges)
+        read_dgl_cut(folder, edges).check(edges)
 
     return [Target("libra", root / "libra", read_libra), Target("book", root / "book", read_book)]
 

@@ -177,15 +177,3 @@ def import_dgl(
     edge_list = graph.edge_list(direction, self_loops)
     manifest = write_partition(graph, edge_list, read_dgl_cut(cut, edge_list, sides), out, "dgl", overwrite=overwrite)
     print_table("Imported", rows_of_table(manifest, out))
-
-
-def export_dgl(
-    parts: str = typer.Argument(help="Partition folder."),
-    out: str = typer.Option(..., help="Folder to write."),
-    form: str = typer.Option("libra", "--as", help="libra (communityZ.txt) or book (of dgl.distributed)."),
-    overwrite: bool = typer.Option(False, help="Replace an existing folder of this form."),
-) -> None:
-    """Write the cut of a partition folder as DGL writes its own."""
-    from distgnn.partition.dgl_parts import write_dgl_cut
-
-    print(plain(write_dgl_cut(parts, out, form, overwrite)))
