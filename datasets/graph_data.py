@@ -198,9 +198,10 @@ class GraphData(GraphFields):
         """A graph from a DGLGraph: its arcs in order, `feat`, `label`, `*_mask`, `ntype` of its ndata, and `feat`,
         `weight` and `etype` of its edata.
 
-        `label` with fractions is what a regression predicts: `node_values`; whole numbers are classes. A graph of
-        several types becomes one vertex set with types, in the order of `ntypes`; a type without features has zeros.
-        Type columns of `dgl.to_homogeneous` are understood. The graphs of `dgl.batch` are `graph_ids`.
+        `label` of floats is what a regression predicts: `node_values`; whole numbers are classes; `task` ("regression",
+        "node") decides otherwise. A graph of several types becomes one vertex set with types, in the order of `ntypes`;
+        a type without features has zeros. Type columns of `dgl.to_homogeneous` are understood. The graphs of
+        `dgl.batch` are `graph_ids`.
 
         Args:
             directed: False keeps one edge per pair of opposite arcs, which must all be there and carry the same.
@@ -214,9 +215,9 @@ class GraphData(GraphFields):
         """A graph from a PyG `Data`: `edge_index` (or `adj_t`, whose rows are targets), `x`, `y`, `*_mask`,
         `node_type`, `edge_weight`, `edge_type` and `edge_attr` (one number per edge is its weight).
 
-        `y` with fractions is what a regression predicts: `node_values`; whole numbers are classes. A `HeteroData`
-        becomes one vertex set with types, in the order of `data.node_types`; a type without features has zeros. The
-        graphs of a `Batch` are `graph_ids`.
+        `y` of floats is what a regression predicts: `node_values`; whole numbers are classes; `task` ("regression",
+        "node") decides otherwise. A `HeteroData` becomes one vertex set with types, in the order of `data.node_types`;
+        a type without features has zeros. The graphs of a `Batch` are `graph_ids`.
 
         Args: as of `from_dgl`.
         """

@@ -48,6 +48,7 @@ def load_graph(
     seed: int = 0,
     findings: Findings | None = None,
     renumber: bool = False,
+    task: str | None = None,
 ) -> GraphData:
     """Load, or generate, and check a graph.
 
@@ -64,6 +65,8 @@ def load_graph(
             warning says it.
         renumber: the ids of an edge list as text are names: the vertices are 0 … N-1 in the order of these, and
             `node_names` keeps them.
+        task: of an object in memory: `regression` takes its labels as values, `node` whole ones as classes; None:
+            floats are values, whole numbers classes.
     Returns: GraphData; large arrays may be mapped from disk.
     Raises: InputError if there is no such graph, GraphFormatError if it is damaged.
 
@@ -75,7 +78,9 @@ def load_graph(
     if not isinstance(source, str | Path):
         refuse_renumber("a graph in memory", renumber)
         found = Findings() if findings is None else findings
-        graph = as_graph_data(source, None if isinstance(source, GraphData) and findings is None else found)
+        made = isinstance(source, GraphData)
+        asked = {} if made or task not in ("node", "regression") else {"task": task}
+        graph = as_graph_data(source, None if made and findings is None else found, **asked)
         if findings is None:
             found.warn(graph.name, stacklevel=2)
         return graph

@@ -229,6 +229,8 @@ def _vertices(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> Gr
     for array in arrays_of(section):
         if array.name in OF_VERTICES and array.field not in (None, "feats"):
             setattr(graph, array.field, BACK.get(array.name, np.asarray)(column(array.name)))
+    if section.get("flat_values"):
+        graph.node_values = graph.node_values[:, 0]  # type: ignore[index]
     if section.get("num_node_types"):
         graph.node_type_names = tuple(str(t) for t in range(section["num_node_types"]))
     graph.held_out = section.get("held_out", True)

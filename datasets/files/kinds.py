@@ -18,7 +18,7 @@ from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.torch_file import read_torch_arrays
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.names.field_names import OF_EDGES
-from distgnn.datasets.text.table import TABLES, id_column, read_table
+from distgnn.datasets.text.table import TABLES, id_column, read_table, text_rows
 from distgnn.errors import InputError
 
 # Of files that have edges alone, as tables and .npy have.
@@ -73,7 +73,8 @@ def read_column(name: str, file: str | Path) -> Any:
             if not np.array_equal(table[:, 0], np.arange(len(table))):
                 raise InputError(f"{name}: {path}: its column {ids or 1} is not 0, 1, 2, …: sort the rows by it")
             table = table[:, 1:]
-        table = table.astype(np.int64) if np.array_equal(table, np.rint(table)) else table
+        whole = np.array_equal(table, np.rint(table)) and not any(b"." in line for _, line in text_rows(path))
+        table = table.astype(np.int64) if whole else table
         return table[:, 0] if table.shape[1] == 1 else table
     known = f".npy, .npz, .pt, {', '.join(TABLES)} (these also as .gz)"
     raise InputError(f"{name}: {path} is of no kind that is read: {known}")

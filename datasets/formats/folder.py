@@ -4,7 +4,7 @@
         graph.json            {"name": "my-graph", "num_nodes": 5, "directed": false}
         edges.npy             [E, 2] int; undirected: each edge once     (or edges.csv, edges.txt, also .gz)
         feats.npy             [N, D] float32        optional             (or feats.npz, scipy CSR)
-        labels.npy            [N] int, -1 = none, or [N, C] 0/1          optional
+        labels.npy            [N] int, -1 = none, or [N, C] 0/1          optional; floats: node_values
         edge_weight.npy       [E] float32           optional
         edge_feats.npy        [E, De] float32       optional
         edge_types.npy        [E] int from 0        optional: the relation of each row
@@ -107,11 +107,10 @@ def _as_field(name: str, array: np.ndarray, path: Path, sizes: tuple[int, int | 
     """Labels and splits in the form that `GraphData` holds, other arrays as they are (mapped); errors name the file."""
     try:
         if name == "labels" and array.dtype.kind in "biufUS":
-            found = as_labels(array, findings, sizes[1])
-            if "node_values" in found:
-                raise InputError(
-                    "labels must be whole numbers, or NaN for none; values of a regression are node_values.npy"
-                )
+            values = (path.parent / "node_values.npy").exists()  # then these are classes
+            found = as_labels(array, findings, sizes[1], "node" if values else None)
+            if "node_values" in found and values:
+                raise InputError("labels must be whole numbers, or NaN for none, beside node_values.npy")
             return found
         if name in SPLITS and array.dtype.kind in "biuf":
             return {name: as_split(name, array, sizes[0])}

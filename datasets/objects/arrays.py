@@ -53,6 +53,7 @@ def from_arrays(edges: Any, num_nodes: int | None, directed: bool, fields: Field
             )
         pairs = found_pairs
     given = {key: value for key, value in fields.items() if value is not None}
+    task = given.pop("task", None)
     if num_nodes is None:
         num_nodes = _count_nodes(pairs, given, findings)
     found: Fields = {"name": "graph", "num_nodes": num_nodes, "edges": pairs, "directed": directed}
@@ -63,14 +64,16 @@ def from_arrays(edges: Any, num_nodes: int | None, directed: bool, fields: Field
                 text = f"{key}: rows are taken in the order of the frame, its index "
                 text += f"({str(index[:1].tolist())[1:-1]}, …) is not used: sort_index() or reindex first"
                 findings.add("caution", key, text)
-            found |= read_field(key, value, num_nodes, findings, given.get("num_label_classes"))
+            found |= read_field(key, value, num_nodes, findings, given.get("num_label_classes"), task)
     return found | {"findings": findings}
 
 
-def read_field(key: str, value: Any, num_nodes: int, findings: Findings, num_classes: int | None = None) -> Fields:
+def read_field(
+    key: str, value: Any, num_nodes: int, findings: Findings, num_classes: int | None = None, task: str | None = None
+) -> Fields:
     """One field of arrays as `GraphData` holds it; labels may be several fields."""
     if key == "labels":
-        return as_labels(value, findings, num_classes)
+        return as_labels(value, findings, num_classes, task)
     if key in SPLITS:
         return {key: as_split(key, value, num_nodes)}
     if key in ("feats", "edge_feats"):
@@ -245,7 +248,7 @@ def _column(key: str, name: str, items: list[tuple[Any, Any]]) -> Any:
         raise InputError(str(error).replace(": values of", " has values of")) from None
     if column.dtype.kind in "US" and key not in ("labels", "node_types", "edge_types"):
         raise InputError(f"{key}: the attribute {name!r} is text, as {str(values[0])[:SHOWN]!r}: make numbers of it")
-    return column
+    return values if key == "labels" else column  # whole numbers among which some are missing are floats in `column`
 
 
 def _name_the_rest(graph: Any, fields: Fields, weighted: bool | None, findings: Findings) -> None:

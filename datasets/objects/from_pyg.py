@@ -132,10 +132,6 @@ def _one_vertex_set(data: Any, fields: Fields, findings: Findings) -> Any:
             if not present:
                 merged.x[first : first + store.num_nodes] = 0
             first += store.num_nodes
-    if getattr(merged, "y", None) is not None and merged.y.is_floating_point():
-        known = merged.y[~merged.y.isnan()]
-        if bool((known == known.round()).all()):
-            merged.y = merged.y.nan_to_num(nan=-1.0).long()
     fields.setdefault("node_type_names", tuple(data.node_types))
     fields.setdefault("edge_type_names", tuple("___".join(relation) for relation in data.edge_types))
     return merged

@@ -15,13 +15,22 @@ from distgnn.errors import GraphFormatError, InputError
 FEWEST_GAPPED = 8  # classes up to here stay as they are, whatever gaps they have
 
 
-def as_labels(values: Any, findings: Findings, num_classes: int | None = None) -> dict[str, np.ndarray | Any]:
+def as_labels(
+    values: Any, findings: Findings, num_classes: int | None = None, task: str | None = None
+) -> dict[str, np.ndarray | Any]:
     """The fields that labels give: `labels` (and `class_names`, where texts or numbers with gaps were mapped), or
-    `node_values` for numbers with fractions.
+    `node_values`, in the shape that they have.
 
-    Args: num_classes: where it is known, numbers stay as they are.
+    Whole numbers are classes. Floats are values, but for several 0 and 1 of a vertex, which are labels.
+
+    Args:
+        num_classes: where it is known, whole numbers are classes and stay as they are. task: `regression` takes all
+            numbers as values, another all whole numbers as classes.
     """
     array = as_array(values, "labels")
+    if _are_values(array, values, task or (None if num_classes is None else "node")):
+        values = array.astype(np.int8) if array.dtype == bool else as_float32("labels", array, findings)
+        return {"node_values": values}
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.dtype == object or array.dtype.kind in "US":
@@ -39,8 +48,6 @@ def as_labels(values: Any, findings: Findings, num_classes: int | None = None) -
         infinite = in_rows(np.isinf(array)) if array.ndim else np.zeros(0, bool)
         if infinite.any():
             fail_at("labels", infinite, "{} is infinite; NaN or -1 says that there is no label")
-        if (known != np.rint(known)).any():
-            return {"node_values": as_float32("labels", array, findings)}
         if known.size and np.abs(known).max() >= 2.0**53:
             fail_at("labels", np.abs(array) >= 2.0**53, "{} is no whole number that float64 holds")
         array = np.where(np.isnan(array), -1, array).astype(np.int64)
@@ -51,6 +58,28 @@ def as_labels(values: Any, findings: Findings, num_classes: int | None = None) -
         fail_at("labels", array >= np.uint64(1 << 63), "{} holds a label of 64 bits")
     array = array.astype(np.int64, copy=False)
     return {"labels": array} if num_classes is not None else close_gaps(array, findings)
+
+
+def _are_values(array: np.ndarray, given: Any, task: str | None) -> bool:
+    """Whether labels are what a regression predicts."""
+    if array.dtype.kind not in "biuf" or task == "regression":
+        return array.dtype.kind in "biuf"
+    if array.dtype.kind != "f" or np.isinf(array).any():
+        return False
+    known = array[~np.isnan(array)]
+    if (known != np.rint(known)).any():
+        return True
+    several = array.ndim == 2 and array.shape[1] > 1 and bool((np.abs(known) <= 1).all())
+    return not (task or several or _were_whole(given))
+
+
+def _were_whole(given: Any) -> bool:
+    """Whether these floats are whole numbers among which some were missing."""
+    column = given.to_numpy() if hasattr(given, "to_numpy") else given
+    if not isinstance(column, list | tuple) and getattr(getattr(column, "dtype", None), "kind", "") != "O":
+        return "int" in str(getattr(given, "dtype", "")).lower()
+    objects = np.asarray(column, dtype=object).reshape(-1)
+    return all(is_missing(one) or isinstance(one, int | np.integer) for one in objects)
 
 
 def close_gaps(labels: np.ndarray, findings: Findings) -> dict[str, Any]:

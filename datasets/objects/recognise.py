@@ -20,6 +20,7 @@ KNOWN = (
     "edges (pandas, polars), edges as an array or tensor [E, 2] or [2, E], a tuple (edge_index, x, y), or a dict of "
     "edge_index, x, y, …"
 )
+SAID = ("name", "task")  # words that are no files
 EDGES = ("edge_index", "edges", "adjacency", "adj")
 GRAPHS = {  # class of a graph -> its reader
     "dgl.DGLGraph": "from_dgl",
@@ -112,7 +113,7 @@ def _of_dict(content: Mapping[str, Any], fields: dict[str, Any], findings: Findi
     if isinstance(edges, str | Path):
         edges, of_edges = read_edges(edges, findings)
         fields = of_edges | fields
-    paths = {name: file for name, file in fields.items() if isinstance(file, str | Path) and name != "name"}
+    paths = {name: file for name, file in fields.items() if isinstance(file, str | Path) and name not in SAID}
     return edges, fields | {name: read_column(name, file) for name, file in paths.items()}
 
 

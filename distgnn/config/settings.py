@@ -64,6 +64,12 @@ class Settings:
         schedule = replace(self.schedule, wire_backward=self.schedule.wires[1])
         return replace(self, run=replace(self.run, update=update), schedule=schedule)
 
+    def with_task(self, graph: dict[str, Any], given: Set[str]) -> "Settings":
+        """With task regression where none is given, and the vertices of the graph have values in place of classes."""
+        if "task" in given or self.train.task != "node" or graph["labels"] or not graph.get("num_values"):
+            return self
+        return replace(self, train=replace(self.train, task="regression"))
+
     def check_graph(self, graph: dict[str, Any]) -> None:
         """Raise InputError where the model needs what the graph (of a partition's manifest) does not have."""
         if self.model.weighted and not graph["edge_weight"]:

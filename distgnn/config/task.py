@@ -46,11 +46,21 @@ def human_metric(name: str, value: float | None) -> str:
     return f"{value:.4g}" if name in LOWER_IS_BETTER and value is not None else human_share(value)
 
 
+def is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def check_training_graph(config: Any, graph: dict[str, Any]) -> None:
     """Raise InputError where the graph (of a partition's manifest) has not what this TrainConfig trains on."""
     task, classes = config.task, graph["num_classes"]
     if not graph["num_feats"]:
         raise InputError("the graph has no features: training needs at least one feature per vertex")
+    if task == "node" and not graph["labels"] and graph.get("num_values"):
+        raise InputError("labels of this graph are floats, values: task regression; give whole numbers for classes")
     if task == "node" and not graph["labels"]:
         raise InputError("the graph has no labels: training needs labels")
     if task == "node" and not graph["train"]:
@@ -74,7 +84,11 @@ def check_graph_for(task: str, graph: dict[str, Any]) -> None:
     """Raise InputError where the graph (of a partition's manifest) has not what a task predicts."""
     splits, labels = graph.get("edge_splits", {}), graph.get("edge_labels")
     if task == "regression" and not graph.get("num_values"):
-        raise InputError("task regression needs values of vertices: this partition has none (node_values.npy)")
+        if not graph["labels"]:
+            raise InputError("task regression needs values of vertices: the graph has no labels (y)")
+        text = next((name for name in graph.get("class_names", ()) if not is_number(name)), None)
+        if text is not None:
+            raise InputError(f"task regression needs numbers: the labels of this graph are texts, as {text!r}")
     if task in PAIR_TASKS and not splits.get("train_edges", [0])[0]:
         raise InputError(
             f"task {task} needs a split of edges, this partition has none for training: hold some out with distgnn "

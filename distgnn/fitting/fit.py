@@ -28,7 +28,7 @@ from distgnn.fitting.keywords import Keywords, read_keywords
 from distgnn.fitting.live_plot import LivePlot, following
 from distgnn.fitting.progress import phases
 from distgnn.fitting.result import FitResult
-from distgnn.fitting.source import Cut, cut_of, given_parts, is_parts
+from distgnn.fitting.source import BY_LABELS, Cut, cut_of, given_parts, is_parts
 from distgnn.fitting.train_part import Job, train_part
 from distgnn.fitting.user_model import arguments_of, without_compile
 from distgnn.partition.folder.reader import partition_files
@@ -109,7 +109,7 @@ def fit(
         tell("of a LightningModule only forward is called: give loss=, optimizer= and callbacks= where it has its own")
     if hosts is not None:
         ranks = check_ranks(ranks, hosts)
-    with _cut(data, ranks, asked.settings, partition, split, data_root, quiet, tell) as cut:
+    with _cut(data, ranks, asked, partition, split, data_root, quiet, tell) as cut:
         settings, picked = _checked(asked, cut, out, packed is None, model)
         if picked:
             tell(picked)
@@ -168,10 +168,11 @@ def _packed(model: Any) -> bytes:
 
 @contextlib.contextmanager
 def _cut(
-    data: Any, ranks: int | None, settings: Settings, partition: Any, split: Any, data_root: Any, quiet: bool, tell: Any
+    data: Any, ranks: int | None, asked: Keywords, partition: Any, split: Any, data_root: Any, quiet: bool, tell: Any
 ) -> Iterator[Cut]:
     """The partition folder to train on, and as many parts as the ranks need."""
-    columns = settings.exchange.columns
+    settings = asked.settings
+    columns, task = settings.exchange.columns, settings.train.task if "task" in asked.given else BY_LABELS
     if is_parts(data) or isinstance(partition, str | Path):
         if split is not None or (is_parts(data) and partition is not None):
             raise InputError("a partition folder is taken as it is: leave split, and partition beside it, out")
@@ -189,7 +190,7 @@ def _cut(
     with contextlib.ExitStack() as stack:
         with phases(not quiet) as progress:
             shares = num_ranks // columns, partition, split, settings.train.seed
-            cut = stack.enter_context(cut_of(data, *shares, data_root, tell, progress, settings.train.task))
+            cut = stack.enter_context(cut_of(data, *shares, data_root, tell, progress, task))
         yield cut
 
 
@@ -204,6 +205,7 @@ def _checked(asked: Keywords, cut: Cut, out: Any, by_name: bool, model: Any) -> 
         settings = settings.with_saved(read_sections(file), file, asked.given)
     else:
         settings = with_patience(settings, asked.given)
+    settings = settings.with_task(cut.manifest["graph"], asked.given)
     recipe, picked = asked.more.get("recipe"), ""
     if recipe is not None or (by_name and not asked.objects.keys() & {"optimizer", "loss"}):  # defaults: of our models
         settings, picked = with_recipe(settings, asked.given, recipe, cut.manifest)

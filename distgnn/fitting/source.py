@@ -29,7 +29,8 @@ from distgnn.system.atomic import replace_file
 from distgnn.system.cores import available_cores
 
 SPLIT = (0.6, 0.2, 0.2)  # of a graph that has none
-SPLIT_RULE = "stratified"  # what else a kept cut with a random split depends on
+RULES = "stratified, floats are values"  # what else a kept cut depends on
+BY_LABELS = "by labels"  # the task where none is asked for: node of whole numbers, regression of floats
 Say = Callable[[str], None]
 
 
@@ -47,7 +48,9 @@ class Cut:
 class _Source:
     """What is to be cut.
 
-    Args: data: for `load_graph`; lines: of its reader; has_split: of vertices or edges; has_labels: of vertices.
+    Args:
+        data: for `load_graph`; lines: of its reader; has_split: of vertices or edges; has_labels, has_values: of
+            vertices.
     """
 
     data: Any
@@ -57,6 +60,7 @@ class _Source:
     has_split: bool
     lines: list[str]
     has_labels: bool = True
+    has_values: bool = False
 
 
 def is_parts(data: Any) -> bool:
@@ -79,10 +83,10 @@ def cut_of(
 
     Args:
         config: how to cut; None: the defaults. split: shares of a random split by `seed`; None: the graph's own, and
-            where it has none `SPLIT`. task: of the training; labels of classes are missed before the cut.
+            where it has none `SPLIT`. task: of the training, or `BY_LABELS`; labels are missed before the cut.
     """
     config = (config or CutConfig()).check_parts(num_parts)
-    source = _read(data, data_root, config)
+    source = _read(data, data_root, config, task)
     if not source.num_feats:  # before a large graph is cut
         left_out = "".join(f"; {line}" for line in source.lines if line.startswith("left out"))
         raise InputError(
@@ -90,7 +94,7 @@ def cut_of(
             "files: a dict of edge_index, x and y; a NetworkX graph: dg.GraphData.from_networkx(G, feats=NAME); "
             f"in a shell: distgnn partition EDGES --feats FILE --labels FILE){left_out}"
         )
-    if task == "node" and not source.has_labels:
+    if task in ("node", BY_LABELS) and not (source.has_labels or (task == BY_LABELS and source.has_values)):
         raise InputError(
             "the graph has no labels: task node needs them (y, labels); other tasks: link, regression, edge"
         )
@@ -100,7 +104,7 @@ def cut_of(
         split = SPLIT
     if split is not None:
         config = replace(config, split=",".join(f"{share:g}" for share in split), seed=seed)
-    version = [distgnn.__version__, FORMAT_VERSION, SPLIT_RULE]
+    version = [distgnn.__version__, FORMAT_VERSION, RULES]
     text = json.dumps([source.content, num_parts, asdict(config), version], default=list)
     key = hashlib.sha256(text.encode()).hexdigest()[:24]
     default = asdict(CutConfig())
@@ -134,18 +138,18 @@ def given_parts(folder: str | Path, data: Any = None) -> Cut:
     return Cut(str(folder), manifest, manifest["sha256"])
 
 
-def _read(data: Any, data_root: str | Path | None, config: CutConfig) -> _Source:
+def _read(data: Any, data_root: str | Path | None, config: CutConfig, task: str | None) -> _Source:
     """The graph's content, and what is known of it; a graph in files that is known already is not read, and one that
     is read is cut as it is (with `memory` and `renumber` the cut reads the files itself)."""
     if not isinstance(data, str | Path):
         findings = Findings()
-        graph = load_graph(data, findings=findings)
+        graph = load_graph(data, findings=findings, task=task)
         return _Source(graph, content_of_graph(graph), **_facts(graph), lines=findings.lines())
     content = content_of_source(str(data), data_root, config.seed)
     file = cache_root() / "graphs" / f"{content}{'-renumbered' * config.renumber}.json"
     known = read_json(file)
     source: str | Path | GraphData = data
-    if known is None:
+    if known is None or "has_values" not in known:
         findings = Findings()
         graph = load_graph(data, data_root, config.seed, findings, config.renumber)
         known = _facts(graph) | {"lines": findings.lines()}
@@ -158,7 +162,7 @@ def _read(data: Any, data_root: str | Path | None, config: CutConfig) -> _Source
 def _facts(graph: GraphData) -> dict[str, Any]:
     has_split = any(getattr(graph, name) is not None for name in (*SPLITS, *EDGE_SPLITS))
     facts = {"name": graph.name, "num_feats": graph.num_feats, "has_split": has_split}
-    return facts | {"has_labels": graph.labels is not None}
+    return facts | {"has_labels": graph.labels is not None, "has_values": graph.node_values is not None}
 
 
 # What identifies a graph before it is cut: a hash of its content, whatever it was made from.

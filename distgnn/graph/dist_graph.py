@@ -99,8 +99,8 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
 
     Attributes:
         feats [O, D], labels [O] int64 or [O, C], train_mask / valid_mask / test_mask [O] bool, owned_ids [O]
-        (numpy int64, global vertex ids), node_types [O], node_values [O, T] and graph_ids [O] int64 or None, seed and
-        step (the trainer moves it), feat_norm (`FeatNorm` or None).
+        (numpy int64, global vertex ids), node_types [O], node_values [O] or [O, T] as they were given, and graph_ids
+        [O] int64 or None, seed and step (the trainer moves it), feat_norm (`FeatNorm` or None).
 
     Example:
         >>> graph
@@ -228,6 +228,8 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         self.train_mask, self.valid_mask, self.test_mask = masks
         self.node_types = as_tensor(local.node_types, torch.int64)
         self.node_values = as_tensor(local.node_values, self.weight_dtype)
+        if self.info.get("flat_values"):
+            self.node_values = self.node_values[:, 0].contiguous()
         self.graph_ids = as_tensor(local.graph_ids, torch.int64)
         if isinstance(self.feats, torch.Tensor):
             self.ndata["feat"] = self.feats

@@ -85,6 +85,7 @@ def measure(graph: Any, logits: torch.Tensor, metric: str, split: str) -> float 
 
 def metric_of_rows(graph: Any, logits: torch.Tensor, labels: torch.Tensor, metric: str) -> float | None:
     """One metric of these rows and those of all other ranks; `graph` has comm and multilabel. Collective: yes."""
+    logits = logits[:, None] if logits.dim() == 1 else logits
     if logits.shape[1] == 1 and getattr(graph, "num_classes", 2) > 1 and not graph.multilabel:
         # From a user's loss: the logit of the second of two classes.
         logits = torch.cat([torch.zeros_like(logits), logits], 1)

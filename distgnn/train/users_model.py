@@ -44,7 +44,8 @@ def run_model(model: nn.Module, graph: Any) -> torch.Tensor:
     face = face_of(graph)
     with named_faults(model, face):
         out = model(face, face.feats)
-    if not isinstance(out, RowTensor) or out.shape[0] != face.num_nodes or out.row_dim or out.ndim != 2:
+    dims = (1, 2) if graph.num_classes <= 2 else (2,)  # one number of each vertex may be [N]
+    if not isinstance(out, RowTensor) or out.shape[0] != face.num_nodes or out.row_dim or out.ndim not in dims:
         given = f"a tensor {list(out.shape)}" if isinstance(out, torch.Tensor) else f"a {type(out).__name__}"
         if isinstance(out, tuple | list):
             given += f" of {len(out)}"
@@ -64,7 +65,7 @@ def run_model(model: nn.Module, graph: Any) -> torch.Tensor:
 
 def check_width(model: str, rows: torch.Tensor, width: int, of: str, least: bool = False) -> None:
     """Raise InputError, on all ranks, for rows of another width than the data need. Args: least: more are fine."""
-    given = rows.shape[1]
+    given = rows.shape[1] if rows.dim() == 2 else 1
     if given < width or (given > width and not least):
         raise on_all_ranks(
             InputError(

@@ -99,6 +99,7 @@ def describe_graph(graph: GraphData, edge_list: EdgeList, clusters: bool = False
     counts = {split: int(mask.sum()) for split, mask in graph.split_masks().items()}
     # What few graphs have: names of classes, and weights that some models cannot divide by.
     rare: dict[str, Any] = {"class_names": list(graph.class_names)} if graph.class_names else {}
+    rare |= {"flat_values": True} if graph.node_values is not None and graph.node_values.ndim == 1 else {}
     rare |= {} if graph.node_names is None else {"name_bytes": name_bytes(graph.node_names)}
     bad = 0 if edge_list.edge_weight is None else int(np.count_nonzero(edge_list.edge_weight <= 0))
     rare |= {"nonpositive_weights": bad} if bad else {}

@@ -86,7 +86,6 @@ def test_values_and_classes_of_edges(run, tmp_path):
     ("options", "says"),
     [
         (["--task", "link"], "task link needs a split of edges"),
-        (["--task", "regression"], "task regression needs values of vertices"),
         (["--decoder", "dot"], "decoder dot is for pairs of vertices: task node has none"),
         (["--task", "link", "--decoder", "bilinear"], "unknown decoder 'bilinear'"),
         (["--task", "edge", "--decoder", "dot"], "decoder dot gives one number"),

@@ -143,7 +143,10 @@ CASES = {
         put("labels.npy", [0, 1, 2, -2, 0, 0]),
         r"labels\.npy: row 3 holds label -2; allowed are",
     ),
-    "labels-half": (put("labels.npy", [0.5] * 6), r"labels\.npy: labels must be whole numbers"),
+    "labels-half": (
+        lambda folder: [np.save(folder / f"{name}.npy", [0.5] * 6) for name in ("labels", "node_values")],
+        r"labels\.npy: labels must be whole numbers",
+    ),
     "labels-dates": (put("labels.npy", np.zeros(6, "M8[s]")), r"labels\.npy: expected integers, found datetime64"),
     "classes-too-many": (
         header(num_classes=1 << 21),

@@ -49,8 +49,9 @@ def test_a_row_of_minus_one_is_no_label():
 
 
 def test_nan_labels_are_none():
-    graph = GraphData.from_arrays(np.array([[0, 1]]), labels=np.array([[1.0], [np.nan]]))
-    assert graph.labels.tolist() == [1, -1]
+    for known in ({"task": "node"}, {"num_label_classes": 2}):
+        graph = GraphData.from_arrays(np.array([[0, 1]]), labels=np.array([[1.0], [np.nan]]), **known)
+        assert graph.labels.tolist() == [1, -1]
 
 
 def test_bare_graph_has_no_classes_and_no_feats():

@@ -219,6 +219,26 @@ def test_one_logit_is_of_the_second_of_two_classes(graph):
     assert result.test_accuracy == pytest.approx(right.float().mean().item())
 
 
+@pytest.mark.parametrize("shape", [(60,), (60, 1)])
+def test_values_and_predictions_have_one_shape(graph, shape):
+    """Whole floats too, without a task; a loss of the user's own sees what the model gave."""
+    data, ages = graph.to_pyg(graph.edge_list()), torch.arange(60.0).reshape(shape) + 18
+    data.y = ages
+
+    def loss(graph, rows):
+        assert graph.y.shape == rows.shape == shape
+        return nn.functional.mse_loss(rows, graph.y)
+
+    for model in (Rows(out=1, end=lambda rows: rows.reshape(shape)), "gcn"):
+        own = {} if isinstance(model, str) else {"loss": loss}
+        result = dg.fit(data, model, ranks=1, epochs=2, quiet=True, **own)
+        assert result.losses[0] > 100 and result.predict().shape == shape and result.summary["metric"] == "mse"
+    data.y = ages.long() % 7
+    assert dg.fit(data, "gcn", ranks=1, epochs=1, quiet=True).summary["metric"] == "accuracy"
+    result = dg.fit(data, "gcn", ranks=1, epochs=1, quiet=True, task="regression")
+    assert result.summary["metric"] == "mse" and result.predict().shape == shape
+
+
 def test_out_keeps_run_and_parts(graph, tmp_path):
     result = dg.fit(graph, lambda graph: dg.nn.GraphSAGE(graph.num_feats, 8, 3), ranks=1, epochs=2, out=tmp_path / "o")
     assert sorted(path.name for path in (tmp_path / "o").iterdir()) == ["parts", "run"]

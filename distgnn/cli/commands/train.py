@@ -83,7 +83,7 @@ def train(
     with start_limit(starting), checked_together():
         manifest = read_manifest(parts)
         settings = _with_saved(Settings(training, model, run, schedule, exchange), given, config, manifest)
-        picked = ""
+        settings, picked = settings.with_task(manifest["graph"], given), ""
         if recipe is not None or config is None:  # a file has every option
             settings, picked = with_recipe(settings, given, recipe, manifest)
         settings = _checked(settings.checked(), launching, manifest)
@@ -213,7 +213,7 @@ def cut_first(context: Any, graph: str, ranks: int, columns: int, training: Trai
     The words of this command name it from now on, as ranks need them; `--ranks` is none of them any more.
     """
     from distgnn.cli.elastic import argument_place
-    from distgnn.fitting.source import cut_of, is_parts
+    from distgnn.fitting.source import BY_LABELS, cut_of, is_parts
     from distgnn.partition import read_manifest
 
     if under_mpi():
@@ -234,8 +234,9 @@ def cut_first(context: Any, graph: str, ranks: int, columns: int, training: Trai
     with ExitStack() as stack:
         with phases(speak) as progress:
             shares = ranks // columns, None, None, training.seed
+            task = training.task if "task" in given_options(context) else BY_LABELS
             tell = say if speak else lambda line: None
-            kept = cut_of(graph, *shares, say=tell, progress=progress, task=training.task)
+            kept = cut_of(graph, *shares, say=tell, progress=progress, task=task)
             cut = stack.enter_context(kept)
         first = f"distgnn partition {shlex.quote(graph)} --parts {ranks // columns} --out parts{cut.options}"
         second = shlex.join(["distgnn", *words[:place], "parts", *words[place + 1 :]])

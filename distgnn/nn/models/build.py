@@ -35,7 +35,9 @@ def model_for(config: ModelConfig, graph: GraphView, task: str = "node") -> nn.M
     decoder = decoder_for(task, config.decoder)
     check_graph_for(task, graph.info)
     if decoder is None:
-        outputs = graph.num_values if task == "regression" else graph.num_classes
+        outputs = graph.num_classes
+        if task == "regression":
+            outputs = graph.num_values or (outputs if graph.info["multilabel"] else 1)
         return build_model(config, graph.num_feats, outputs, **sizes)
     encoder = build_model(config, graph.num_feats, config.hidden_feats, **sizes)
     outputs_of_pair = graph.info["num_edge_classes"] if task == "edge" else None

@@ -54,7 +54,7 @@ class NodeTask:
 
 
 class RegressionTask:
-    """Values `graph.node_values` [O, T] of each vertex, mean squared or absolute error; rows of NaN count nowhere."""
+    """Values of each vertex, mean squared or absolute error; rows of NaN count nowhere."""
 
     loss: OwnLoss | None
 
@@ -69,10 +69,14 @@ class RegressionTask:
         return found
 
     def predict(self, graph: Any, rows: torch.Tensor) -> Predicted:
-        return of_vertices(graph, rows)
+        ids, found, count = of_vertices(graph, rows)
+        labels = graph.labels if graph.node_values is None else graph.node_values
+        if labels is not None and found[:1].numel() == labels[:1].numel():
+            found = found.reshape(len(found), *labels.shape[1:])  # a number of each vertex is [N] or [N, 1], as given
+        return ids, found, count
 
     def _loss(self, graph: Any, rows: torch.Tensor) -> torch.Tensor:
-        check_width("the model", rows, graph.node_values.shape[1], "values of each vertex")  # else torch repeats them
+        check_width("the model", rows, values_of(graph).shape[1], "values of each vertex")  # else torch repeats them
         guess, truth = _known(graph, rows, "train")
         (count,) = sum_over_ranks(graph.comm, np.array([truth.numel()]))
         return loss_of_values(guess, truth, self.metric, int(count))
@@ -80,8 +84,20 @@ class RegressionTask:
 
 def _known(graph: Any, rows: torch.Tensor, split: str) -> tuple[torch.Tensor, torch.Tensor]:
     """Guesses and truth [n, T] of the owned vertices of a split that have values."""
-    chosen = getattr(graph, f"{split}_mask")[: graph.num_owned] & ~torch.isnan(graph.node_values).any(1)
-    return rows[: graph.num_owned][chosen], graph.node_values[chosen]
+    values = values_of(graph)
+    chosen = getattr(graph, f"{split}_mask")[: graph.num_owned] & ~torch.isnan(values).any(1)
+    guess = rows[: graph.num_owned][chosen]
+    return guess.reshape(len(guess), -1) if len(guess) else guess.reshape(0, values.shape[1]), values[chosen]
+
+
+def values_of(graph: Any) -> torch.Tensor:
+    """What a regression predicts [O, T]: values, or labels that were given as whole numbers; NaN for none."""
+    values = graph.node_values
+    if values is None:
+        labels, names = graph.labels, graph.info.get("class_names")
+        numbers = torch.tensor([float(name) for name in names])[labels.clamp(min=0)] if names else labels
+        values = numbers.to(graph.weight_dtype).masked_fill(labels < 0, torch.nan)
+    return values if values.dim() == 2 else values[:, None]
 
 
 def of_vertices(graph: Any, rows: torch.Tensor) -> Predicted:

@@ -9,9 +9,11 @@ from torch import nn
 
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError
+from distgnn.graph.face.row_graph import with_rows
 from distgnn.nn import GraphSAGE, model_for
 from distgnn.train import Trainer
 from distgnn.train.tasks.pairs import task_for
+from distgnn.train.tasks.vertices import values_of
 from distgnn.train.trainable import check_trainable
 
 EXACT = {"rtol": 1e-10, "atol": 1e-12}  # float64 sums in another order
@@ -155,7 +157,9 @@ def test_a_loss_of_ones_own_gets_the_rows(comm):
     ],
 )
 def test_graphs_without_what_a_task_predicts(comm, task, of, says):
-    graph = dist_graph(graph_for(of), comm)
+    data = graph_for(of)
+    data.labels = data.labels if of == "node" else None
+    graph = dist_graph(data, comm)
     with pytest.raises(InputError, match=says):
         model_for(ModelConfig(hidden_feats=8), graph, task)
     config = TrainConfig(task=task)
@@ -193,3 +197,43 @@ def test_settings_that_contradict_each_other(options, says):
 def test_labels_as_input_are_for_classes():
     with pytest.raises(InputError, match="label_reuse needs classes of vertices"):
         model_for(ModelConfig(label_reuse=0.5), whole_graph(graph_for("regression")), "regression")
+
+
+@pytest.mark.mpi(1, 2)
+@pytest.mark.parametrize("shape", [(60,), (60, 1), (60, 2)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_values_keep_their_shape(comm, shape, dtype):
+    """A script's loss is torch's on whole tensors, and predictions have the shape of the values."""
+    data = random_graph(9)
+    data.labels, data.node_values = None, np.random.default_rng(5).standard_normal(shape).astype(np.float32)
+    graph = with_rows(dist_graph(data.check(), comm, dtype=dtype))
+    assert tuple(graph.y.shape) == shape and graph.y.dtype == graph.plain.weight_dtype
+    weights = torch.linspace(-1, 1, graph.num_feats * (shape[1:] or (1,))[0]).view(graph.num_feats, -1)
+    whole = (torch.tensor(data.feats) @ weights).reshape(shape), torch.tensor(data.node_values)
+    mine = (graph.feats.float() @ weights).reshape(shape), graph.y.float()
+    losses = [float(torch.nn.functional.mse_loss(*pair)) for pair in (mine, whole)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6 if dtype != "bfloat16" else 1e-2)  # rows of 8 bits
+    for rows in (
+        torch.ones(graph.plain.num_owned, *shape[1:]),
+        torch.ones(graph.plain.num_owned, *(shape[1:] or (1,))),
+    ):
+        task = task_for(TrainConfig(task="regression"), nn.Identity(), graph.plain)
+        assert tuple(task.predict(graph.plain, rows)[1].shape[1:]) == shape[1:]
+        assert task.loss(graph.plain, rows).isfinite()
+
+
+@pytest.mark.mpi(2)
+def test_whole_numbers_are_values_where_they_are_asked_for(comm):
+    """Of a folder of parts as well, which has them as classes: by the names of those whose gaps were closed."""
+    data, ages = random_graph(9), np.array([18, 25, 31, 44, 60, 71])[np.arange(60) % 6]
+    data.labels, data.class_names = np.arange(60) % 6, ("18", "25", "31", "44", "60", "71")
+    data.labels[0] = -1
+    graph = dist_graph(data.check(), comm)
+    values = values_of(graph)[:, 0].numpy()
+    here = graph.owned_ids
+    np.testing.assert_array_equal(values, np.where(here == 0, np.nan, ages[here]))
+    trainer = trainer_for(graph, "regression")
+    assert trainer.fit().losses[0] > 100
+    data.class_names = ("a", "b", "c", "d", "e", "f")
+    with pytest.raises(InputError, match="task regression needs numbers: the labels of this graph are texts, as 'a'"):
+        trainer_for(dist_graph(data, comm), "regression")
