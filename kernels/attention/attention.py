@@ -19,6 +19,7 @@ ranges of sources apart, and those are added: same bits for any number of thread
 """
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from distgnn.kernels.attention.attention_kernels import (
     STATE,
@@ -81,7 +82,7 @@ def attention_partial(
     return _attend(_Graph(indptr, indices, feats, source_scores, target_scores, slope), out, divide=False)
 
 
-def _attend(graph, out, divide):
+def _attend(graph: "_Graph", out: np.ndarray | None, divide: bool) -> tuple:
     if graph.shared:
         raise ValueError(f"feats must have {graph.heads} heads, as scores have: there is one")
     narrow = divide and out is not None and out.dtype == graph.feats.dtype
@@ -123,7 +124,7 @@ def finish_attention(out: np.ndarray, sums: np.ndarray) -> np.ndarray:
     return out
 
 
-def _room(room, parts, num, heads, dtype):
+def _room(room: np.ndarray | None, parts: int, num: int, heads: int, dtype: DTypeLike) -> np.ndarray:
     """Memory [parts, num, heads] to work in, of what was given for it."""
     room = empty_rows((PARTS * num, heads), dtype) if room is None else row_array(room, "room", (dtype,))
     if len(room) < parts * num or room.shape[1] != heads:
@@ -191,7 +192,7 @@ def attention_backward(
     return grad_feats, grad_scores[:, :heads], grad_scores[:, heads:]
 
 
-def _state(graph, maximum, sums, dots):
+def _state(graph: "_Graph", maximum: np.ndarray, sums: np.ndarray, dots: np.ndarray) -> np.ndarray:
     """Score, maximum, 1 / sum and dot of a target side by side, [R, STATE, H]: the backward pass reads one place."""
     columns = [row_array(np.asarray(column, graph.dtype), "state") for column in (maximum, sums, dots)]
     shape = graph.scores[0].shape
@@ -202,13 +203,13 @@ def _state(graph, maximum, sums, dots):
     return state
 
 
-def _added(graph, parts, out, column):
+def _added(graph: "_Graph", parts: np.ndarray, out: np.ndarray, column: int) -> np.ndarray:
     """The sums of parts, in the H columns of `out` from `column` on."""
     run(parts_kernel(graph.score_tile), even_chunks(parts.shape[1], len(parts) * parts.shape[2]), parts, out, column)
     return out
 
 
-def _tiles(graph):
+def _tiles(graph: "_Graph") -> list[RepeatedTile]:
     """One for all columns, or where heads are wider than the registers several, each for a pass over all arcs."""
     one = repeated_tile(*graph.tail, graph.dtype)
     if one:
@@ -219,7 +220,15 @@ def _tiles(graph):
 class _Graph:
     """Checked arguments: rows gathered over a CSR, and the scores at the two ends of an arc."""
 
-    def __init__(self, indptr, indices, feats, gathered_scores, row_scores, slope):
+    def __init__(
+        self,
+        indptr: np.ndarray,
+        indices: np.ndarray,
+        feats: np.ndarray,
+        gathered_scores: np.ndarray,
+        row_scores: np.ndarray,
+        slope: float,
+    ) -> None:
         feats = np.asarray(feats)
         if feats.ndim != 3:
             raise ValueError(f"feats must have shape [rows, heads, width], got {feats.shape}")
@@ -241,6 +250,6 @@ class _Graph:
             raise ValueError(f"{self.heads} heads do not fit in registers")
         self.score_tile, self.slope = tiles[0][1], self.dtype.type(slope)
 
-    def ahead(self, repeated):
+    def ahead(self, repeated: RepeatedTile) -> int:
         """How many arcs before its sum a row is asked for."""
         return arcs_ahead(repeated.times * repeated.tile.width * self.feats.itemsize)

@@ -9,11 +9,13 @@ Legend: H heads; a tile's columns are whole vectors of some heads.
 """
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.kernels.runtime.tiles import Tile, registers
+from distgnn.kernels.runtime.tiles import RepeatedTile, Tile, registers
 from distgnn.kernels.simd.head_sums import add_and_dot, own_columns
 from distgnn.kernels.simd.vector_math import add_to, exp, reciprocal
 from distgnn.kernels.simd.vectors import (
@@ -53,7 +55,7 @@ def slopes(tile, like, score, slope):
     return choose(greater(score, zeros(tile, like)), full(tile, like, 1), full(tile, like, slope))
 
 
-def wide_tile(dtype):
+def wide_tile(dtype: DTypeLike) -> Tile:
     """One full register, across arcs and heads."""
     return Tile(registers()[0] // np.dtype(dtype).itemsize, (0,), (0,))
 
@@ -88,7 +90,7 @@ def _weigh(
 
 
 @functools.cache
-def forward_kernel(repeated, heads_tile, wide):
+def forward_kernel(repeated: RepeatedTile, heads_tile: Tile, wide: Tile) -> Callable:
     tile, times, step, _, heads_step = repeated
     lanes = wide.lanes
 
@@ -180,7 +182,9 @@ def _fill(
 
 
 @functools.cache
-def backward_kernel(repeated, gathered, grad_step, heads_tile, wide, first_tile):
+def backward_kernel(
+    repeated: RepeatedTile, gathered: bool, grad_step: int, heads_tile: Tile, wide: Tile, first_tile: Tile
+) -> Callable:
     tile, times, step, own_heads, heads_step = repeated
     lanes, columns = wide.lanes, tile.lanes * tile.vectors
 
@@ -255,7 +259,7 @@ def backward_kernel(repeated, gathered, grad_step, heads_tile, wide, first_tile)
 
 
 @functools.cache
-def state_kernel(heads_tile):
+def state_kernel(heads_tile: Tile) -> Callable:
     @kernel(counted=False)
     def gather_state(start, stop, scores, top, sums, dots, state):
         """Writes state[start:stop]."""
@@ -271,7 +275,7 @@ def state_kernel(heads_tile):
 
 
 @functools.cache
-def parts_kernel(heads_tile):
+def parts_kernel(heads_tile: Tile) -> Callable:
     @kernel(counted=False)
     def add_parts(start, stop, parts, out, column):
         """Writes the columns from `column` on of out[start:stop]: the sums of parts, in their order."""

@@ -11,6 +11,7 @@ Backward, with d the gradient of scores and s(x) the slope of the leaky ReLU (1 
 """
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from distgnn.kernels.attention.head_dots import tiles_of_whole_heads
 from distgnn.kernels.runtime.arrays import index_array, indptr_array, row_array
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
-from distgnn.kernels.runtime.tiles import head_tiles
+from distgnn.kernels.runtime.tiles import Tile, head_tiles
 from distgnn.kernels.simd.head_sums import add_by_head
 from distgnn.kernels.simd.vectors import add, fma_heads, load, mul, prefetch, store, zeros
 
@@ -79,7 +80,16 @@ def pair_scores_backward(
     return out, sums.sum(axis=0, keepdims=True)
 
 
-def _checked(indptr, others, arcs, sources, targets, attn, heads, slope):
+def _checked(
+    indptr: np.ndarray,
+    others: np.ndarray,
+    arcs: np.ndarray,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    attn: np.ndarray,
+    heads: int,
+    slope: float,
+) -> tuple:
     indptr, others, arcs = indptr_array(indptr), index_array(others, "others"), index_array(arcs, "arcs")
     sources, targets, attn = row_array(sources, "sources"), row_array(targets, "targets"), row_array(attn, "attn")
     widths = {sources.shape[1], targets.shape[1], attn.shape[1]}
@@ -96,7 +106,7 @@ def _checked(indptr, others, arcs, sources, targets, attn, heads, slope):
 
 
 @functools.cache
-def _score_kernel(tile):
+def _score_kernel(tile: Tile) -> Callable:
     @kernel(counted=False)
     def score_rows(start, stop, indptr, others, arcs, sources, targets, attn, slope, scores):
         """Adds the tile's share to the scores of the arcs of rows [start, stop)."""
@@ -115,7 +125,7 @@ def _score_kernel(tile):
 
 
 @functools.cache
-def _backward_kernel(tile):
+def _backward_kernel(tile: Tile) -> Callable:
     @kernel(counted=False)
     def backward_rows(
         start, stop, bounds, indptr, others, arcs, sources, targets, attn, slope, grad, out, sums

@@ -7,8 +7,10 @@ head_mean    out[i, k] = Σ_h feats[i, h, k] / H + bias[k]                      
 """
 
 import functools
+from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from distgnn.kernels.runtime.arrays import ROWS, output, row_array, sums_dtype, vector
 from distgnn.kernels.runtime.jit import kernel
@@ -123,13 +125,13 @@ def head_mean(
     return out
 
 
-def for_all_heads(tile, width):
+def for_all_heads(tile: Tile, width: int) -> Tile:
     """The tile's vectors in a row [F] that stands for all heads."""
     offsets = tuple(offset - head * width for offset, head in zip(tile.offsets, tile.heads, strict=True))
     return Tile(tile.lanes, offsets, tile.heads, skip=tile.skip)
 
 
-def tiles_of_whole_heads(heads, width, dtype):
+def tiles_of_whole_heads(heads: int, width: int, dtype: DTypeLike) -> Iterator[Tile]:
     """Tiles that share no column, half of the registers each: what is added in place must not be added twice."""
     # Tiles of `head_tiles` may share columns where a head's width is no multiple of the lanes: right for a result that
     # is written, wrong for one that is added to. Here a head's overlap lies within one tile, which is read whole before
@@ -144,7 +146,7 @@ def tiles_of_whole_heads(heads, width, dtype):
 
 
 @functools.cache
-def _dot_kernel(tile, other):
+def _dot_kernel(tile: Tile, other: Tile | None) -> Callable:
     @kernel(counted=False)
     def dot_rows(start, stop, left, right, step, out):
         """Adds the tile's share to out[start:stop]."""
@@ -156,7 +158,7 @@ def _dot_kernel(tile, other):
 
 
 @functools.cache
-def _score_kernel(tile):
+def _score_kernel(tile: Tile) -> Callable:
     @kernel(counted=False)
     def score_rows(start, stop, feats, rows, out):
         """Adds the tile's share to out[:, start:stop]."""
@@ -170,7 +172,7 @@ def _score_kernel(tile):
 
 
 @functools.cache
-def _outer_kernel(tile):
+def _outer_kernel(tile: Tile) -> Callable:
     @kernel(counted=False)
     def outer_rows(start, stop, feats, rows, factors):
         """Writes the tile's columns of feats[start:stop]."""
@@ -185,7 +187,7 @@ def _outer_kernel(tile):
 
 
 @functools.cache
-def _mean_kernel(tile, narrow):
+def _mean_kernel(tile: Tile, narrow: bool) -> Callable:
     @kernel(counted=False)
     def mean_rows(start, stop, feats, share, bias, out, short):
         """Writes the tile's columns of each head of out[start:stop] and, if narrow, short[start:stop]."""

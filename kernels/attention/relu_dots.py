@@ -8,6 +8,7 @@ for out = (z + bias) / (1 - p) where it is not 0. The sums over rows are those o
 """
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from distgnn.kernels.runtime.arrays import ROWS, output, row_array, sums_dtype, 
 from distgnn.kernels.runtime.formats import mask_parameters
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
-from distgnn.kernels.runtime.tiles import head_tiles
+from distgnn.kernels.runtime.tiles import Tile, head_tiles
 from distgnn.kernels.simd.head_sums import add_by_head
 from distgnn.kernels.simd.vector_math import add_to
 from distgnn.kernels.simd.vectors import choose, greater, load, mul, scale, store, sub, zeros
@@ -58,7 +59,7 @@ def relu_backward_dots(
 
 
 @functools.cache
-def _kernel(tile):
+def _kernel(tile: Tile) -> Callable:
     @kernel(counted=False)
     def through_rows(start, stop, grad, out, bias, factor, grad_feats, sums, dots):
         """Writes the tile's columns of grad_feats and sums, and adds its share to dots, of row blocks [start, stop)."""

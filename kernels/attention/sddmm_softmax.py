@@ -10,13 +10,14 @@ with respect to its edge weights.
 """
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
 from distgnn.kernels.runtime.arrays import ROWS, flat_rows, index_array, indptr_array, output, row_array, sums_dtype
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
-from distgnn.kernels.runtime.tiles import cut_tiles, row_tiles
+from distgnn.kernels.runtime.tiles import Tile, cut_tiles, row_tiles
 from distgnn.kernels.simd.vector_math import exp, reciprocal, total
 from distgnn.kernels.simd.vectors import add, at, full, load, maximum, mul, prefetch, store, sub, zeros
 
@@ -69,7 +70,7 @@ def sddmm(
 
 
 @functools.cache
-def _dot_kernel(tile):
+def _dot_kernel(tile: Tile) -> Callable:
     @kernel(counted=False)
     def dot_rows(start, stop, column, indptr, indices, source_rows, target_rows, edge_ids, out, heads):
         """Writes (first columns) or adds to the arcs of rows [start, stop)."""
@@ -90,7 +91,7 @@ def _dot_kernel(tile):
 
 
 @functools.cache
-def _pair_kernel(tile, op):
+def _pair_kernel(tile: Tile, op: str) -> Callable:
     adding = op == "add"
 
     @kernel(counted=False)
@@ -136,7 +137,13 @@ def edge_softmax_backward(
     return _softmax(_softmax_backward_kernel, indptr, edge_ids, grad_scores, out, grad)
 
 
-def _softmax(make_kernel, indptr, edge_ids, result, *inputs):
+def _softmax(
+    make_kernel: Callable,
+    indptr: np.ndarray,
+    edge_ids: np.ndarray | None,
+    result: np.ndarray | None,
+    *inputs: np.ndarray,
+) -> np.ndarray:
     shape = np.shape(inputs[0])
     if any(np.shape(a) != shape for a in inputs):
         raise ValueError(f"scores and gradients must have one shape, got {[np.shape(a) for a in inputs]}")
@@ -150,7 +157,7 @@ def _softmax(make_kernel, indptr, edge_ids, result, *inputs):
 
 
 @functools.cache
-def _softmax_kernel(tile):
+def _softmax_kernel(tile: Tile) -> Callable:
     @kernel(counted=False)
     def softmax_rows(start, stop, column, indptr, edge_ids, scores, out):
         """Writes the arcs of rows [start, stop)."""
@@ -176,7 +183,7 @@ def _softmax_kernel(tile):
 
 
 @functools.cache
-def _softmax_backward_kernel(tile):
+def _softmax_backward_kernel(tile: Tile) -> Callable:
     @kernel(counted=False)
     def softmax_backward_rows(start, stop, column, indptr, edge_ids, out, grad, grad_scores):
         """Writes the arcs of rows [start, stop)."""

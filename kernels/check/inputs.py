@@ -1,5 +1,6 @@
 """The graph and the random rows on which kernels are compared with their references."""
 
+import functools
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -30,17 +31,15 @@ class Graph(NamedTuple):
         return len(self.indices)
 
 
-def _graph() -> Graph:
+@functools.cache
+def large_graph() -> Graph:
     """300 arcs from 41 sources to targets 0 … 39, with a hub (row 3) and rows 30 … 39 without any arc."""
+    # More arcs in a row than attention takes at a time (CHUNK = 32), and rows for whole groups of six in a product.
     generator = np.random.default_rng(0)
     src, dst = generator.integers(0, 41, 300), generator.integers(0, 30, 300)
     dst[generator.random(300) < 0.2] = 3
     indptr, indices, _ = reference.csr_from_edges(src, dst, 40)
     return Graph(indptr, indices.astype(np.int32), 41)
-
-
-# More arcs in a row than attention takes at a time (CHUNK = 32), and rows for whole groups of six in a product.
-GRAPH = _graph()
 
 
 def like(value, rows, seed=0):

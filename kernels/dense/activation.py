@@ -116,7 +116,9 @@ def activate_backward(
 class _Rows:
     """The checked arguments that forward and backward share."""
 
-    def __init__(self, feats, activation, p, row_ids, draw):
+    def __init__(
+        self, feats: np.ndarray, activation: str, p: float, row_ids: np.ndarray | None, draw: tuple[int, int, int]
+    ) -> None:
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}")
         self.dtype, self.width = sums_dtype(feats), feats.shape[1]
@@ -125,10 +127,10 @@ class _Rows:
         if threshold and (row_ids is None or len(row_ids) != len(feats)):
             raise ValueError(f"dropout needs row_ids, one for each of the {len(feats)} rows")
         # A threshold of 0 draws nothing, and the kernel gets no ids.
-        ids = index_array(row_ids, "row_ids") if threshold else np.empty(0, np.int64)
+        ids = index_array(row_ids, "row_ids") if threshold and row_ids is not None else np.empty(0, np.int64)
         self.mask = ids, threshold, factor, *derive_key(*draw)
 
-    def parameters(self, bias, norm):
+    def parameters(self, bias: np.ndarray | None, norm: tuple | None) -> tuple:
         """bias, gamma, beta as arrays of the summing dtype."""
         gamma, beta = norm or (np.ones(self.width), np.zeros(self.width))
         bias = np.zeros(self.width) if bias is None else bias

@@ -7,6 +7,7 @@ Legend: mask = (row ids, threshold, factor, k0, k1, stream) of a dropout; norm =
 """
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -138,7 +139,7 @@ def norm_gradient(tile, column, i, grad, norm, stats, mask, relu, mean_h, mean_h
 
 
 @functools.cache
-def forward_kernel(rest):
+def forward_kernel(rest: int) -> Callable:
     whole, part = group_tiles(rest)
 
     @kernel(counted=False)
@@ -152,7 +153,7 @@ def forward_kernel(rest):
 
 
 @functools.cache
-def backward_kernel(rest):
+def backward_kernel(rest: int) -> Callable:
     whole, part = group_tiles(rest)
 
     @kernel(counted=False)
@@ -166,7 +167,7 @@ def backward_kernel(rest):
 
 
 @functools.cache
-def norm_forward_kernel(rest):
+def norm_forward_kernel(rest: int) -> Callable:
     whole, part = group_tiles(rest)
 
     @kernel(counted=False)
@@ -184,7 +185,7 @@ def norm_forward_kernel(rest):
 
 
 @functools.cache
-def norm_backward_kernel(rest):
+def norm_backward_kernel(rest: int) -> Callable:
     whole, part = group_tiles(rest)
 
     @kernel(counted=False)

@@ -8,13 +8,14 @@ Legend: O rows, C classes, q the target: all of it at the label, but for the sha
 """
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
 from distgnn.kernels.runtime.arrays import empty_rows, index_array, output, row_array
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
-from distgnn.kernels.runtime.tiles import cut_tile, registers
+from distgnn.kernels.runtime.tiles import Tile, cut_tile, registers
 from distgnn.kernels.simd.vector_math import exp, highest, inside, total
 from distgnn.kernels.simd.vectors import full, load, scale, store, sub, zeros
 
@@ -69,7 +70,7 @@ def cross_entropy_backward(
     return out
 
 
-def _checked(logits, labels, rows):
+def _checked(logits: np.ndarray, labels: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     logits, labels, rows = row_array(logits, "logits"), index_array(labels, "labels"), np.ascontiguousarray(rows)
     if rows.dtype != np.bool_ or not len(logits) == len(labels) == len(rows):
         raise ValueError(
@@ -78,7 +79,7 @@ def _checked(logits, labels, rows):
     return logits, labels, rows
 
 
-def _tiles(logits):
+def _tiles(logits: np.ndarray) -> tuple[Tile, Tile, int]:
     """(tile of a group of columns, tile of those behind the last whole group, how many these are)."""
     lanes = registers()[0] // logits.dtype.itemsize
     rest = logits.shape[1] % (lanes * VECTORS)
@@ -98,7 +99,7 @@ def _below(tile, logits, first, top):
 
 
 @functools.cache
-def _sum_kernel(whole, part, rest):
+def _sum_kernel(whole: Tile, part: Tile, rest: int) -> Callable:
     group = whole.lanes * VECTORS
 
     @kernel(counted=False)
@@ -137,7 +138,7 @@ def _sum_kernel(whole, part, rest):
 
 
 @functools.cache
-def _gradient_kernel(whole, part, rest):
+def _gradient_kernel(whole: Tile, part: Tile, rest: int) -> Callable:
     group = whole.lanes * VECTORS
 
     @kernel(counted=False)

@@ -6,6 +6,7 @@
 """
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -47,7 +48,7 @@ def _drop_group(tile, column, i, feats, row_ids, threshold, factor, k0, k1, stre
 
 
 @functools.cache
-def _drop_kernel(rest):
+def _drop_kernel(rest: int) -> Callable:
     """The kernel for widths with this remainder by 128."""
     # Plainly: out[i, k] = feats[i, k] * factor if word(row_ids[i], k) >= threshold else 0. One draw gives 16-bit words
     # for 128 columns, so a row goes by groups of 128 and what is left: the words of a row do not depend on its

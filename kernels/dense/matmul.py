@@ -14,6 +14,7 @@ import functools
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from distgnn.kernels.dense.narrow_product import PARTS, NarrowSums, most_vectors, narrow_product, separate_tiles
 from distgnn.kernels.runtime.arrays import (
@@ -116,7 +117,7 @@ def narrow_products(make: Callable, width: int, grads: np.ndarray) -> np.ndarray
     return _in_pieces(make, width, [grads], MOST_PIECES, narrow=True)[0]
 
 
-def _in_pieces(make, width, all_grads, most, narrow=False):
+def _in_pieces(make: Callable, width: int, all_grads: list, most: int | None, narrow: bool = False) -> list[np.ndarray]:
     first_grads, dtype = all_grads[0], sums_dtype(all_grads[0])
     num_rows, columns = first_grads.shape
     narrow = narrow or columns < min(width, registers()[0] // dtype.itemsize)  # vectors run along the wider of the two
@@ -141,14 +142,14 @@ def _in_pieces(make, width, all_grads, most, narrow=False):
 class _InnerSums:
     """Sums of an inner product over fixed parts of the rows, `bounds`, which are added in order."""
 
-    def __init__(self, num_rows, num_columns, width, dtype):
+    def __init__(self, num_rows: int, num_columns: int, width: int, dtype: DTypeLike) -> None:
         one = num_columns * width * np.dtype(dtype).itemsize
         blocks = -(-num_rows // INNER_ROWS)
         parts = self.num_parts = max(1, min(PARTS, blocks, PART_BYTES // max(one, 1)))
         self.bounds = np.array([blocks * part // parts * INNER_ROWS for part in range(parts)] + [num_rows])
         self.sums = np.zeros((parts, num_columns, width), dtype)
 
-    def add(self, parts, rows, grads):
+    def add(self, parts: slice, rows: np.ndarray, grads: np.ndarray) -> None:
         """Some parts' sums, of their rows alone."""
         bounds, sums = self.bounds[parts.start : parts.stop + 1] - self.bounds[parts.start], self.sums[parts]
         if sums.size:
@@ -158,7 +159,7 @@ class _InnerSums:
                 run(_inner_kernel(tile, copied), chunks, bounds, rows, grads, columns, sums)
 
 
-def _equal_tiles(width, dtype):
+def _equal_tiles(width: int, dtype: DTypeLike) -> tuple[Tile, np.ndarray]:
     """(tile, first columns): tiles of one shape that cover a row; the last may overlap its neighbour."""
     # One shape of tile for all columns, the last one moved back: products that are written twice are the same. It needs
     # one compiled kernel and one layout of panels. It is of whole vectors where the row has so many columns: 47 need no
@@ -168,7 +169,7 @@ def _equal_tiles(width, dtype):
     return tile, np.array([*range(0, width - tile.width, tile.width), width - tile.width])
 
 
-def _panels(weight, columns, tile):
+def _panels(weight: np.ndarray, columns: np.ndarray, tile: Tile) -> np.ndarray:
     """[tiles, K, columns of a tile]: a tile's columns of the weight side by side, each row at the start of a line."""
     span = tile.offsets[-1] + tile.lanes
     # A panel is read from start to end for every six rows. In `weight` itself its rows would be J numbers apart: other
@@ -231,7 +232,7 @@ def _store_six(tile, array, place, width, sums, past):
 
 
 @functools.cache
-def _product_kernel(tile):
+def _product_kernel(tile: Tile) -> Callable:
     @kernel
     def product_rows(start, stop, rows, panels, more, more_panels, columns, out, accumulate, past):
         """Writes out, for blocks [start, stop) of rows."""
@@ -284,7 +285,7 @@ def _product_kernel(tile):
 
 
 @functools.cache
-def _inner_kernel(tile, copied):
+def _inner_kernel(tile: Tile, copied: bool) -> Callable:
     span = tile.lanes * tile.vectors
 
     @kernel

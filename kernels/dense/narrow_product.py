@@ -8,13 +8,15 @@ Legend: N rows, K columns (a few), J columns.
 """
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from distgnn.kernels.runtime.arrays import ROWS, row_array, sums_dtype
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import run
-from distgnn.kernels.runtime.tiles import cut_tile, registers, row_tiles
+from distgnn.kernels.runtime.tiles import Tile, cut_tile, registers, row_tiles
 from distgnn.kernels.simd.vectors import fma, load, store
 
 PARTS = 32  # partial sums: fixed, so that threads do not change bits
@@ -40,12 +42,12 @@ def narrow_product(rows: np.ndarray, grads: np.ndarray) -> np.ndarray:
 class NarrowSums:
     """Sums of a narrow product over fixed parts of the rows, `bounds`, which may be added range by range."""
 
-    def __init__(self, num_rows, num_columns, width, dtype):
+    def __init__(self, num_rows: int, num_columns: int, width: int, dtype: DTypeLike) -> None:
         self.num_parts = max(1, min(PARTS, num_rows // PART_ROWS))
         self.bounds = np.arange(self.num_parts + 1) * num_rows // self.num_parts
         self.sums = np.zeros((self.num_parts, num_columns, width), dtype)
 
-    def add(self, parts, rows, grads):
+    def add(self, parts: slice, rows: np.ndarray, grads: np.ndarray) -> None:
         """Some parts' sums, of their rows alone."""
         bounds, sums = self.bounds[parts.start : parts.stop + 1] - self.bounds[parts.start], self.sums[parts]
         if sums.size:
@@ -53,11 +55,11 @@ class NarrowSums:
                 run(_narrow_kernel(tile), list(range(len(bounds))), bounds, rows, grads, columns, sums)
 
 
-def most_vectors():
+def most_vectors() -> int:
     return 4 if registers()[1] >= 16 else 2
 
 
-def separate_tiles(width, dtype):
+def separate_tiles(width: int, dtype: DTypeLike) -> list:
     """(tile, first columns), where no column is in two tiles: the last vector of all may be cut."""
     lanes = row_tiles(width, dtype)[0][1].lanes
     # No column twice: these tiles are added to, so the last one is cut instead of moved back.
@@ -68,7 +70,7 @@ def separate_tiles(width, dtype):
 
 
 @functools.cache
-def _narrow_kernel(tile):
+def _narrow_kernel(tile: Tile) -> Callable:
     @kernel(counted=False)
     def narrow_rows(start, stop, bounds, rows, grads, columns, sums):
         """Adds the tiles' columns of sums[start:stop], each over its range of rows."""

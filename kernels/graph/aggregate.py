@@ -9,9 +9,11 @@ max    extremes.py
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from distgnn.kernels.graph.extremes import extreme
 from distgnn.kernels.runtime.arrays import (
@@ -27,7 +29,7 @@ from distgnn.kernels.runtime.arrays import (
 )
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
-from distgnn.kernels.runtime.tiles import arcs_ahead, head_tiles, row_tiles, sum_vectors
+from distgnn.kernels.runtime.tiles import Tile, arcs_ahead, head_tiles, row_tiles, sum_vectors
 from distgnn.kernels.simd.vector_math import store_result
 from distgnn.kernels.simd.vectors import (
     add,
@@ -102,7 +104,16 @@ def spmm(
     return out
 
 
-def _sum(dtype, indptr, indices, feats, weight, edge_ids, source_scale, *rest):
+def _sum(
+    dtype: DTypeLike,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    feats: np.ndarray,
+    weight: np.ndarray,
+    edge_ids: np.ndarray,
+    source_scale: np.ndarray,
+    *rest: Any,
+) -> None:
     """Run the kernel for each tile of columns."""
     bounds, arguments = edge_chunks(indptr, feats.shape[1]), (indptr, indices, feats, weight, edge_ids, source_scale)
     # A row wider than the registers is summed in several passes over the arcs, each over some of its columns: the sums
@@ -113,7 +124,7 @@ def _sum(dtype, indptr, indices, feats, weight, edge_ids, source_scale, *rest):
         run(_sum_kernel(tile, weighted, scaled), bounds, column, ahead, *arguments, *rest)
 
 
-def weights(edge_weight, dtype, tail):
+def weights(edge_weight: np.ndarray | None, dtype: DTypeLike, tail: tuple) -> np.ndarray:
     """[E, H] of `dtype`; H = 1 for one weight per arc; [0, 1] for none."""
     if edge_weight is None:
         return np.empty((0, 1), dtype)
@@ -126,7 +137,7 @@ def weights(edge_weight, dtype, tail):
     return weight
 
 
-def _tiles(width, heads, dtype, factors):
+def _tiles(width: int, heads: int, dtype: DTypeLike, factors: bool) -> list:
     if width == 0:
         return []
     if heads == 1:
@@ -134,7 +145,7 @@ def _tiles(width, heads, dtype, factors):
     return [(0, tile) for tile in head_tiles(heads, width // heads, dtype)]
 
 
-def _divided(target_scale, degree, rows, dtype):
+def _divided(target_scale: np.ndarray, degree: np.ndarray, rows: int, dtype: DTypeLike) -> np.ndarray:
     """target_scale / degree, 0 where the degree is 0."""
     inverse = np.asarray(degree, np.float64)
     if inverse.shape != (rows,):
@@ -162,7 +173,7 @@ def _add_arc(tile, sums, e, coming, column, indices, feats, weight, edge_ids, so
 
 
 @functools.cache
-def _sum_kernel(tile, weighted, scaled):
+def _sum_kernel(tile: Tile, weighted: bool, scaled: bool) -> Callable:
     """The kernel for one tile of columns, starting at `column`; weighted: by arc, scaled: by source."""
 
     @kernel(counted=False)

@@ -6,6 +6,7 @@ and its result does not depend on B, which is the number of threads.
 """
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from distgnn.kernels.runtime.arrays import index_array, indptr_array
 from distgnn.kernels.runtime.jit import kernel
@@ -49,7 +50,13 @@ def transpose_csr(indptr: np.ndarray, indices: np.ndarray, num_cols: int) -> tup
     return csr_from_edges(rows, indices, num_cols)
 
 
-def stable_order(keys, num_keys, dtype=np.int64, stream=None, most_blocks=None):
+def stable_order(
+    keys: np.ndarray,
+    num_keys: int,
+    dtype: DTypeLike = np.int64,
+    stream: np.ndarray | None = None,
+    most_blocks: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     """Sort by key: the one counting sort of this package.
 
     Args: keys int [E] in [0, num_keys); dtype of the result; stream int [E], the edges in the order in which ties are
@@ -73,7 +80,7 @@ def stable_order(keys, num_keys, dtype=np.int64, stream=None, most_blocks=None):
     return indptr, order
 
 
-def _edge_blocks(num_edges, most=None):
+def _edge_blocks(num_edges: int, most: int | None = None) -> list[int]:
     blocks = max(1, min(get_num_threads(), num_edges // BLOCK_EDGES, num_edges if most is None else most))
     return [num_edges * b // blocks for b in range(blocks + 1)]
 

@@ -7,13 +7,14 @@ position of the row; with them ids are held in registers beside the winners.
 """
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
 from distgnn.kernels.runtime.arrays import empty_rows, output, sums_dtype
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
-from distgnn.kernels.runtime.tiles import arcs_ahead, registers, row_tiles
+from distgnn.kernels.runtime.tiles import Tile, arcs_ahead, registers, row_tiles
 from distgnn.kernels.simd.vectors import (
     at,
     both,
@@ -31,7 +32,18 @@ from distgnn.kernels.simd.vectors import (
 )
 
 
-def extreme(indptr, indices, feats, reduce, weight, edge_ids, source_scale, out, keep_inf, winners=True):
+def extreme(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    feats: np.ndarray,
+    reduce: str,
+    weight: np.ndarray,
+    edge_ids: np.ndarray,
+    source_scale: np.ndarray,
+    out: np.ndarray | None,
+    keep_inf: bool,
+    winners: bool = True,
+) -> tuple[np.ndarray, np.ndarray | None]:
     """(out, winner) of checked arrays; see aggregate.spmm. Without winners registers hold twice as many columns."""
     shape, dtype = (len(indptr) - 1, feats.shape[1]), sums_dtype(feats)
     out = output(out, shape, dtype)
@@ -53,7 +65,7 @@ def extreme(indptr, indices, feats, reduce, weight, edge_ids, source_scale, out,
 
 
 @functools.cache
-def _extreme_kernel(tile, winners, plain, by_id):
+def _extreme_kernel(tile: Tile, winners: bool, plain: bool, by_id: bool) -> Callable:
     """The kernel for one tile of columns; plain: a maximum of the rows as they are; by_id: edge_ids break ties."""
 
     @kernel(counted=False)

@@ -15,7 +15,7 @@ ROWS = (*FLOATS, np.uint16)  # uint16: bfloat16 bit patterns
 class _Writable:
     """A view on memory under a dtype that claims to be writable; keeps its owner alive."""
 
-    def __init__(self, array):
+    def __init__(self, array: np.ndarray) -> None:
         # (address, read-only): the same address with the second set to False. np.asarray builds an array on it, without
         # a copy.
         interface = dict(array.__array_interface__)

@@ -28,8 +28,7 @@ def compile_line(show: Show | None = None, *, visible: bool = True) -> Iterator[
     if show is None and visible and any(not isinstance(block.show, _OneLine) for block in _blocks):
         yield  # the outer block shows it
         return
-    block = _Block(show or _StderrLine(), visible)
-    _blocks.append(block)
+    block = _begin(show or _StderrLine(), visible)
     try:
         yield
     finally:
@@ -40,9 +39,16 @@ def compile_line(show: Show | None = None, *, visible: bool = True) -> Iterator[
 def compile_line_from_now_on(*, visible: bool) -> None:
     """Show compiling outside all blocks too, such as in a training loop of the user's: one line, once."""
     if not _blocks:
-        _blocks.append(_Block(_OneLine(), visible))
+        _begin(_OneLine(), visible)
     elif isinstance(_blocks[0].show, _OneLine):
         _blocks[0].visible = visible
+
+
+def _begin(show: Show, visible: bool) -> "_Block":
+    if _tell not in jit.listeners:
+        jit.listeners.append(_tell)
+    _blocks.append(_Block(show, visible))
+    return _blocks[-1]
 
 
 class _Block:
@@ -97,4 +103,3 @@ def _tell(seconds: float) -> None:
 
 
 _blocks: list[_Block] = []  # the innermost is told
-jit.listeners.append(_tell)

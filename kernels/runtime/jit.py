@@ -27,9 +27,9 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from numba import njit
 from numba.core import config
@@ -61,7 +61,7 @@ AGAIN = "{fault}: its kernel is compiled again"
 NOT_COMPILED = "check"  # the room of this package without a kernel: what is changed there needs no new machine code
 
 
-def kernel(function=None, counted=True, **options):
+def kernel(function: Callable | None = None, counted: bool = True, **options: Any) -> Any:
     """Compile a function of a row range; `@kernel` or `@kernel(fastmath=…)`.
 
     Args: counted: False: without numba's counts of references to arrays, for a function that makes none. A cut took
@@ -79,7 +79,7 @@ def kernel(function=None, counted=True, **options):
     return dispatcher
 
 
-def inline(function=None, counted=True, **options):
+def inline(function: Callable | None = None, counted: bool = True, **options: Any) -> Any:
     """Compile a helper that becomes part of the kernels that call it; nothing is cached for it alone.
 
     LLVM would leave a large one outside, and hand over some thirty arguments and all registers through memory.
@@ -102,11 +102,11 @@ class _Helper(CPUDispatcher):
     """
 
     @functools.cached_property
-    def _called(self):
+    def _called(self) -> Any:
         helper = self
         return njit(nogil=True, error_model="numpy")(lambda *args: helper(*args))
 
-    def __call__(self, *args):
+    def __call__(self, *args: Any) -> Any:
         return self._called(*args)
 
 
@@ -114,7 +114,7 @@ class _ReadOnlyFolder(UserProvidedCacheLocator):
     """NUMBA_CACHE_DIR that can be read only, as in an image: numba itself would pass over it and compile again."""
 
     @classmethod
-    def from_function(cls, py_func, py_file):
+    def from_function(cls, py_func: Any, py_file: Any) -> Any:
         if not config.CACHE_DIR:
             return None
         found = cls(py_func, py_file)
@@ -134,7 +134,7 @@ class PackageCache(FunctionCache):
 
     _impl_class = _Files
 
-    def __init__(self, function, folder: Path | None = None, note: str = ""):
+    def __init__(self, function: Callable, folder: Path | None = None, note: str = "") -> None:
         super().__init__(function)
         place: Path = folder or Path(self._impl.locator.get_cache_path())
         self._cache_path, self._note, self._fault = str(place), note, ""
@@ -143,7 +143,7 @@ class PackageCache(FunctionCache):
         self._cache_file = KeptCode(place, name, stamp, function.__code__.co_filename)
         self.lock_path: Path | None = place / f"{name}.lock"
 
-    def load_overload(self, sig, target_context):
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Machine code of a signature, or None: then numba compiles next, and the listeners are told."""
         # As numba's own, without `target_context.refresh()`: the tables of all types and functions it knows are a fifth
         # of a second of a rank's start. Compiling needs them, and makes them itself; machine code does not.
@@ -160,7 +160,7 @@ class PackageCache(FunctionCache):
             _tell(0.0)
         return found
 
-    def _find(self, sig, target_context):
+    def _find(self, sig: Any, target_context: Any) -> Any:
         self._fault = ""
         try:
             return self._load_overload(sig, target_context)
@@ -173,7 +173,7 @@ class PackageCache(FunctionCache):
             self._fault = f"{file} is damaged ({type(error).__name__})"
         return None
 
-    def save_overload(self, sig, data):
+    def save_overload(self, sig: Any, data: Any) -> None:
         """Keep machine code; says once where the folder cannot be written or has no room."""
         try:
             super().save_overload(sig, data)
@@ -189,7 +189,7 @@ class NoCache(NullCache):
     def __init__(self, reason: str = NOWHERE):
         self.reason = reason
 
-    def load_overload(self, sig, target_context):
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
         """None, as of a cache that has nothing yet; says once what this costs."""
         check_room()
         _say(self.reason)
@@ -199,18 +199,18 @@ class NoCache(NullCache):
 class _OnFirstUse:
     """The cache of a kernel, looked for when the kernel is first called: a process calls few of all kernels."""
 
-    def __init__(self, function):
+    def __init__(self, function: Callable) -> None:
         self._function = function
 
     @functools.cached_property
-    def _found(self):
+    def _found(self) -> Any:
         return _cache_of(self._function)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._found, name)
 
 
-def _cache_of(function):
+def _cache_of(function: Callable) -> PackageCache | NoCache:
     """A cache in the first folder that can be written: NUMBA_CACHE_DIR, beside the source, the user's cache folder.
 
     Where others can write there, one that is the user's own.
@@ -255,7 +255,7 @@ def cache_folder() -> Path | None:
     return Path(cache.cache_path) if isinstance(cache, PackageCache) else None
 
 
-def _package_folder(function):
+def _package_folder(function: Callable) -> Path:
     """The folder of the package `distgnn.NAME` that a function belongs to; of a function elsewhere, its own."""
     package = sys.modules.get(".".join(function.__module__.split(".")[:2]))
     file = getattr(package, "__file__", None) if hasattr(package, "__path__") else None
@@ -263,7 +263,7 @@ def _package_folder(function):
 
 
 @functools.cache
-def _package_stamp(folder):
+def _package_stamp(folder: Path) -> str:
     """A hash over the files below `folder` and below this package, but for those without kernels."""
     ours = _package_folder(kernel)
     # Contents, not times: layers of a container keep whole seconds only, and kernels compiled in an image would be
@@ -278,10 +278,10 @@ def _package_stamp(folder):
     return found.hexdigest()
 
 
-def _under_lock(compile_signature, dispatcher):
+def _under_lock(compile_signature: Any, dispatcher: Any) -> Callable:
     """Hold the compiler lock (threads), then the file lock (processes), while a signature is looked up or made."""
 
-    def compile_once(signature):
+    def compile_once(signature: Any) -> Any:
         # Always in this order, threads then processes: two locks taken in two orders could wait for each other.
         with global_compiler_lock:
             start, misses = time.perf_counter(), sum(dispatcher.stats.cache_misses.values())
@@ -320,7 +320,7 @@ def _tell(seconds: float) -> None:
 
 
 @contextlib.contextmanager
-def _rare_collection():
+def _rare_collection() -> Iterator[None]:
     """Look for garbage less often: a compiler makes many objects that live long, and 10 % of its time went there."""
     thresholds = gc.get_threshold()
     if thresholds[0]:  # a user's choice to collect nothing stays
@@ -332,7 +332,7 @@ def _rare_collection():
 
 
 @contextlib.contextmanager
-def _file_lock(path):
+def _file_lock(path: Path | None) -> Iterator[None]:
     """Lock between processes, shared until `_lock_alone`; the same lock again, by the same thread, passes."""
     if fcntl is None or path is None or path in _held:
         yield
@@ -354,7 +354,7 @@ def _file_lock(path):
         os.close(handle)
 
 
-def _lock_alone(path) -> bool:
+def _lock_alone(path: Path | None) -> bool:
     """Make a lock that this process holds exclusive; is there one?
 
     Notes: flock gives the shared lock back first, so two processes that ask for this do not wait for each other.

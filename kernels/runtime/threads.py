@@ -17,6 +17,7 @@ need. With GOMP_SPINCOUNT=1000 in the environment before torch is loaded they sp
 so whoever starts a process that uses both should set it (unless the user has set GOMP_SPINCOUNT or OMP_WAIT_POLICY).
 """
 
+import functools
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -36,18 +37,18 @@ SERIAL_WORK = 1 << 15  # elements touched; below this waking a thread costs more
 class Pool:
     """Worker threads that wait on one queue; they are started when first needed and again after a fork."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.num_threads = _default_threads()
         self._forget()
         os.register_at_fork(after_in_child=self._forget)
 
-    def _forget(self):
+    def _forget(self) -> None:
         # After a fork the child has none of the threads, and a lock that another one held would stay locked: all new.
-        self._queue = SimpleQueue()
+        self._queue: SimpleQueue[_Call] = SimpleQueue()
         self._started = 0
         self._lock = threading.Lock()
 
-    def run(self, task, helpers):
+    def run(self, task: Callable[[], None], helpers: int) -> None:
         """Call `task()` here and on `helpers` other threads; return when all have returned."""
         if self._started < helpers:
             self._start(helpers)
@@ -60,7 +61,7 @@ class Pool:
             for call in calls:
                 call.join()
 
-    def _start(self, wanted):
+    def _start(self, wanted: int) -> None:
         with self._lock:
             while self._started < wanted:
                 threading.Thread(target=_work, args=(self._queue,), daemon=True, name="distgnn-kernel").start()
@@ -74,26 +75,27 @@ class _Call:
         the GIL inside torch's destructor of a tensor, and CPython 3.11 ends a waiting thread there: the process aborts.
     """
 
-    def __init__(self, task):
-        self.task = task
-        self.error = None
+    def __init__(self, task: Callable[[], None]) -> None:
+        self.task: Callable[[], None] | None = task
+        self.error: BaseException | None = None
         self._claim = threading.Lock()
         self._done = threading.Lock()
         # Taken from the start: `work` releases it, and `join` waits by taking it once more.
         self._done.acquire()
 
-    def work(self):
+    def work(self) -> None:
         if not self._claim.acquire(blocking=False):
             return
         task, self.task = self.task, None
         try:
-            task()
+            if task is not None:
+                task()
         except BaseException as error:
             self.error = error
         del task
         self._done.release()
 
-    def join(self):
+    def join(self) -> None:
         # Nobody has begun: the caller takes its request back instead of waiting for a thread to wake and find no work
         # left. So a short call costs 4 µs beside a busy pool, not a thread's wake-up.
         if self._claim.acquire(blocking=False):
@@ -108,7 +110,7 @@ class _Call:
             del error  # its traceback holds this frame
 
 
-def _work(queue):
+def _work(queue: SimpleQueue) -> None:
     while True:
         queue.get().work()
 
@@ -122,7 +124,10 @@ def _default_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-_pool = Pool()
+@functools.cache
+def _pool() -> Pool:
+    """The threads of this process."""
+    return Pool()
 
 
 def set_num_threads(num_threads: int) -> None:
@@ -132,12 +137,12 @@ def set_num_threads(num_threads: int) -> None:
     """
     if int(num_threads) < 1:
         raise ValueError(f"num_threads must be at least 1, got {num_threads}")
-    _pool.num_threads = int(num_threads)
+    _pool().num_threads = int(num_threads)
 
 
 def get_num_threads() -> int:
     """Number of threads a large kernel call uses."""
-    return _pool.num_threads
+    return _pool().num_threads
 
 
 def run(function: Callable, bounds: Sequence[int], *args: Any) -> None:
@@ -151,11 +156,11 @@ def run(function: Callable, bounds: Sequence[int], *args: Any) -> None:
     # thread that lost its core for a while does not hold up the others. Many chunks a thread bound the wait at the end.
     chunks = iter(bounds.order if isinstance(bounds, EdgeChunks) else range(last))
 
-    def task():
+    def task() -> None:
         for chunk in chunks:
             function(bounds[chunk], bounds[chunk + 1], *args)
 
-    _pool.run(task, min(_pool.num_threads, last) - 1)
+    _pool().run(task, min(_pool().num_threads, last) - 1)
 
 
 class EdgeChunks(list[int]):
@@ -174,7 +179,7 @@ def even_chunks(num_rows: int, work_per_row: int) -> list[int]:
 
 def thread_chunks(num_rows: int, each: int = 1) -> list[int]:
     """Bounds of `each` equal row chunks for each thread: for calls so short that a chunk's own cost counts."""
-    pieces = 1 if _pool.num_threads == 1 else max(1, min(num_rows, each * _pool.num_threads))
+    pieces = 1 if _pool().num_threads == 1 else max(1, min(num_rows, each * _pool().num_threads))
     return [num_rows * i // pieces for i in range(pieces + 1)]
 
 
@@ -211,17 +216,17 @@ def own_ranges(indptr: np.ndarray) -> list[int]:
     """
     # Cut by edges alone: the work is in the edges, and every thread reads them all anyway.
     num_rows, total = len(indptr) - 1, int(indptr[-1])
-    threads = _pool.num_threads if total > FEW_EDGES else 1
+    threads = _pool().num_threads if total > FEW_EDGES else 1
     inner = np.searchsorted(indptr, [total * i // threads for i in range(1, threads)])
     return [0, *inner.tolist(), num_rows]
 
 
-def _pieces(num_rows, work):
+def _pieces(num_rows: int, work: int) -> int:
     # Chunks change who computes a row, never how: their number may depend on the threads without changing bits.
-    if _pool.num_threads == 1 or work < SERIAL_WORK:
+    if _pool().num_threads == 1 or work < SERIAL_WORK:
         return 1
-    each = OF_MANY if _pool.num_threads >= MANY else CHUNKS_PER_THREAD
-    return max(1, min(num_rows, _pool.num_threads * each))
+    each = OF_MANY if _pool().num_threads >= MANY else CHUNKS_PER_THREAD
+    return max(1, min(num_rows, _pool().num_threads * each))
 
 
 @kernel(counted=False)

@@ -9,6 +9,8 @@ add_and_dot(tile, heads_tile, array, first, weights, place, mine, sums)
 Each vector is read, widened, added and multiplied before the next, so that no more registers are in use than for sums.
 """
 
+from typing import Any
+
 import llvmlite.ir as ir
 from llvmlite.ir import Constant
 from numba.core import types
@@ -49,7 +51,7 @@ def own_columns(typingctx, tile, registers, array):
 @intrinsic
 def add_by_head(typingctx, tile, registers, array, first):
     def generate(context, builder, signature, args):
-        row, sums = element_pointer(context, builder, array, args[2], args[3]), {}
+        row, sums = element_pointer(context, builder, array, args[2], args[3]), dict[int, Any]()
         for v, vector in enumerate(unpack(builder, args[1], registers.vectors)):
             own, head = _own_lanes(builder, tile.tile, v, vector), tile.tile.heads[v]
             sums[head] = builder.fadd(sums[head], own) if head in sums else own
@@ -65,7 +67,7 @@ def add_by_head(typingctx, tile, registers, array, first):
 def add_and_dot(typingctx, tile, heads_tile, array, first, weights, place, mine, sums):
     kind, count = registers_type(tile, array), heads_tile.tile
     dots_kind = Registers(kind.dtype, count.lanes, count.vectors)
-    result = types.Tuple([sums, dots_kind])
+    result = types.Tuple([sums, dots_kind])  # type: ignore[attr-defined]
 
     def generate(context, builder, signature, args):
         # Plainly: sums += w[head] * row; dots[head] = ⟨row, mine⟩ over the head's columns. The row is loaded once for
@@ -73,7 +75,7 @@ def add_and_dot(typingctx, tile, heads_tile, array, first, weights, place, mine,
         row = element_pointer(context, builder, array, args[2], args[3])
         factors = element_pointer(context, builder, weights, args[4], args[5])
         other = element_pointer(context, builder, mine, args[6], ir.IntType(64)(0))
-        added, dots, splats = unpack(builder, args[7], sums.vectors), {}, {}
+        added, dots, splats = unpack(builder, args[7], sums.vectors), dict[int, Any](), dict[int, Any]()
         for v, head in enumerate(tile.tile.heads):
             value = load_vector(builder, tile.tile, v, row)
             if head not in splats:

@@ -17,7 +17,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from distgnn.kernels.runtime.jit import inline
-from distgnn.kernels.runtime.tiles import cut_tile
+from distgnn.kernels.runtime.tiles import Tile, cut_tile
 from distgnn.kernels.simd.llvm import INT32, Registers, mask_of, pack, registers_type, splat, unpack
 from distgnn.kernels.simd.philox import GROUP, LANES, MULTIPLIER_0, MULTIPLIER_1, WEYL_0, WEYL_1
 
@@ -26,7 +26,7 @@ WORDS = ir.VectorType(INT32, LANES)
 PAIRS = ir.VectorType(INT64, LANES // 2)
 
 
-def group_tiles(rest):
+def group_tiles(rest: int) -> tuple[Tile, Tile | None]:
     """(tile of a whole group, tile of the `rest` columns after the last whole one, or None)."""
     return cut_tile(LANES, GROUP), cut_tile(LANES, rest) if rest else None
 

@@ -8,6 +8,7 @@ Codes are rounded at random without bias: floor(value / scale + u), u from the g
 """
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -84,7 +85,7 @@ def _encode_group(tile, column, feats, first, row_id, factor, k0, k1, stream, co
 
 
 @functools.cache
-def _encode_kernel(rest):
+def _encode_kernel(rest: int) -> Callable:
     whole, part = group_tiles(rest)
 
     @kernel
@@ -123,7 +124,7 @@ def _decode_group(tile, column, codes, factor, out, first):
 
 
 @functools.cache
-def _decode_kernel(rest):
+def _decode_kernel(rest: int) -> Callable:
     whole, part = group_tiles(rest)
 
     @kernel

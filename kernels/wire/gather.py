@@ -9,6 +9,7 @@ per row are in codecs.py.
 """
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -77,7 +78,7 @@ def _copy(start, stop, rows, out, count, first, into):
             out[i, into + column] = rows[i, first + column]
 
 
-def _allowed(out, feats):
+def _allowed(out: np.ndarray | None, feats: np.ndarray) -> np.dtype:
     """out's dtype if it is summed like feats, else the dtype it should have had."""
     return out.dtype if out is not None and out.dtype in ROWS and sums_dtype(out) == sums_dtype(feats) else feats.dtype
 
@@ -89,7 +90,7 @@ def _pack_group(tile, column, feats, source, coming, out, first):
 
 
 @functools.cache
-def _pack_kernel(rest):
+def _pack_kernel(rest: int) -> Callable:
     whole, part = group_tiles(rest)
 
     @kernel(counted=False)
@@ -112,7 +113,7 @@ def _add_group(tile, column, out, target, coming, packed, first):
 
 
 @functools.cache
-def _add_kernel(rest):
+def _add_kernel(rest: int) -> Callable:
     whole, part = group_tiles(rest)
 
     @kernel(counted=False)

@@ -5,9 +5,9 @@ import pytest
 
 from distgnn import kernels
 from distgnn.kernels.check import cases, reference
-from distgnn.kernels.check.inputs import GRAPH
+from distgnn.kernels.check.inputs import large_graph
 
-EXAMPLES = list(cases.examples())
+EXAMPLES, GRAPH = list(cases.examples()), large_graph()
 
 
 @pytest.mark.parametrize("name", cases.CASES)

@@ -5,7 +5,7 @@ import pytest
 
 from distgnn import kernels
 from distgnn.kernels.check import cases
-from distgnn.kernels.check.inputs import GRAPH
+from distgnn.kernels.check.inputs import large_graph
 from distgnn.kernels.runtime import threads
 
 EXAMPLES = list(cases.examples())
@@ -32,7 +32,7 @@ def test_every_kernel(name):
     given = [example.given for example in EXAMPLES if example.kernel == name]
 
     def call():
-        return [got for one in given for got, _ in cases.CASES[name](function, one, GRAPH)]
+        return [got for one in given for got, _ in cases.CASES[name](function, one, large_graph())]
 
     assert on_threads(1, call) == on_threads(3, call) == on_threads(16, call)
 

@@ -80,13 +80,13 @@ def test_an_unwritable_cache_is_no_error(tmp_path):
 OLDER = """
 from distgnn.kernels.check.cases import CASES, examples
 from distgnn import kernels
-from distgnn.kernels.check.inputs import GRAPH
+from distgnn.kernels.check.inputs import large_graph
 from distgnn.kernels.check.reference import difference
 left = dict.fromkeys(("spmm", "attention", "product", "activate", "pack_rows", "dropout", "cross_entropy"))
 for example in examples(({dtype!r},)):
     if example.kernel in left:
         left.pop(example.kernel)
-        pairs = list(CASES[example.kernel](getattr(kernels, example.kernel), example.given, GRAPH))
+        pairs = list(CASES[example.kernel](getattr(kernels, example.kernel), example.given, large_graph()))
         assert pairs and all(difference(*pair) <= 1 for pair in pairs), example.label
 assert not left, left
 """

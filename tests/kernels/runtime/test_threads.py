@@ -31,7 +31,7 @@ def test_calls_from_many_threads_at_once(num_threads):
 
 
 def test_an_error_in_a_worker_reaches_the_caller(monkeypatch):
-    monkeypatch.setattr(threads._pool, "num_threads", 2)
+    monkeypatch.setattr(threads._pool(), "num_threads", 2)
     caller, failed = threading.current_thread(), threading.Event()
 
     def fail_elsewhere(start, stop):
@@ -82,7 +82,7 @@ def test_every_chunk_runs_once(num_threads):
 @pytest.mark.parametrize("first", [0, 10**5])  # of the whole, and of a slice of rows
 def test_edge_chunks_cover_rows_and_balance_edges(monkeypatch, first):
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
-    monkeypatch.setattr(threads._pool, "num_threads", 4)
+    monkeypatch.setattr(threads._pool(), "num_threads", 4)
     indptr = np.concatenate([[0], np.cumsum(np.random.default_rng(0).integers(0, 9, 5000))]) + first
     bounds = threads.edge_chunks(indptr, 1)
     assert bounds[0] == 0 and bounds[-1] == 5000 and bounds == sorted(bounds)
@@ -92,7 +92,7 @@ def test_edge_chunks_cover_rows_and_balance_edges(monkeypatch, first):
 
 def test_hubs_are_handed_out_first(monkeypatch):
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
-    monkeypatch.setattr(threads._pool, "num_threads", 4)
+    monkeypatch.setattr(threads._pool(), "num_threads", 4)
     degrees = np.full(4000, 3)
     degrees[[1000, 3999]] = 3000, 6000
     bounds = threads.edge_chunks(np.concatenate([[0], np.cumsum(degrees)]), 1)
