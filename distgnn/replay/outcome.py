@@ -140,7 +140,7 @@ def draw(outcomes: list[dict[str, Any]], folder: Path) -> list[Path]:
     for panel, found in zip(panels[0], outcomes, strict=True):
         ranks = sorted(found["of_rank"], key=lambda rank: -rank["compute_seconds"])
         rows = [("", {phase: 1000 * rank[f"{phase}_seconds"] for phase in (*NAMES, "wait")}) for rank in ranks]
-        stack(partial(panel.bar, width=1.0), "bottom", rows, str)
+        stack(partial(panel.bar, width=1.0), "bottom", rows)
         panel.axhline(1000 * found["epoch_seconds"], color="black", linewidth=1, linestyle=(0, (6, 3)))
         panel.set_title(f"{found['title']}\nepoch {1000 * found['epoch_seconds']:.3g} ms")
         panel.set_xlabel("ranks, the busiest first")

@@ -18,7 +18,7 @@ from typing import Any
 from distgnn.system import output
 
 LIGHT = {
-    "bg": "#ffffff", "ink": "#1a2129", "soft": "#55606c", "rule": "#d8dee5", "panel": "#f5f7f9", "accent": "#0b62a8",
+    "ink": "#1a2129", "soft": "#55606c", "rule": "#d8dee5", "panel": "#f5f7f9", "accent": "#0b62a8",
     "warn": "#8a4b00", "warnbg": "#fff4e0", "c0": "#0b62a8", "c1": "#c2410c", "c2": "#15803d", "c3": "#7e22ce",
     "c4": "#b91c5c", "c5": "#0e7490", "c6": "#854d0e", "c7": "#475569", "p0": "#1f5a96", "p1": "#cfd6de",
     "p2": "#b0841c", "p3": "#6d3176", "p4": "#f2a79f", "stripe": "#a33327", "cell": "#0b4a80", "on": "#ffffff",
@@ -136,30 +136,25 @@ def plot_lines(axes: Any, series: Sequence[Series], x: Axis, y: Axis, limit: flo
     label_axis(axes.yaxis, y)
 
 
-def plot_stacked(axes: Any, rows: Sequence[tuple[str, Phases]], axis: Axis, show: Callable[[float], str]) -> list[str]:
-    """Horizontal bars, one per name, stacked by phase; the sum stands at the end of each. Returns titles of blocks."""
-    ends, titles = stack(partial(axes.barh, height=0.66), "left", rows, show)
+def plot_stacked(axes: Any, rows: Sequence[tuple[str, Phases]], axis: Axis, show: Callable[[float], str]) -> None:
+    """Horizontal bars, one per name, stacked by phase; the sum stands at the end of each."""
+    ends = stack(partial(axes.barh, height=0.66), "left", rows)
     name_bars(axes, [name for name, _ in rows], ends, axis, show)
-    return titles
 
 
-def stack(
-    draw: Callable[..., Any], base: str, rows: Sequence[tuple[str, Phases]], show: Callable[[float], str]
-) -> tuple[list[float], list[str]]:
-    """Bars stacked by phase, by `bar` or `barh` of axes; returns where each ends, and titles of blocks.
+def stack(draw: Callable[..., Any], base: str, rows: Sequence[tuple[str, Phases]]) -> list[float]:
+    """Bars stacked by phase, by `bar` or `barh` of axes; returns where each ends.
 
     Args: base: what `draw` calls the place where a block begins.
     """
-    ends, titles = [0.0] * len(rows), list[str]()
+    ends = [0.0] * len(rows)
     for phase in dict.fromkeys(phase for _, phases in rows for phase in phases):
         values = [phases.get(phase, 0.0) for _, phases in rows]
         colour, hatch = PHASES[phase]
         style = {"color": colour, "hatch": hatch, "edgecolor": LIGHT["panel"], "linewidth": 0.8}
-        blocks = draw(range(len(rows)), values, **{base: ends}, label=phase, **style)
-        for (name, _), value, block in zip(rows, values, blocks, strict=True):
-            title(block, titles, f"{name}, {phase}: {show(value)}")
+        draw(range(len(rows)), values, **{base: ends}, label=phase, **style)
         ends = [end + value for end, value in zip(ends, values, strict=True)]
-    return ends, titles
+    return ends
 
 
 def label_axis(axis: Any, about: Axis) -> None:
@@ -184,11 +179,6 @@ def save(figure: Any, folder: Path, name: str) -> list[Path]:
 def legend_beside(figure: Any, axes: Any) -> None:
     """One legend for all axes of a figure, outside of what is plotted."""
     figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper", fontsize="small")
-
-
-def title(piece: Any, titles: list[str], text: str) -> None:
-    piece.set_gid(f"title-{len(titles)}")
-    titles.append(text)
 
 
 def name_bars(axes: Any, names: Sequence[str], ends: Sequence[float], axis: Axis, show: Callable[[float], str]) -> None:

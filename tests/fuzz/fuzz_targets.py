@@ -95,14 +95,14 @@ def _content(path: Path) -> bytes:
 
 def _partition_targets(root: Path) -> list[Target]:
     from distgnn.cli.commands.partition import rows_of_table
-    from distgnn.cli.commands.show import _part, _summary
+    from distgnn.cli.commands.show import _part, summary_of
     from distgnn.graph.loader import load
     from distgnn.partition import describe, partition_graph, read_manifest
     from distgnn.partition.repartition import load_whole
 
     def read(folder: Path) -> None:
         facts = describe(folder)  # as `distgnn info` shows it
-        _summary(facts), [_part(part) for part in facts["parts"]], rows_of_table(read_manifest(folder), "parts")
+        summary_of(facts), [_part(part) for part in facts["parts"]], rows_of_table(read_manifest(folder), "parts")
         load_whole(folder)  # every part, every check, and whether they make up a graph
         if folder.name != "two-parts":
             load(str(folder))  # as a rank does

@@ -35,7 +35,7 @@ def info(
     if as_json:
         print(json.dumps(facts, indent=1))
         return
-    print_table("Partition", _summary(facts))
+    print_table("Partition", summary_of(facts))
     print_columns("Parts", ["part", *PART_COLUMNS, "size"], [_part(part) for part in facts["parts"]])
     if against:
         this, libra = facts["against_libra"]["this"], facts["against_libra"]["libra"]
@@ -59,7 +59,7 @@ def _part(part: dict) -> list[str]:
     return [str(part["part_id"]), *(f"{part[key]:,}" for key in PART_COLUMNS.values()), human_bytes(part["bytes"])]
 
 
-def _summary(facts: dict) -> list[tuple[str, str]]:
+def summary_of(facts: dict) -> list[tuple[str, str]]:
     graph = facts["graph"]
     splits = " / ".join(f"{graph[split]:,}" for split in SPLITS)
     balances = ", ".join(f"{name} {value:.3f}" for name, value in facts["balances"].items())

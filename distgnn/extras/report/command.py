@@ -12,14 +12,16 @@ from distgnn.system.output import plain
 
 
 def report(
-    inputs: Annotated[list[str], typer.Argument(help="Run folders, bench.json files, partition folders, in any mix.")],
+    inputs: Annotated[
+        list[str], typer.Argument(help="Run folders, partition folders and JSON that commands wrote, in any mix.")
+    ],
     out: str = typer.Option("report.html", help="File to write."),
     overwrite: bool = typer.Option(False, help="Replace an existing file."),
     quiet: Silent = False,
 ) -> None:
     """Write one HTML page about runs, benchmarks and partitions; it needs no network, and prints well."""
     from distgnn.extras.report.read import read_inputs
-    from distgnn.extras.report.runs import make_page
+    from distgnn.extras.report.sections import make_page
 
     check_place(out)
     found = read_inputs(inputs)

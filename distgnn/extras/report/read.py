@@ -1,4 +1,4 @@
-"""What a report is made of: run folders, bench.json files and partition folders, read without torch and without MPI.
+"""What a report is made of: run folders, partition folders and JSON of commands, read without torch and without MPI.
 
 Nothing that is read is believed: what is missing or of another type is left out of the page, and damage is named.
 
@@ -6,6 +6,7 @@ Nothing that is read is believed: what is missing or of another type is left out
     run/config.toml, summary.json, seed-0/, seed-1/ …                     one run per seed (`train --runs`)
     bench.json                                                            {"machine", "graph", "command", "rows"}
     parts/partition.json                                                  a partition, by its manifest alone
+    replay.json, plan.json …                                              what any other command wrote
 """
 
 from __future__ import annotations
@@ -51,30 +52,14 @@ class Run:
         return [] if None in found else [value or 0 for value in found]
 
     @property
-    def memory_blocks(self) -> dict[str, list[float]]:
-        """By name the bytes of each rank at its peak, and the peaks; nothing where they were not measured."""
-        memory: Any = (self.summary or {}).get("memory")
-        blocks = memory.get("blocks") if isinstance(memory, dict) else None
-        if not isinstance(blocks, dict):
-            return {}
-        listed = {"peak": memory.get("peak"), "of it anonymous": memory.get("anonymous")} | blocks
-        return {str(name): [value or 0 for value in numbers(values)] for name, values in listed.items()}
-
-    @property
     def pair_bytes(self) -> list[list[int]]:
         """Bytes per epoch from each rank to each; nothing where they are not a square of numbers."""
-        listed = (self.summary or {}).get("pair_bytes_per_epoch")
-        rows = [numbers(row) for row in listed] if isinstance(listed, list) else []
-        square = all(len(row) == len(rows) and None not in row for row in rows)
-        return [[int(value or 0) for value in row] for row in rows] if square else []
+        listed: Any = (self.summary or {}).get("pair_bytes_per_epoch")
+        return listed if is_square(listed) else []
 
     def curve(self, key: str) -> list[tuple[float, float]]:
         """(epoch, value) of every record that has the value."""
         return [(r["epoch"], value) for r in self.records if (value := number(r, key)) is not None]
-
-    def later(self, key: str) -> list[float]:
-        """The values of a key without the first epoch, which compiles; with it where there is no other."""
-        return [value for _, value in self.curve(key)][1:] or [value for _, value in self.curve(key)]
 
 
 @dataclass
@@ -86,6 +71,15 @@ class Bench:
     @property
     def rows(self) -> list[dict[str, Any]]:
         return self.content["rows"]
+
+
+@dataclass
+class Output:
+    """What another command wrote: an object, or a list of objects."""
+
+    path: str
+    content: Any
+    name: str = ""
 
 
 @dataclass
@@ -101,13 +95,13 @@ class Parts:
 @dataclass
 class Inputs:
     runs: list[Run] = field(default_factory=list)
-    seeds: list[tuple[str, dict[str, Any]]] = field(default_factory=list)  # (folder, summary) of several seeds
     benches: list[Bench] = field(default_factory=list)
     parts: list[Parts] = field(default_factory=list)
+    outputs: list[Output] = field(default_factory=list)
 
 
 def read_inputs(paths: Iterable[str]) -> Inputs:
-    """Read run folders, bench.json files and partition folders, in any order.
+    """Read run folders, partition folders and JSON of commands, in any order.
 
     Raises: InputError, RunError, PartitionFormatError for what is none of them, or cannot be read.
     """
@@ -118,9 +112,9 @@ def read_inputs(paths: Iterable[str]) -> Inputs:
             raise InputError(f"{path} is given twice")
         seen.add(place)
         if not place.exists():
-            raise InputError(f"{path}: no such file or folder (expected a run folder, a bench.json or a partition)")
+            raise InputError(f"{path}: no such file or folder (a run folder, a partition, or JSON of a command)")
         if place.is_file():
-            found.benches.append(_read_bench(path))
+            _read_json(path, found)
         elif (place / "partition.json").is_file():
             from distgnn.partition import describe, read_manifest
 
@@ -131,10 +125,10 @@ def read_inputs(paths: Iterable[str]) -> Inputs:
             found.runs += [_read_run(folder) for folder in seeds or [Path(path)]]
             summary = _read_summary(place, []) if seeds else None
             if summary is not None:
-                found.seeds.append((place.name, summary))
+                found.outputs.append(Output(path, {"over seeds": summary}))
         else:
             raise InputError(f"{path} is neither a run folder (config.toml) nor a partition folder (partition.json)")
-    for same_kind in (found.runs, found.benches, found.parts):
+    for same_kind in (found.runs, found.benches, found.parts, found.outputs):
         _give_names(same_kind)
     return found
 
@@ -182,15 +176,27 @@ def _json_object(content: str) -> dict[str, Any]:
     return found
 
 
-def _read_bench(path: str) -> Bench:
+def _read_json(path: str, found: Inputs) -> None:
+    """A bench.json, or what any other command has written."""
     try:
-        content = _json_object(read_text(path))
+        content = json.loads(read_text(path))
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path} cannot be read as a bench.json: {error}") from error
-    rows = content.get("rows")
-    good = isinstance(rows, list) and all(
-        text(row, "name") is not None and number(row, "epoch_seconds_median") is not None for row in rows
+        raise InputError(f"{path} cannot be read as JSON of a command: {error}") from error
+    if not content or not (isinstance(content, dict) or is_table(content)):
+        raise InputError(f"{path} is no JSON of a command: expected an object, or a list of objects")
+    rows = content.get("rows") if isinstance(content, dict) else None
+    named = is_table(rows) and all(
+        text(row, "name") is not None and number(row, "epoch_seconds_median") is not None for row in rows or ()
     )
-    if not rows or not good:
-        raise InputError(f"{path} is no bench.json: expected rows with name and epoch_seconds_median")
-    return Bench(path, content)
+    found.benches.append(Bench(path, content)) if named else found.outputs.append(Output(path, content))
+
+
+def is_table(value: Any) -> bool:
+    """A list of objects?"""
+    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
+
+
+def is_square(value: Any) -> bool:
+    """Numbers for each pair of ranks?"""
+    rows = value if isinstance(value, list) and len(value) > 1 else [None]
+    return all(isinstance(row, list) and len(row) == len(rows) and None not in numbers(row) for row in rows)

@@ -14,7 +14,7 @@ KINDS = SLOW = FORGIVING = ("page",)  # what is damaged counts as not there
 
 def targets(root: Path) -> list[Target]:
     from distgnn.extras.report.read import read_inputs
-    from distgnn.extras.report.runs import make_page
+    from distgnn.extras.report.sections import make_page
 
     folder = root / "page"
     write_run(folder / "one", "cd-5", epochs=4)

@@ -8,7 +8,7 @@ import pytest
 from report_inputs import bench_row, write_bench, write_run
 
 from distgnn.extras.report.read import read_inputs
-from distgnn.extras.report.runs import make_page
+from distgnn.extras.report.sections import make_page
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [

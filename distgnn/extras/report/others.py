@@ -1,0 +1,157 @@
+"""What the page says of benchmarks, partitions, and the JSON of any other command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import starmap
+from typing import Any
+
+from distgnn.bench.figures import Row, curves, label_of, number, phases_of_rows, scaling, text
+from distgnn.cli.commands.show import summary_of
+from distgnn.cli.cut_figure import loads_of
+from distgnn.extras.report.charts import lines, matrix, stacked
+from distgnn.extras.report.page import DEEPEST, Item, Section, facts, figures, flat, human, shown, table
+from distgnn.extras.report.read import Bench, Output, Parts, is_square, is_table
+from distgnn.system.plots import BYTES, SECONDS, Axis, Series, Units
+from distgnn.system.units import human_seconds
+
+RANK = Axis("rank (part)", whole=True)
+
+# ------------------------------------------------------------------------------------------------------- benchmarks
+
+ABOUT_BENCH = (
+    "Algorithms train in turn, a few epochs each, in one process per rank, so that whatever else the machine does "
+    "meets all of them. cd-0 is exact; paper is the form of the DistGNN paper (update on copies, nothing kept)."
+)
+
+
+COLUMNS = {
+    "epoch_seconds_median": "epoch, median",
+    "epoch_seconds_iqr": "± iqr",
+    "speedup_vs_exact": "× exact",
+    "speedup_vs_paper": "× paper",
+    "wait_seconds_min": "least wait of a rank",
+    "wait_seconds": "mean wait",
+    "wait_seconds_max": "most",
+    "sent_bytes_per_epoch": "sent per epoch",
+    "max_rank_sent_bytes": "most sent by a rank",
+    "exchange_bytes": "exchange buffers",
+    "final_metric": "final metric",
+}
+
+
+def bench_section(bench: Bench) -> Section:
+    rows, command = bench.rows, bench.content.get("command")
+    about: dict[str, Any] = {key: bench.content[key] for key in ("graph", "machine") if key in bench.content}
+    about |= {"command": " ".join(["distgnn", *map(str, command)])} if isinstance(command, list) else {}
+    sentence = (
+        "× exact and × paper: how many times as fast as cd-0 and as the paper's form (above 1 is faster); ± iqr: the "
+        "range of the middle half of all epochs; buffers are those of the rank with the largest."
+    )
+    cells = [[label_of(row, rows), *(shown(number(row, key), partial(human, key)) for key in COLUMNS)] for row in rows]
+    epoch = stacked(phases_of_rows(rows), Axis("time per epoch", SECONDS), human_seconds)
+    score, over_time, loss = starmap(lines, curves(rows))
+    scaled = any(number(row, "speedup_vs_first") for row in rows)
+    speed, sent = starmap(lines, scaling(rows)) if scaled else ("", "")
+    return Section(
+        f"Benchmark: {bench.name}",
+        ABOUT_BENCH,
+        [
+            facts("", flat(about, human).items()),
+            table("Against the exact run and the paper's form", ["", *COLUMNS.values()], cells, sentence),
+            figures("", ("Where the time of an epoch goes", epoch, "Medians over epochs of means over ranks.")),
+            figures(
+                "",
+                ("Test metric against epochs", score, "A line below cd-0's needs more epochs."),
+                ("Test metric against seconds", over_time, "A line further to the left is sooner at the same metric."),
+                ("Training loss against epochs", loss, "Loss of the last step before each evaluation."),
+                ("Speed-up against ranks", speed, "Arcs per second, against the same algorithm on the first folder."),
+                ("Bytes against ranks", sent, "More parts have more vertices in common."),
+            ),
+        ],
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- partitions
+
+ABOUT_PARTS = (
+    "The edges of the graph are shared out among the ranks; a vertex whose edges lie on several of them has a copy on "
+    "each, and those copies exchange feature rows. An epoch takes as long as its slowest rank."
+)
+
+
+def partition_section(parts: Parts) -> Section:
+    found, each = parts.facts, parts.facts["parts"]
+    exchanged = [Series(key, [(one["part_id"], one[f"{key}_rows"]) for one in each]) for key in ("sent", "received")]
+    drawn = [
+        ("Rows per pair of ranks", matrix(found["pair_rows"]), "Of a layer and direction; each has 4 bytes a column."),
+        ("Rows of each rank", lines(exchanged, RANK, Axis("rows", from_zero=True)), "Sums of its lines and columns."),
+        ("Load of each part", lines(loads_of(found), RANK, Axis("times the mean"), limit=1.0), "The thin line is 1."),
+    ]
+    items = [facts("", summary_of(found)), figures("", *drawn if len(each) > 1 else ()), _table("Parts", each)]
+    return Section(f"Partition: {parts.name}", ABOUT_PARTS, items)
+
+
+# ------------------------------------------------------------------------- outputs of other commands, by their shape
+
+ABOUT_OUTPUT = "What a command wrote as JSON, with the units that its names say."
+UNITS: dict[str, Units] = {"seconds": SECONDS, "bytes": BYTES}
+MOST_FACTS = 24  # beyond it they open on a click
+
+
+def output_section(output: Output) -> Section:
+    content = output.content if isinstance(output.content, dict) else {"": output.content}
+    single = list(flat(content, human).items())
+    items = [item for name, value in _large("", content) for item in _items(name, value)]
+    return Section(f"Output: {output.name}", ABOUT_OUTPUT, [facts("", single, folded=len(single) > MOST_FACTS), *items])
+
+
+def _large(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Tables and matrices inside nested objects, with their names."""
+    if is_table(value) or is_square(value):
+        yield name, value
+    elif isinstance(value, dict) and depth < DEEPEST:
+        for key, one in value.items():
+            yield from _large(f"{name} {key}".strip(), one, depth + 1)
+
+
+def _items(name: str, value: Any) -> Iterator[Item]:
+    title = name.replace("_", " ") or "rows"
+    if is_square(value):
+        yield figures("", (title, matrix(value, "bytes" if "bytes" in name else ""), "From each rank to each rank."))
+        return
+    yield _table(title, value)
+    yield figures("", *_over_ranks(title, value))
+    for place, one in enumerate(value):
+        label = text(one, "title") or text(one, "name") or str(place + 1)
+        for inside, more in _large("", one):
+            yield from _items(f"{name} {label}: {inside}", more)
+
+
+def _table(title: str, objects: list[Row]) -> Item:
+    rows = [flat(one, human) for one in objects]
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    return table(title, [one.replace("_", " ") for one in columns], [[row.get(one) for one in columns] for row in rows])
+
+
+def _over_ranks(title: str, rows: list[Row]) -> Iterator[tuple[str, str, str]]:
+    """Times and bytes over the rank, or over numbers of ranks with a line for each kind of row."""
+    x = next((key for key in ("rank", "ranks") if all(number(row, key) is not None for row in rows)), None)
+    if x is None or len(rows) < 2:
+        return
+    keys = {unit: [key for key in rows[0] if key.endswith(unit) and number(rows[0], key) is not None] for unit in UNITS}
+    words = [key for key in rows[0] if len({str(row.get(key)) for row in rows}) > 1 and text(rows[0], key) is not None]
+    kinds = dict.fromkeys(", ".join(str(row.get(key)) for key in words) for row in rows) if x == "ranks" else {"": None}
+    for unit, found in keys.items():
+        together = [found] if len(kinds) == 1 else [[key] for key in found[:2]]  # lines of one figure
+        for each in filter(None, together):
+            series = []
+            for kind in kinds:
+                own = [row for row in rows if not kind or ", ".join(str(row.get(key)) for key in words) == kind]
+                for key in each:
+                    points = [(at, y) for row in own if (at := number(row, x)) is not None and (y := number(row, key))]
+                    series.append(Series(kind or key.replace("_", " "), sorted(points)))
+            name = each[0].replace("_", " ") if len(each) == 1 else unit
+            axes = Axis(x, whole=True), Axis(name, UNITS[unit], from_zero=True)
+            yield f"{title}: {name}", lines(series, *axes), f"Over {x}, as the command wrote it."
