@@ -41,6 +41,7 @@ docs: $(INSTALLED)
 	@$(VENV)/bin/python -c 'import mkdocs, material, mkdocstrings' 2>/dev/null || $(VENV)/bin/pip install -qq --editable '.[docs]'
 	@$(VENV)/bin/python tests/house/make_command_line.py
 	@$(VENV)/bin/python tests/house/make_layers.py
+	@$(VENV)/bin/python tests/house/make_formats.py
 	@$(VENV)/bin/python tests/house/make_site.py
 
 clean:

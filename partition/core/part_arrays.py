@@ -1,7 +1,7 @@
 """PART_ARRAYS: every array of a part. What writes, reads, checks, moves and hashes arrays goes by this table.
 
 A further array of vertices or arcs: a row here and a field of `LocalGraph`; its values are the field of `GraphData`
-that the row names. `python tests/house/make_formats.py` writes docs/formats.md.
+that the row names. `python tests/house/make_formats.py` writes docs/part-files.md.
 
 Shapes: V local rows, O owned, T target halos, A arcs, P parts. D feature width, De of edge features, C classes,
 W values, B bytes of a name. m and k pairs of vertices, K targets; n: as many as the array beside it says.

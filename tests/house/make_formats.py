@@ -1,11 +1,19 @@
-"""Write the table of a part's files in docs/formats.md from `PART_ARRAYS`: `python tests/house/make_formats.py`."""
+"""Write docs/part-files.md, the table of a part's files, from `PART_ARRAYS`: `python tests/house/make_formats.py`."""
 
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "formats.md"
-BEGIN, END = "<!-- from partition/core/part_arrays.py -->\n", "<!-- end -->\n"
+PAGE = ROOT / "docs" / "part-files.md"
+HEAD = """# The files of a part
+
+Generated from `partition/core/part_arrays.py` by `tests/house/make_formats.py`.
+Layout: [formats](formats.md#partition-folder).
+
+Letters: V local rows, O owned, T target halos, A arcs, P parts, D feature width, De of edge features, C classes, W
+values, B bytes of a name, m and k pairs, K targets; n: as many as the array beside it says. "Where": what the `graph`
+section of `partition.json` has.
+"""
 
 
 def page() -> str:
@@ -13,13 +21,12 @@ def page() -> str:
     sys.path.insert(0, str(ROOT))
     from distgnn.partition.core.part_arrays import PART_ARRAYS
 
-    before, _, rest = PAGE.read_text().partition(BEGIN)
     rows = ["| file | dtype | shape | what | where there is |", "|---|---|---|---|---|"]
     for array in PART_ARRAYS:
         dtype, shape = "/".join(array.dtypes), array.shape.replace(" ", ", ")
         where = f"`{array.when}`" if array.when else "always"
         rows.append(f"| `{array.name}.npy` | {dtype} | [{shape}] | {array.says} | {where} |")
-    return before + BEGIN + "\n".join(rows) + "\n" + END + rest.partition(END)[2]
+    return "\n".join([HEAD, *rows, ""])
 
 
 if __name__ == "__main__":
