@@ -14,8 +14,8 @@ from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, whole_
 
 REDUCES = {"sum": "sum", "mean": "mean", "amax": "max", "amin": "min"}
 BY_OWN = (
-    "into rows of vertices: along arcs give graph.edge_index, by id write x[ids] = values; into groups give an "
-    "ordinary tensor of one row for each group"
+    "into rows of vertices: along arcs give graph.edge_index, by id write x.index_add_(0, ids, values); into groups "
+    "give an ordinary tensor of one row for each group"
 )
 
 
@@ -54,6 +54,9 @@ def _written(func: Any, out: torch.Tensor, found: torch.Tensor) -> torch.Tensor:
 def scatter_add(func: Any, input: Any, dim: int, index: Any, *args: Any, alpha: float = 1, **named: Any) -> Any:
     (src,) = (*args, *named.values())  # `src` or `source`
     dim = dim % input.dim()
+    if isinstance(input, RowTensor) and func.__name__.startswith("index") and dim == input.row_dim == 0:
+        put = input.index_put_ if func.__name__.endswith("_") else input.index_put
+        return put((index,), src if alpha == 1 else src * alpha, accumulate=True)
     local_index, local_src, space = _local(input, dim, index, src, func.__name__)
     total = _summed(input, dim, local_index, local_src, space)
     return _written(func, input, local_of(input) + total * alpha)

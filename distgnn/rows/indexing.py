@@ -18,12 +18,25 @@ from distgnn.errors import InputError
 from distgnn.ops.function import version_of
 from distgnn.ops.sums import all_sum
 from distgnn.rows.align import in_space, local_in, part_of
-from distgnn.rows.row_by_row import FROM_ROWS, again
-from distgnn.rows.row_tensor import INSTEAD, RowTensor, handles, local_of, refuse, rows_of, whole_of
+from distgnn.rows.row_by_row import again
+from distgnn.rows.row_tensor import (
+    INSTEAD,
+    RowTensor,
+    gathered,
+    handles,
+    into_ordinary,
+    local_of,
+    refuse,
+    rows_of,
+    whole_of,
+)
 from distgnn.rows.shapes import flattened
 from distgnn.rows.space import MaskedRows, Share, Space, digest_of, share_of
 
 EVERY = slice(None)
+WRITTEN_SO = (
+    "write x[rows] = values or x[rows, columns] = values, where each is a mask, a range or ids in one dimension"
+)
 KEPT_MASKS = 8
 
 
@@ -168,19 +181,19 @@ def by_ids(rows: RowTensor, ids: torch.Tensor) -> RowTensor:
         share = Share(rows.row_space.graph, ids.shape[dim])
         digest_of(rows.row_space, ids.numpy())
         return _by_rows_of_ids(rows, rows_of(share.local_part(ids, dim), share, dim))
-    wanted = _checked(ids.numpy(), rows.row_space.num_global)
+    wanted = checked_ids(ids.numpy(), rows.row_space.num_global)
     agreed, space = digest_of(rows.row_space, wanted), share_of(rows.row_space, len(wanted))
     found = rows.row_space.rows_at(rows.inner, wanted[space.places], agreed)
     return rows_of(found, space)
 
 
 def _by_rows_of_ids(rows: RowTensor, ids: RowTensor) -> RowTensor:
-    wanted = _checked(ids.inner.reshape(-1).numpy(), rows.row_space.num_global)
+    wanted = checked_ids(ids.inner.reshape(-1).numpy(), rows.row_space.num_global)
     found = rows.row_space.rows_at(rows.inner, wanted)
     return ids.like(found.view(*ids.inner.shape, *rows.shape[1:]))
 
 
-def _checked(ids: np.ndarray, count: int) -> np.ndarray:
+def checked_ids(ids: np.ndarray, count: int) -> np.ndarray:
     """Ids from 0 to count - 1; negative ones count from the end. Raises: IndexError, as torch."""
     if ids.size and (ids.min() < -count or ids.max() >= count):
         bad = ids[(ids < -count) | (ids >= count)][0]
@@ -191,7 +204,7 @@ def _checked(ids: np.ndarray, count: int) -> np.ndarray:
 def one_row(rows: RowTensor, place: int) -> torch.Tensor:
     """One row, an ordinary tensor on every rank. Collective: yes, and backward."""
     space = rows.row_space
-    (wanted,) = _checked(np.array([place]), space.num_global)
+    (wanted,) = checked_ids(np.array([place]), space.num_global)
     here = np.flatnonzero(space.places[: space.num_counted] == wanted)
     mine = rows.inner.index_select(0, torch.from_numpy(here)).sum(0, dtype=rows.dtype)
     if rows.dtype == torch.bool:
@@ -272,37 +285,64 @@ def nonzero(func: Any, input: RowTensor, *, as_tuple: bool = False) -> Any:
 @handles("__setitem__")
 def setitem(func: Any, rows: Any, index: Any, values: Any) -> None:
     if not isinstance(rows, RowTensor):
-        refuse("__setitem__", FROM_ROWS)
+        return into_ordinary(func, rows, index, values)
     index = _complete(index, rows)
     at, place = _row_index(rows, index)
-    if any(isinstance(one, torch.Tensor) and number != place for number, one in enumerate(index)):
-        refuse("__setitem__", "write columns one by one, x[mask, 3] = 1")
     if isinstance(at, torch.Tensor) and at.dtype in (torch.bool, torch.uint8) and at.dim() > 1:
         return _fill(rows, at, values)
-    dim, behind = rows.row_dim, rows.dim() - rows.row_dim - 1
-    if place != dim:
-        refuse("__setitem__", "write without new dimensions")
-    where, chosen = _writable(rows.row_space, at)
-    back = 1 + sum(isinstance(one, slice) for one in index[place + 1 :])
-    if isinstance(values, RowTensor) and isinstance(
-        chosen, np.ndarray
-    ):  # the rows of these places travel to their owners
-        front = values.inner.movedim(values.row_dim, 0)
-        values = values.row_space.rows_at(front, chosen).movedim(0, values.row_dim)
-    elif isinstance(values, RowTensor):
-        values = in_space(values, chosen).inner
-    elif isinstance(values, torch.Tensor):
-        values = local_of(values)
-        if values.dim() >= back and values.shape[-back] != 1:
-            if isinstance(chosen, np.ndarray):
-                values = values.index_select(values.dim() - back, torch.from_numpy(chosen))
-            else:
-                values = part_of(values, chosen, values.dim() - back, "__setitem__")
-    local = (*map(local_of, index[:place]), where, *map(local_of, index[place + 1 :]))
-    if behind >= 0:
-        rows.inner[local] = values
+    _put(rows, index, place, values)
     again(rows)
     return None
+
+
+def _put(rows: RowTensor, index: tuple[Any, ...], place: int, values: Any, accumulate: bool = False) -> None:
+    """Write, or add, values at rows by mask, id or range, and at columns by anything; both by ids are pairs."""
+    before = [one for one in index[:place] if isinstance(one, torch.Tensor)]
+    if any(one is None or (isinstance(one, torch.Tensor) and one.dim() > 1) for one in index) or (
+        before and not _is_all(index[place])
+    ):
+        refuse("__setitem__", WRITTEN_SO)
+    where, chosen = _writable(rows.row_space, index[place])
+    columns = [_ids_of_mask(one) for one in index[place + 1 :]]
+    many = [isinstance(one, torch.Tensor) and one.dim() == 1 for one in columns]
+    at = index[place]
+    pairs = isinstance(at, torch.Tensor) and at.dim() > 0 and (len(at) > 1 or at.dtype == torch.bool) and any(many)
+    if not pairs and any(many):
+        if sum(many) > 1 or (isinstance(where, torch.Tensor) and not many[0]):
+            refuse("__setitem__", WRITTEN_SO)
+        where = where[:, None] if isinstance(where, torch.Tensor) else where
+    if pairs:  # one column for each row
+        columns = [_at(one, chosen, 0) if is_many else one for one, is_many in zip(columns, many, strict=True)]
+    back = 1 + sum(
+        isinstance(one, slice) or (is_many and not pairs) for one, is_many in zip(columns, many, strict=True)
+    )
+    if isinstance(values, torch.Tensor):
+        values = _at(values, chosen, (values.row_dim if isinstance(values, RowTensor) else values.dim() - back))
+    local = (*map(local_of, index[:place]), where, *map(local_of, columns))
+    if accumulate:
+        rows.inner.index_put_(tuple(one for one in local if not _is_all(one)), values, accumulate=True)
+    else:
+        rows.inner[local] = values
+
+
+def _ids_of_mask(column: Any) -> Any:
+    is_mask = isinstance(column, torch.Tensor) and not isinstance(column, RowTensor) and column.dtype == torch.bool
+    return column.nonzero().view(-1) if is_mask and column.dim() == 1 else column
+
+
+def _at(values: torch.Tensor, chosen: Any, dim: int) -> torch.Tensor:
+    """This rank's part of values for rows of a space, or for places of a list: of one for all of them, that one."""
+    if isinstance(values, RowTensor):
+        if not isinstance(chosen, np.ndarray):
+            return in_space(values, chosen).inner
+        front = values.inner.movedim(values.row_dim, 0)  # the rows of these places travel to their owners
+        return values.row_space.rows_at(front, chosen).movedim(0, values.row_dim)
+    values = local_of(values)
+    if dim < 0 or values.dim() <= dim or values.shape[dim] == 1:
+        return values
+    if isinstance(chosen, np.ndarray):
+        return values.index_select(dim, torch.from_numpy(chosen))
+    return part_of(values, chosen, dim, "__setitem__")
 
 
 def _writable(space: Space, at: Any) -> tuple[Any, Any]:
@@ -313,14 +353,12 @@ def _writable(space: Space, at: Any) -> tuple[Any, Any]:
         chosen = masked_by(space, at if isinstance(at, RowTensor) else local_of(at))
         return chosen.rows, chosen
     if isinstance(at, RowTensor):
-        refuse("__setitem__", "give ids that all ranks have, or a mask of rows")
+        at = gathered(at)
     if isinstance(at, slice):
         ids = np.arange(space.num_global)[at]
     else:
         ids = np.atleast_1d(np.asarray(local_of(at)))
-    if ids.ndim > 1:
-        refuse("__setitem__", "give ids in one dimension")
-    ids = _checked(ids, space.num_global)
+    ids = checked_ids(ids, space.num_global)
     digest_of(space, ids)
     order = np.argsort(space.places, kind="stable")
     spots = np.searchsorted(space.places[order], ids)
@@ -349,7 +387,22 @@ def index_write(func: Any, input: Any, dim: int, index: Any, values: Any) -> Any
     return out
 
 
-INSTEAD.update(dict.fromkeys(("masked_scatter", "put", "index_put"), "write x[mask] = values"))
+@handles("index_put", "index_put_")
+def index_put(func: Any, input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    out = input if func.__name__.endswith("_") else input.clone()
+    if not isinstance(out, RowTensor):
+        return into_ordinary(torch.Tensor.index_put_, out, indices, values, accumulate)
+    if not accumulate:
+        out[tuple(indices)] = values
+        return out
+    index = _complete(tuple(indices), out)
+    if out.row_dim != 0:
+        refuse(func.__name__, "the first dimension of rows counts them: x.index_put_((ids,), values, accumulate=True)")
+    _put(out, index, 0, values, accumulate=True)
+    return again(out)
+
+
+INSTEAD.update(dict.fromkeys(("masked_scatter", "put"), "write x[mask] = values"))
 
 
 @handles("scatter", "scatter_")
@@ -357,7 +410,8 @@ def scatter(func: Any, input: Any, dim: int, index: Any, *values: Any, **named: 
     """Into columns, each rank its own rows: one-hot labels."""
     name, dim = func.__name__, dim % input.dim()
     if not isinstance(input, RowTensor):
-        refuse(name, "an ordinary tensor cannot take the rows of one rank: make it from rows (y.new_zeros(N, C))")
+        out = input if name.endswith("_") else input.clone()
+        return into_ordinary(torch.Tensor.scatter_, out, dim, index, *values, **named)
     if dim == input.row_dim:
         refuse(name, "write x[ids] = values; scatter takes columns, dim=1")
 

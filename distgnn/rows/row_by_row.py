@@ -6,7 +6,16 @@ import torch
 
 from distgnn.ops.dense.activation import relu as ops_relu
 from distgnn.rows.align import Aligned, local_in
-from distgnn.rows.row_tensor import HANDLERS, RowTensor, handles, local_of, outer_requires_grad, refuse, rows_of
+from distgnn.rows.row_tensor import (
+    HANDLERS,
+    RowTensor,
+    handles,
+    into_ordinary,
+    local_of,
+    outer_requires_grad,
+    refuse,
+    rows_of,
+)
 
 ELEMENTWISE = """
 abs absolute acos acosh add addcdiv addcmul angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan
@@ -31,7 +40,6 @@ SAME = """
 float double half bfloat16 long int short bool char byte to type type_as cpu contiguous clone detach alias detach_copy
 float32 view_as_real requires_grad_copy
 """.split()
-FROM_ROWS = "an ordinary tensor cannot take the rows of one rank: make it from rows (torch.zeros_like)"
 FLOATS = (torch.float32, torch.float64)
 MADE_LIKE = ("zeros_like", "ones_like", "full_like", "empty_like")
 MADE_NEW = ("new_zeros", "new_ones", "new_full", "new_empty")
@@ -58,7 +66,7 @@ def _on_local(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
 def in_place(func: Any, *args: Any, **kwargs: Any) -> Any:
     """The same, written into the first argument."""
     if not isinstance(args[0], RowTensor):
-        refuse(func.__name__, FROM_ROWS)
+        return into_ordinary(func, *args, **kwargs)
     _on_local(func, args, kwargs)
     return again(args[0])
 

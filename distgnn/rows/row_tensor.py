@@ -48,6 +48,7 @@ OWN_FUNCTION = (
 COMPILED = (
     "rows of all ranks are not compiled: load the graph with plain_tensors=True, or compile functions of x.to_local()"
 )
+FROM_ROWS = "an ordinary tensor keeps no gradient of rows: make it from rows, x.new_zeros(N, C) or torch.zeros_like(x)"
 ANYWHERE = "use x.to_local() for this rank's rows, or graph.gather_rows(x) for all of them"
 
 
@@ -120,10 +121,8 @@ class RowTensor(torch.Tensor):
         return int(self.shape[0])
 
     def __iter__(self) -> Any:
-        if self.row_dim == 0:
-            if _has_all(self.row_space):
-                return iter(_in_order(self))
-            raise InputError(f"rows of all ranks cannot be iterated over one by one: {ANYWHERE}")
+        if self.row_dim == 0 and _has_all(self.row_space):
+            return iter(_in_order(self))
         return iter(self.unbind(0))
 
     def __bool__(self) -> bool:
@@ -330,13 +329,24 @@ def _rows_in(values: Any) -> list[RowTensor]:
     return [rows for one in inside for rows in _rows_in(one)]
 
 
-def _alone(values: Any) -> Any:
-    """With ordinary tensors in place of rows."""
+def _alone(values: Any, whole: Callable[[RowTensor], torch.Tensor] | None = None) -> Any:
+    """With ordinary tensors of all rows in place of rows."""
     if isinstance(values, dict):
-        return {name: _alone(one) for name, one in values.items()}
+        return {name: _alone(one, whole) for name, one in values.items()}
     if isinstance(values, (list, tuple)) and not isinstance(values, torch.Size):
-        return type(values)(_alone(one) for one in values)
-    return _in_order(values) if is_rows(values) else local_of(values)
+        return type(values)(_alone(one, whole) for one in values)
+    return (whole or _in_order)(values) if is_rows(values) else local_of(values)
+
+
+def into_ordinary(func: Any, *args: Any, **kwargs: Any) -> Any:
+    """A function that writes rows into an ordinary tensor: every rank has all of it, and writes all rows. Collective.
+
+    Raises: InputError where the gradient of rows would be lost.
+    """
+    if torch.is_grad_enabled() and any(one.inner.requires_grad for one in (*_rows_in(args), *_rows_in(kwargs))):
+        refuse(name_of(func), FROM_ROWS)
+    func(*_alone(args, gathered), **_alone(kwargs, gathered))
+    return None if func.__name__ == "__setitem__" else args[0]
 
 
 def _in_order(rows: RowTensor) -> torch.Tensor:

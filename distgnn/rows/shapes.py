@@ -7,10 +7,12 @@ import torch
 
 from distgnn.errors import InputError
 from distgnn.rows.align import Aligned
-from distgnn.rows.row_tensor import INSTEAD, RowTensor, handles, local_of, refuse, rows_of
+from distgnn.rows.row_tensor import ANYWHERE, INSTEAD, RowTensor, handles, local_of, refuse, rows_of
 from distgnn.rows.space import Flat, Joined, Share, Space
 
 MERGED = "rows of all ranks cannot be merged with a dimension before them, or split: keep the first dimension as it is"
+
+FEW_ROWS = 1000  # that may be taken one by one: each is a sum over ranks
 
 
 def _sizes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int]:
@@ -210,7 +212,9 @@ def split(func: Any, rows: RowTensor, *sizes: Any, dim: int = 0, **named: Any) -
 def unbind(func: Any, input: RowTensor, dim: int = 0) -> tuple[RowTensor, ...]:
     dim = dim % input.dim()
     if dim == input.row_dim:
-        refuse("unbind")
+        if input.shape[dim] > FEW_ROWS:
+            refuse("unbind", f"more than {FEW_ROWS} rows are not taken one by one: {ANYWHERE}")
+        return tuple(input.select(dim, place) for place in range(input.shape[dim]))  # type: ignore[misc]
     row_dim = input.row_dim - (dim < input.row_dim)
     return tuple(rows_of(one, input.row_space, row_dim) for one in input.inner.unbind(dim))
 

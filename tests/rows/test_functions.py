@@ -98,6 +98,33 @@ FUNCTIONS = [
     _set(lambda s, x: x.__setitem__(IDS, T[IDS])),
     _set(lambda s, x: x.__setitem__((slice(None), 1), T[:, 1]), lambda s, x: x.__setitem__((s.m, 2), 5.0)),
     _set(lambda s, x: x.__setitem__(s.m, T[:20]), lambda s, x: x.__setitem__(~s.m, x[~s.m] * 2)),
+    _set(
+        lambda s, x: x.__setitem__((slice(None), torch.arange(D) % 3 == 0), 0)
+    ),  # feature masks of GRACE, BGRL, CCA-SSG
+    _set(lambda s, x: x.__setitem__((slice(None), [1, 4]), T[:, :2])),
+    _set(lambda s, x: x.__setitem__((slice(3, 30), torch.tensor([0, 2])), x[3:30, 4:])),
+    _set(
+        lambda s, x: x.__setitem__((7, [0, 2]), T[0, :2]),
+        lambda s, x: x.__setitem__((torch.tensor([9]), [1, 2]), T[0, :2]),
+    ),
+    _set(lambda s, x: x.__setitem__((IDS[:3], s.y[IDS[:3]]), 1.0)),  # labels as features
+    _set(
+        lambda s, x: x.__setitem__((s.m, s.y[s.m]), T[:20, 0]),
+        lambda s, x: x.__setitem__((~s.m, s.y[~s.m]), x[~s.m, 5]),
+    ),
+    _set(lambda s, x: x.__setitem__((s.m.nonzero().view(-1), 2), T[:20, 1])),
+    _set(lambda s, x: x.index_put_((IDS,), T[:6], accumulate=True)),
+    _set(
+        lambda s, x: x.index_put_((s.y, s.y), x[:, 0], accumulate=True),
+        lambda s, x: x.index_add_(0, IDS, T[:6], alpha=2),
+    ),
+    lambda s, x: x.index_put((IDS[:3],), x[IDS[3:]]),
+    lambda s, x: torch.zeros(N, CLASSES).index_put_((PERM[:9], s.y[PERM[:9]]), torch.tensor(1.0)),
+    lambda s, x: torch.zeros(N, D, dtype=torch.float64).add_(x.detach()).mul_(x.detach()[:, :1]),
+    lambda s, x: torch.zeros(N, CLASSES).scatter_(1, s.y[:, None], 1.0),
+    lambda s, x: torch.zeros(CLASSES, CLASSES).index_put_((s.y, s.y[PERM]), torch.tensor(1.0), accumulate=True),
+    lambda s, x: torch.bincount(s.y * CLASSES + s.y[PERM], minlength=CLASSES**2).view(CLASSES, CLASSES),
+    lambda s, x: torch.stack(list(x[IDS])) * torch.stack([x[3], *x[s.m][:5]]),
     _set(lambda s, x: x[5:10].zero_(), lambda s, x: x[2:30:3, 1:3].fill_(2.0)),  # ranges are views
     _set(lambda s, x: x[3].mul_(5.0), lambda s, x: x[-1].add_(1)),
     _set(lambda s, x: x.__setitem__(slice(5, 10), x[5:10].add_(T[5:10]))),  # what x[5:10] += t does
@@ -221,7 +248,6 @@ REFUSED = {
     "broadcast": (lambda s, x: x[:, None] - x[None], "a row for each pair"),
     "reshape": (lambda s, x: x.reshape(3, -1), "keep the first dimension as it is"),
     "cumsum": (lambda s, x: x.cumsum(0), "torch's cumsum over the rows"),
-    "iteration": (lambda s, x: list(x), "cannot be iterated over"),
     "bool": (lambda s, x: bool(x[:, 0] > 0), "truth value of rows of all ranks is ambiguous"),
     "svd": (lambda s, x: torch.linalg.svd(x), "svd over the rows"),
     "other number of rows": (
@@ -229,7 +255,10 @@ REFUSED = {
         "give one row for each, in the order of the source",
     ),
     "two masks": (lambda s, x: x[s.m] + x[~s.m], "do not go together"),
-    "into ordinary": (lambda s, x: torch.zeros(N, D, dtype=torch.float64).add_(x), "make it from rows"),
+    "into ordinary": (
+        lambda s, x: torch.zeros(N, D, dtype=torch.float64).add_(x.requires_grad_()),
+        "make it from rows",
+    ),
     "out": (lambda s, x: torch.add(x, x, out=torch.empty(N, D)), "leave out= out"),
     "an option": (lambda s, x: torch.index_select(x, 0, IDS, out=torch.empty(6, D)), "torch's index_select .* 'out'"),
     "a padding row": (lambda s, x: F.embedding(s.y, x, padding_idx=0), "has no padding_idx"),

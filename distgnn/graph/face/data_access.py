@@ -245,7 +245,7 @@ class DataAccess:
         state = dict(self.__dict__)
         state |= {"plain": plain, "face": face, "_frames": state["_frames"].copy()}
         state |= {name: {} for name in ("_kept_rows", "_kept_ndata", "_kept_edata")}
-        state["_given"] = dict(state.get("_given", {}))
+        state |= {name: dict(state.get(name, {})) for name in ("_given", "_other_rows")}
         object.__setattr__(plain, "__dict__", state)
         object.__setattr__(face, "__dict__", state)
         return face
