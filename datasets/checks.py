@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import scipy.sparse
 
+from distgnn.config.cut import ARC_ORDERS
 from distgnn.datasets.fields import SPLITS, GraphFields
 from distgnn.datasets.links.check import check_edge_splits
 from distgnn.datasets.objects.values import looks_like_mask
@@ -51,6 +52,8 @@ def check_graph(graph: GraphFields) -> None:
 def _check_counts(graph: GraphFields) -> None:
     if not isinstance(graph.directed, int | np.bool_):
         graph.fail("directed", f"directed must be True or False, found {graph.directed!r}")
+    if graph.arc_order not in ARC_ORDERS:
+        graph.fail("arc_order", f"arc_order must be one of {', '.join(ARC_ORDERS)}, found {graph.arc_order!r}")
     count = graph.num_nodes
     if not isinstance(count, int | np.integer) or isinstance(count, bool):
         graph.fail("num_nodes", f"num_nodes must be a whole number, found {count!r}")

@@ -40,6 +40,8 @@ class GraphFields:
         num_nodes: N.
         edges: [E, 2] integers (source, target); undirected graphs hold each edge once, in either order.
         directed: whether (u, v) is one arc u -> v only.
+        arc_order: the order of the source's arcs, where an undirected one had both: "listed", as `EdgeList.arcs` has
+            them, "sorted" by source and target, or "other".
         feats: [N, D] floats, possibly mapped from disk, or scipy CSR; None without features.
         labels: [N] int64 with -1 for none, or [N, C] 0/1 (several labels per vertex; a row of -1 for none).
         edge_weight: [E] float32.
@@ -93,6 +95,7 @@ class GraphFields:
     valid_negative_targets: np.ndarray | None = None
     test_negative_targets: np.ndarray | None = None
     held_out: bool = True
+    arc_order: str = "listed"
     num_label_classes: int | None = None
     edge_type_names: tuple[str, ...] = ()
     node_type_names: tuple[str, ...] = ()

@@ -274,7 +274,7 @@ class GraphData(GraphFields):
         return graph
 
     def to_dgl(self, edge_list: EdgeList | None = None) -> Any:
-        """The whole graph as a DGLGraph with one edge per arc, in the order of `EdgeList.arcs`.
+        """The whole graph as a DGLGraph with one edge per arc, in the source's order.
 
         Returns: dgl.DGLGraph; ndata feat, label, train_mask, val_mask, test_mask, ntype and edata weight, feat,
             etype where given.
@@ -305,6 +305,9 @@ def _columns(graph: GraphFields, edge_list: EdgeList) -> tuple[tuple[Any, ...], 
     import torch
 
     sources, targets, arc_ids = edge_list.arcs()
+    if graph.arc_order == "sorted":
+        order = np.lexsort((targets, sources))
+        sources, targets, arc_ids = sources[order], targets[order], arc_ids[order]
     of_vertices: dict[str, Any] = {}
     of_arcs: dict[str, Any] = {}
     if edge_list.edge_weight is not None and len(arc_ids):

@@ -89,7 +89,7 @@ def _slots(keys: np.ndarray, bits: int) -> np.ndarray:
 
 
 def halve(sources: Any, targets: Any, num_nodes: int, columns: dict[str, Any]) -> tuple[np.ndarray, dict[str, Any]]:
-    """Numbers of the arcs that stay, one of each pair of opposite ones (source <= target), and their columns.
+    """Numbers of the arcs that stay, one of each pair of opposite ones, their columns and `arc_order`.
 
     Args: columns: field -> [E] or [E, D].
     Raises: InputError for an arc without an opposite, and for two that do not carry the same.
@@ -105,7 +105,9 @@ def halve(sources: Any, targets: Any, num_nodes: int, columns: dict[str, Any]) -
     if not np.array_equal(keys[0], keys[1]):
         raise InputError("the graph is not symmetric: some arc has no opposite; load it with directed=True")
     keys = pairs() if columns else []
-    kept, halved = np.flatnonzero(sources <= targets), {}
+    order, half = _arc_order(sources, targets), len(sources) // 2
+    kept = np.arange(half) if order == "listed" else np.flatnonzero(sources <= targets)
+    halved: dict[str, Any] = {"arc_order": order}
     for name, values in columns.items():
         column = as_array(values, name)
         if column.ndim == 0 or len(column) != len(sources):
@@ -127,6 +129,19 @@ def halve(sources: Any, targets: Any, num_nodes: int, columns: dict[str, Any]) -
             )
         halved[name] = column[kept]
     return kept, halved
+
+
+def _arc_order(sources: np.ndarray, targets: np.ndarray) -> str:
+    """See `GraphFields.arc_order`: "listed" is half of the arcs, then their opposites; loops would be there twice."""
+    half = len(sources) // 2
+    turned = np.array_equal(sources[:half], targets[half:]) and np.array_equal(targets[:half], sources[half:])
+    if turned and not (sources[:half] == targets[:half]).any():
+        return "listed"
+    for start in range(0, len(sources), BLOCK):
+        first, second = (ends[start : start + BLOCK + 1] for ends in (sources, targets))
+        if not ((first[1:] > first[:-1]) | ((first[1:] == first[:-1]) & (second[1:] >= second[:-1]))).all():
+            return "other"
+    return "sorted"
 
 
 def _order(keys: np.ndarray, values: np.ndarray) -> np.ndarray:

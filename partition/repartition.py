@@ -233,6 +233,7 @@ def _vertices(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> Gr
         graph.node_values = graph.node_values[:, 0]  # type: ignore[index]
     if section.get("num_node_types"):
         graph.node_type_names = tuple(str(t) for t in range(section["num_node_types"]))
+    graph.arc_order = section.get("arc_order", "listed")
     graph.held_out = section.get("held_out", True)
     try:
         found = whole_edge_splits([part.edge_splits for part in parts], section.get("edge_splits", {}))

@@ -93,11 +93,12 @@ def read_folder(folder: Path, findings: Findings | None = None) -> GraphData:
     with findings.reading("files"):
         _refuse_unread(folder, files, findings)
     num_classes = fields.pop("num_label_classes", num_classes)
-    known = ("name", "num_nodes", "directed", "num_classes", "held_out", *TYPE_NAMES)
+    known = ("name", "num_nodes", "directed", "num_classes", "held_out", "arc_order", *TYPE_NAMES)
     notes = {key: value for key, value in header.items() if key not in known}
     name = str(header.get("name") or folder.name)
     held_out = header.get("held_out", True) is not False
     more: dict[str, Any] = {"notes": notes, "files": files, "held_out": held_out, "findings": findings}
+    more["arc_order"] = header.get("arc_order", "listed")
     graph = GraphData(name, num_nodes, edges, directed, **more, **fields)
     graph.num_label_classes = num_classes
     return graph.check()

@@ -29,8 +29,8 @@ def write_folder(graph: GraphFields, folder: Path, overwrite: bool) -> Path:
     header = {**graph.notes, "name": graph.name, "num_nodes": int(graph.num_nodes), "directed": bool(graph.directed)}
     if graph.num_label_classes is not None:
         header["num_classes"] = int(graph.num_label_classes)
-    if not graph.held_out:
-        header["held_out"] = False
+    header |= {} if graph.held_out else {"held_out": False}
+    header |= {} if graph.arc_order == "listed" else {"arc_order": graph.arc_order}
     header |= {key: list(getattr(graph, key)) for key in TYPE_NAMES if getattr(graph, key)}
     with new_folder(folder, graph_files, overwrite) as partial:
         (partial / "graph.json").write_text(json.dumps(header, indent=1, default=str) + "\n", encoding="utf-8")

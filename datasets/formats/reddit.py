@@ -37,7 +37,7 @@ def read_reddit(folder: Path, findings: Findings | None = None) -> GraphData:
         raise GraphFormatError(f"{graph_path}: expected a square matrix, found {list(adjacency.shape)}")
     num_nodes = adjacency.shape[0]
     try:
-        rows, _ = halve(adjacency.row, adjacency.col, num_nodes, {})
+        rows, halved = halve(adjacency.row, adjacency.col, num_nodes, {})
     except InputError as error:
         raise GraphFormatError(f"{graph_path}: {error}") from error
     edges = np.stack([adjacency.row[rows], adjacency.col[rows]]).T
@@ -46,7 +46,7 @@ def read_reddit(folder: Path, findings: Findings | None = None) -> GraphData:
         raise GraphFormatError(f"{data_path}: node_types must have shape [{num_nodes}], found {list(types.shape)}")
     graph = GraphData("reddit", num_nodes, edges, False, data["feature"], tidy_labels(data["label"], data_path))
     graph.train, graph.valid, graph.test = (np.flatnonzero(types == kind) for kind in (1, 2, 3))
-    graph.num_label_classes = 41
+    graph.num_label_classes, graph.arc_order = 41, halved["arc_order"]
     graph.findings = Findings() if findings is None else findings
     graph.files = {"edges": graph_path, "feats": data_path, "labels": data_path}
     graph.notes["source"] = "DGL's Reddit files"

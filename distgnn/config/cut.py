@@ -19,6 +19,7 @@ EFFORTS = ("fast", "normal", "best")
 ORDERS = ("shuffled", "stored")
 DIRECTIONS = ("stored", "both", "reversed")
 SELF_LOOPS = ("keep", "add", "remove")
+ARC_ORDERS = ("listed", "sorted", "other")  # of the arcs of an undirected source: see GraphFields.arc_order
 NORMALIZE_FEATS = ("none", "row")
 MOST_PARTS = 2**15 - 1  # a part id is an int16
 

@@ -101,6 +101,7 @@ def describe_graph(graph: GraphData, edge_list: EdgeList, clusters: bool = False
     rare: dict[str, Any] = {"class_names": list(graph.class_names)} if graph.class_names else {}
     rare |= {"flat_values": True} if graph.node_values is not None and graph.node_values.ndim == 1 else {}
     rare |= {} if graph.node_names is None else {"name_bytes": name_bytes(graph.node_names)}
+    rare |= {} if graph.arc_order == "listed" else {"arc_order": graph.arc_order}
     bad = 0 if edge_list.edge_weight is None else int(np.count_nonzero(edge_list.edge_weight <= 0))
     rare |= {"nonpositive_weights": bad} if bad else {}
     return {

@@ -15,6 +15,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from distgnn.config.cut import ARC_ORDERS
 from distgnn.config.task import EDGE_SPLITS
 from distgnn.errors import PartitionFormatError
 from distgnn.partition.core.part_arrays import COUNTS
@@ -113,6 +114,7 @@ def _check_fields(path: Path, manifest: dict) -> None:
     for name in GRAPH_FLAGS:
         need(isinstance(graph.get(name), bool), f"graph.{name}")
     need(isinstance(graph.get("clusters", False), bool), "graph.clusters")
+    need(graph.get("arc_order", "listed") in ARC_ORDERS, "graph.arc_order")
     names = graph.get("class_names", [])
     need(isinstance(names, list) and all(isinstance(name, str) for name in names), "graph.class_names")
     # Names of arrays and their shapes, each with the array that numbers its rows.

@@ -41,7 +41,7 @@ TEXTS = {
     "quoted.csv": ('"src","dst"\n' + "".join(f'"{u}","{v}"\n' for u, v in PAIRS), PAIRS, "directed, ids from 0"),
     "index.csv": (",source,target\n" + "".join(f"7,{u},{v}\n" for u, v in PAIRS), PAIRS, "directed, ids from 0"),
     "rows.tsv": ('"to"\t"from"\n' + "".join(f"7\t{v}\t{u}\n" for u, v in PAIRS), PAIRS, "directed, ids from 0"),
-    "both.tsv": (rows([*PAIRS, *PAIRS[:, ::-1]], "\t"), UP, "undirected, stored both ways"),
+    "both.tsv": (rows([*PAIRS, *PAIRS[:, ::-1]], "\t"), PAIRS, "undirected, stored both ways"),
     "metis.graph": (METIS, UP, "undirected, stored both ways, ids from 1"),
 }
 

@@ -15,7 +15,7 @@ from torch import nn
 
 from distgnn.comm import extreme_over_ranks, sum_over_ranks
 from distgnn.errors import InputError
-from distgnn.graph.face.data_access import DataAccess
+from distgnn.graph.face.data_access import DataAccess, arc_ends_of
 from distgnn.graph.global_values import gather_rows
 from distgnn.interop.dgl.api import DGLRows
 from distgnn.interop.dgl.frame import Frame
@@ -42,7 +42,7 @@ class Count(int):
 
 
 class Arcs(Space):
-    """The arcs of a graph, in the order of their ids."""
+    """The arcs of a graph, in the order of the source: that of their ids, or sorted by source and target."""
 
     def __init__(self, graph: Any):
         self._ids = np.asarray(graph.part.arc_ids)
@@ -54,6 +54,14 @@ class Arcs(Space):
     def _places(self) -> np.ndarray:
         """Ids count up to the number of arcs, but for loops of undirected graphs, which have one arc."""
         mine = self._ids.astype(np.int64)
+        if self.graph.info.get("arc_order") == "sorted":
+            sources, targets = arc_ends_of(self.graph)
+            pairs = self.comm.allgather((sources, targets, mine[: self.num_counted]))
+            places = np.empty(self.num_global, np.int64)
+            places[np.lexsort([np.concatenate(part) for part in zip(*pairs, strict=True)][::-1])] = np.arange(
+                len(places)
+            )
+            return places[sum(len(one) for one, _, _ in pairs[: self.comm.rank]) :][: len(mine)]
         counted = mine[: self.num_counted]
         (top,) = extreme_over_ranks(self.comm, np.array([counted.max(initial=-1)]), "max")
         if top + 1 == self.num_global:
@@ -67,12 +75,15 @@ class Arcs(Space):
 
     def check_order(self, whole: torch.Tensor, dim: int) -> None:
         """Raise InputError for an ordinary tensor of numbers of arcs that differ, where arcs have another order."""
-        undirected = not self.graph.info.get("directed", True)
-        if undirected and len(whole) and not bool((whole == whole.narrow(dim, 0, 1)).all()):
+        if (
+            self.graph.info.get("arc_order") == "other"
+            and len(whole)
+            and not bool((whole == whole.narrow(dim, 0, 1)).all())
+        ):
             raise InputError(
-                "an ordinary tensor of one number for each arc meets arcs of an undirected graph, whose order is not "
-                "the source's: save it with the graph (edge_weight, edge_feats), or make it from graph.edge_attr or "
-                "graph.edge_index"
+                "an ordinary tensor of one number for each arc meets arcs whose order in the source is not known: sort "
+                "them before the graph is made, GraphData.from_pyg(data.coalesce(), directed=False), or keep "
+                "directed=True"
             )
 
 
@@ -132,9 +143,14 @@ def local_column(column: Any, space: Space, name: str) -> Any:
 
 def _column(name: str) -> Any:
     def get(self: Any) -> Any:
-        return as_rows(self.__dict__.get(name), self.vertex_space, self._kept_rows, name)
+        others = self.__dict__.get("_other_rows", {})
+        return others.get(name, as_rows(self.__dict__.get(name), self.vertex_space, self._kept_rows, name))
 
     def put(self: Any, column: Any) -> None:
+        others = self.__dict__.setdefault("_other_rows", {})
+        others.pop(name, None)
+        if isinstance(column, RowTensor) and column.shape[0] != self.vertex_space.num_global:
+            others[name], column = column, None  # y = y[train_mask]: what a script set comes back
         self.__dict__[name] = local_column(column, self.vertex_space, name)
 
     return property(get, put, doc=f"`{name}` of all vertices.")

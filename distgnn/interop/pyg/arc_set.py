@@ -2,7 +2,7 @@
 
 PyG's layers remove self-loops, add one per vertex, and select arcs. All of that is a list of places in
 
-    [local arcs of this rank | a loop at every owned vertex]
+    [local arcs of this rank | a loop at every owned vertex | …]
 
 Legend: O owned rows, A local arcs, M arcs of the set (loops included), D width. Roles: "source", "target".
 
@@ -24,9 +24,14 @@ from distgnn.ops.edges.on_arcs import check_rows, check_update
 from distgnn.ops.edges.softmax import edge_softmax_with_own
 from distgnn.ops.function import constants
 from distgnn.ops.sums import min_over_ranks
-from distgnn.rows.space import Joined, MaskedRows, Space
+from distgnn.rows.indexing import checked_ids
+from distgnn.rows.space import Joined, MaskedRows, Space, digest_of
 
 LOOP_IDS = 1 << 48
+TWO_LOOPS = (
+    "a maximum or a softmax over arcs with two self-loops of each vertex cannot run distributed: remove the first ones "
+    "(remove_self_loops)"
+)
 
 
 class ArcSet:
@@ -35,24 +40,33 @@ class ArcSet:
     Args:
         graph: the DistGraph.
         positions: places in [local arcs | loops], each at most once, int64 [M]; None: all of them.
-        loops: are there loops?
+        loops: how many loops every vertex has.
         rows: are the rows of vertices and arcs those of all ranks (`distgnn.rows`)?
+        order: what sorts the arcs of all ranks as a script has them, where ids chose them, int64 [M].
     """
 
     graph: Any  # a RowGraph, where rows are those of all ranks
     positions: torch.Tensor | None
-    loops: bool
+    loops: int
     rows: bool
+    order: np.ndarray | None
 
-    def __init__(self, graph: Any, positions: torch.Tensor | None = None, loops: bool = False, rows: bool = False):
+    def __init__(
+        self,
+        graph: Any,
+        positions: torch.Tensor | None = None,
+        loops: int = 0,
+        rows: bool = False,
+        order: np.ndarray | None = None,
+    ):
         check_update(graph)
-        self.graph, self.positions, self.loops, self.rows = graph, positions, loops, rows
+        self.graph, self.positions, self.loops, self.rows, self.order = graph, positions, loops, rows, order
         self._degrees: dict[str, torch.Tensor] = {}
 
     @property
     def base_size(self) -> int:
-        """Places: A, or A + O with loops."""
-        return self.graph.num_edges() + (self.graph.num_owned if self.loops else 0)
+        """Places: A, and O for each loop of a vertex."""
+        return self.graph.num_edges() + self.graph.num_owned * self.loops
 
     @cached_property
     def num_arcs(self) -> int:
@@ -88,23 +102,51 @@ class ArcSet:
             index = index.nonzero().view(-1)
         elif len(index.unique()) != len(index):
             raise InputError("arcs cannot be selected twice: give each place once, or a mask")
-        return ArcSet(self.graph, index if self.positions is None else self.positions[index], self.loops, self.rows)
+        positions = index if self.positions is None else self.positions[index]
+        order = None if self.order is None else self.order[index.numpy()]
+        return ArcSet(self.graph, positions, self.loops, self.rows, order)
+
+    def by_ids(self, ids: torch.Tensor) -> "ArcSet":
+        """The arcs at some places of all ranks' arcs, in the order of these places, which all ranks have. Collective.
+
+        Raises: IndexError, as torch; InputError for a place that is there twice.
+        """
+        wanted = checked_ids(ids.numpy(), self.num_all)
+        digest_of(self.space, wanted)
+        order = np.full(self.num_all, -1)
+        order[wanted] = np.arange(len(wanted))
+        if np.count_nonzero(order >= 0) != len(wanted):
+            raise InputError("arcs cannot be selected twice: give each place once, or a mask")
+        order = order[self.space.places]
+        chosen = self.select(torch.from_numpy(order >= 0))
+        chosen.order = order[order >= 0]
+        return chosen
 
     def with_loops(self) -> "ArcSet":
-        """The same arcs and behind them a loop at every vertex."""
-        if self.loops:
-            raise InputError("self-loops were added twice: remove them in between (remove_self_loops)")
+        """The same arcs and behind them a loop at every vertex. Collective, where loops were there."""
         if self.positions is None:
-            return ArcSet(self.graph, None, True, self.rows)
-        loops = torch.arange(self.graph.num_owned) + self.graph.num_edges()
-        return ArcSet(self.graph, torch.cat([self.positions, loops]), True, self.rows)
+            return ArcSet(self.graph, None, self.loops + 1, self.rows)
+        count, base = self.loops, self.base_size
+        if count and min_over_ranks(self.graph.comm, int((self.positions < self.graph.num_edges()).all())):
+            count, base = 0, self.graph.num_edges()  # they were removed
+        loops = torch.arange(self.graph.num_owned) + base
+        order = None if self.order is None else np.concatenate([self.order, self.graph.owned_ids + self.num_all])
+        return ArcSet(self.graph, torch.cat([self.positions, loops]), count + 1, self.rows, order)
+
+    def same(self, other: "ArcSet") -> bool:
+        """The same arcs in the same order on every rank? Collective where both are lists."""
+        if self is other or self.graph is not other.graph or self.order is not None or other.order is not None:
+            return self is other
+        if self.positions is None or other.positions is None:
+            return self.positions is other.positions and self.loops == other.loops
+        return bool(min_over_ranks(self.graph.comm, int(torch.equal(self.positions, other.positions))))
 
     # --- rows at arcs ----------------------------------------------------------------------------------------
 
     def spread(self, rows: torch.Tensor, role: str) -> torch.Tensor:
         """The row at one end of each arc: [O, …] to [M, …]. Collective: yes, and again in the backward pass."""
         out = ops.to_arcs(self.graph, rows, role)
-        out = torch.cat([out, rows]) if self.loops else out
+        out = torch.cat([out, *[rows] * self.loops])
         return out if self.positions is None else out[self.positions]
 
     def ids(self, role: str) -> torch.Tensor:
@@ -113,7 +155,7 @@ class ArcSet:
         halos = local.source_halo_rows if role == "source" else local.target_halo_rows
         owned = local.global_ids[: local.num_owned]
         ids = np.concatenate([owned, local.global_ids[halos]])[ends]
-        every = torch.from_numpy(np.concatenate([ids, owned]) if self.loops else ids)
+        every = torch.from_numpy(np.concatenate([ids, *[owned] * self.loops]))
         return every if self.positions is None else every[self.positions]
 
     def extreme_id(self, which: str) -> torch.Tensor:
@@ -128,11 +170,12 @@ class ArcSet:
     def mask_ids(self) -> np.ndarray:
         """What keys random masks of arcs, int64 [M]: global arc ids, for loops those of vertices far behind them."""
         ids = np.asarray(self.graph.local.arc_ids, dtype=np.int64)
-        ids = np.concatenate([ids, self.graph.owned_ids + LOOP_IDS]) if self.loops else ids
+        loops = [self.graph.owned_ids + LOOP_IDS * (1 + number) for number in range(self.loops)]
+        ids = np.concatenate([ids, *loops])
         return ids if self.positions is None else ids[self.positions.numpy()]
 
     def split(self, arc_rows: torch.Tensor, fill: float = 0.0) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Rows [M, …] as those of all local arcs [A, …] (`fill` where one is not in the set) and of loops [O, …]."""
+        """Rows [M, …] as those of all local arcs [A, …] (`fill` where one is not in the set) and of loops [L, O, …]."""
         if len(arc_rows) != self.num_arcs:
             raise InputError(f"{len(arc_rows)} rows for {self.num_arcs} arcs: give one row per arc of edge_index")
         if self.positions is not None:
@@ -140,8 +183,8 @@ class ArcSet:
             arc_rows = every.index_copy(0, self.positions, arc_rows)
         if not self.loops:
             return arc_rows, None
-        arcs, loops = arc_rows.split([self.graph.num_edges(), self.graph.num_owned])
-        return arcs, loops
+        arcs, loops = arc_rows.split([self.graph.num_edges(), self.graph.num_owned * self.loops])
+        return arcs, loops.view(self.loops, self.graph.num_owned, *loops.shape[1:])
 
     # --- reductions: collective, and again in the backward pass -----------------------------------------------
 
@@ -161,7 +204,7 @@ class ArcSet:
             return self.sum(arc_rows.double(), role).to(arc_rows.dtype)
         arcs, own = self.split(arc_rows)
         total = ops.from_arcs(self.graph, arcs, role)
-        return total if own is None else total + own
+        return total if own is None else total + own.sum(0)
 
     def mean(self, arc_rows: torch.Tensor, role: str = "target") -> torch.Tensor:
         """Sum over number; 0 where there is no arc."""
@@ -178,7 +221,11 @@ class ArcSet:
         if not arc_rows.is_floating_point():
             return self.extreme(arc_rows.double(), reduce).to(arc_rows.dtype)
         arcs, own = self.split(arc_rows, float("-inf" if reduce == "max" else "inf"))
-        return tied_arc_extreme(self.graph, arcs, reduce, own)
+        if own is None:
+            return tied_arc_extreme(self.graph, arcs, reduce, own)
+        if self.loops > 1:
+            raise InputError(TWO_LOOPS)
+        return tied_arc_extreme(self.graph, arcs, reduce, own[0])
 
     def softmax(self, logits: torch.Tensor, role: str = "target") -> torch.Tensor:
         """Softmax of [M, …] over the arcs of each vertex, every column on its own."""
@@ -186,7 +233,9 @@ class ArcSet:
         if own is None:
             weights = ops.edge_softmax(self.graph, arcs, "dst" if role == "target" else "src")
         else:
-            weights = torch.cat(edge_softmax_with_own(self.graph, arcs, own, role))
+            if self.loops > 1:
+                raise InputError(TWO_LOOPS)
+            weights = torch.cat(edge_softmax_with_own(self.graph, arcs, own[0], role))
         return weights if self.positions is None else weights[self.positions]
 
     def last(self, arc_rows: torch.Tensor, role: str) -> tuple[torch.Tensor, torch.Tensor]:
@@ -208,19 +257,19 @@ class ArcSet:
         if weight is None and self.is_whole:
             return ops.spmm(graph, rows, target_scale=graph.degree_scale("in", -1) if mean else None)
         if weight is None and self.positions is None:
-            total = ops.spmm(graph, rows) + rows
+            total = ops.spmm(graph, rows) + self.loops * rows
         else:
             weight = rows.new_ones(self.num_arcs) if weight is None else weight
             arcs, own = self.split(weight)
             total = ops.spmm(graph, rows, arcs.contiguous())
-            total = total if own is None else torch.addcmul(total, own[:, None], rows)
+            total = total if own is None else torch.addcmul(total, own.sum(0)[:, None], rows)
         return self.divided(total, "target") if mean else total
 
     def sum_heads(self, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         """Sum over in-arcs of source rows [O, H, F] times a weight per arc and head [M, H]: [O, H, F]."""
         arcs, own = self.split(weight)
         total = ops.spmm_heads(self.graph, rows, arcs)
-        return total if own is None else torch.addcmul(total, own[:, :, None], rows)
+        return total if own is None else torch.addcmul(total, own.sum(0)[:, :, None], rows)
 
     def extreme_sources(self, rows: torch.Tensor, reduce: str) -> torch.Tensor:
         """Maximum or minimum over in-arcs of source rows [O, D]."""
@@ -239,19 +288,19 @@ class ArcSpace(Space):
 
     def __init__(self, arcs: ArcSet):
         graph = arcs.graph
-        self.arcs, every = arcs, graph.arc_space.num_global + (graph.num_global_nodes if arcs.loops else 0)
+        self.arcs, every = arcs, graph.arc_space.num_global + (graph.num_global_nodes * arcs.loops)
         total = every if arcs.positions is None else int(sum_over_ranks(graph.comm, np.array([arcs.num_arcs]))[0])
         super().__init__(graph, arcs.num_arcs, total, self._places, draw_ids=arcs.mask_ids, kind="arcs")
 
     def _places(self) -> np.ndarray:
         """Collective where arcs were selected."""
         arcs, graph = self.arcs, self.graph
-        places = graph.arc_space.places
-        if arcs.loops:
-            places = np.concatenate([places, graph.owned_ids + graph.arc_space.num_global])
+        places, first = graph.arc_space.places, graph.owned_ids + graph.arc_space.num_global
+        loops = [first + number * graph.num_global_nodes for number in range(arcs.loops)]
+        places = np.concatenate([places, *loops])
         if arcs.positions is None:
             return places
-        mine = places[arcs.positions.numpy()]
+        mine = places[arcs.positions.numpy()] if arcs.order is None else arcs.order
         return np.searchsorted(np.sort(np.concatenate(self.comm.allgather(mine))), mine)
 
     def local_part(self, whole: torch.Tensor, dim: int) -> torch.Tensor:
@@ -259,27 +308,22 @@ class ArcSpace(Space):
         return super().local_part(whole, dim)
 
     def _matches(self, other: Space) -> bool:
-        arcs, mine = self.arcs, self.arcs.positions
         if isinstance(other, ArcSpace):
-            theirs = other.arcs.positions
-            return arcs.loops == other.arcs.loops and self._agree(mine, theirs)
-        if isinstance(other, Joined) and arcs.loops and len(other.parts) == 2:  # what `add_self_loops` does to weights
-            first, second = other.parts
-            if second is not self.graph.vertex_space:
-                return False
-            mine = None if mine is None else mine[: len(mine) - self.graph.num_owned]
-        elif not arcs.loops:
-            first = other
+            return self.arcs.same(other.arcs)
+        first, *loops = _parts(other)  # what `add_self_loops` does to weights
+        if any(one is not self.graph.vertex_space for one in loops):
+            return False
+        if isinstance(first, MaskedRows) and first.base is self.graph.arc_space:
+            theirs = ArcSet(self.graph, first.rows, rows=True)
+        elif isinstance(first, ArcSpace) or first is self.graph.arc_space:
+            theirs = first.arcs if isinstance(first, ArcSpace) else ArcSet(self.graph, rows=True)
         else:
             return False
-        if first is self.graph.arc_space:
-            return mine is None
-        if isinstance(first, ArcSpace):
-            return not first.arcs.loops and self._agree(mine, first.arcs.positions)
-        return isinstance(first, MaskedRows) and first.base is self.graph.arc_space and self._agree(mine, first.rows)
+        for _ in loops:
+            theirs = theirs.with_loops()
+        return self.arcs.same(theirs)
 
-    def _agree(self, mine: torch.Tensor | None, theirs: torch.Tensor | None) -> bool:
-        """The same positions on every rank? Collective where both are lists."""
-        if mine is None or theirs is None or mine is theirs:
-            return mine is theirs
-        return bool(min_over_ranks(self.comm, int(torch.equal(mine, theirs))))
+
+def _parts(space: Space) -> list[Space]:
+    """What spaces were joined, one after the other."""
+    return [one for part in space.parts for one in _parts(part)] if isinstance(space, Joined) else [space]

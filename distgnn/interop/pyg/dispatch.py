@@ -25,14 +25,14 @@ from distgnn.errors import InputError
 from distgnn.interop.in_front import in_front, put_in_front
 from distgnn.interop.pyg import functions, fused, norm, refused
 from distgnn.interop.pyg.tensors import ArcEnds, ArcIndex, ArcNorm, ArcTensor, local_in
-from distgnn.rows.row_tensor import RowTensor, rows_of
+from distgnn.rows.row_tensor import RowTensor, local_of, rows_of
 
 POOLS = ("global_add_pool", "global_mean_pool", "global_max_pool")
 FUNCTIONS: dict[str, str] = {  # name -> the module of PyG that has it
     "softmax": "torch_geometric.utils._softmax",
     "scatter": "torch_geometric.utils._scatter",
     "degree": "torch_geometric.utils._degree",
-    "remove_self_loops": "torch_geometric.utils.loop",
+    **dict.fromkeys(("remove_self_loops", "add_remaining_self_loops"), "torch_geometric.utils.loop"),
     "gcn_norm": "torch_geometric.nn.conv.gcn_conv",
     **dict.fromkeys(POOLS, "torch_geometric.nn.pool.glob"),
     **dict.fromkeys(refused.UTILS, "torch_geometric.utils"),
@@ -164,6 +164,16 @@ def _remove_self_loops(edge_index: Any, edge_attr: Any = None) -> Any:
     return ArcIndex.of(without, edge_index.roles), edge_attr
 
 
+def _add_remaining_self_loops(edge_index: Any, edge_attr: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """Of an ordinary tensor of numbers of all arcs as of rows, so that a gradient comes back."""
+    arcs = edge_index.arcs if isinstance(edge_index, ArcIndex) and edge_index.arcs.rows else None
+    if arcs is None or not isinstance(edge_attr, torch.Tensor) or isinstance(edge_attr, RowTensor | ArcTensor):
+        return NotImplemented
+    rows = rows_of(arcs.space.local_part(local_of(edge_attr), 0), arcs.space)
+    theirs: Any = sys.modules["torch_geometric.utils"]
+    return theirs.add_remaining_self_loops(edge_index, rows, *args, **kwargs)
+
+
 def _gcn_norm(
     edge_index: Any,
     edge_weight: Any = None,
@@ -204,6 +214,7 @@ OURS: dict[str, Callable[..., Any]] = {
     "scatter": _scatter,
     "degree": _degree,
     "remove_self_loops": _remove_self_loops,
+    "add_remaining_self_loops": _add_remaining_self_loops,
     "gcn_norm": _gcn_norm,
     **refused.OURS,
 }

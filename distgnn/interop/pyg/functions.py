@@ -61,18 +61,22 @@ def getitem(func: Any, tensor: Any, index: Any) -> Any:
         if isinstance(index, tuple) and len(index) == 2:
             every, (row, places) = slice(None), index
             if isinstance(row, slice) and row == every and _selects(places):
-                return ArcIndex.of(tensor.arcs.select(places), tensor.roles)
+                return ArcIndex.of(_chosen(tensor.arcs, places), tensor.roles)
             if isinstance(row, int):
                 ends = tensor.row(row)
                 return ends if isinstance(places, slice) and places == every else getitem(func, ends, places)
     if isinstance(tensor, ArcEnds) and tensor.dim() == 1 and _selects(index):
-        return ArcEnds.of(tensor.arcs.select(index), tensor.role)
+        return ArcEnds.of(_chosen(tensor.arcs, index), tensor.role)
     return NotImplemented
 
 
 def _selects(index: Any) -> bool:
     is_plain = isinstance(index, torch.Tensor) and not isinstance(index, ArcTensor) and index.dim() == 1
     return is_plain and index.dtype in (torch.bool, torch.int64)
+
+
+def _chosen(arcs: ArcSet, index: torch.Tensor) -> ArcSet:
+    return arcs.by_ids(index) if arcs.rows and index.dtype == torch.int64 else arcs.select(index)
 
 
 @handles("unbind", "__iter__")
@@ -94,7 +98,7 @@ def stack(func: Any, tensors: Any, dim: int = 0) -> Any:
     tensors = list(tensors)
     if dim != 0 or len(tensors) != 2 or not all(isinstance(one, ArcEnds) for one in tensors):
         return NotImplemented
-    if tensors[0].arcs is not tensors[1].arcs or tensors[0].role == tensors[1].role:
+    if not tensors[0].arcs.same(tensors[1].arcs) or tensors[0].role == tensors[1].role:
         return NotImplemented
     return ArcIndex.of(tensors[0].arcs, (tensors[0].role, tensors[1].role))
 
@@ -131,7 +135,7 @@ def extreme(func: Any, tensor: Any) -> Any:
 @handles(*(name for one in ("eq", "ne", "lt", "le", "gt", "ge") for name in (one, f"__{one}__")))
 def compare(func: Any, left: Any, right: Any) -> Any:
     both = isinstance(left, ArcEnds) and isinstance(right, ArcEnds)
-    if not both or left.arcs is not right.arcs or left.dim() != 1 or right.dim() != 1:
+    if not both or left.dim() != 1 or right.dim() != 1 or not left.arcs.same(right.arcs):
         return NotImplemented
     return func(left.arcs.ids(left.role), right.arcs.ids(right.role))
 
@@ -198,9 +202,9 @@ def made_like(func: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
 @handles("index_select")
 def index_select(func: Any, rows: Any, dim: int, index: Any) -> Any:
     if isinstance(rows, ArcIndex) and dim in (1, -1) and _selects(index):
-        return ArcIndex.of(rows.arcs.select(index), rows.roles)
+        return ArcIndex.of(_chosen(rows.arcs, index), rows.roles)
     if isinstance(rows, ArcEnds) and dim in (0, -1) and _selects(index):
-        return ArcEnds.of(rows.arcs.select(index), rows.role)
+        return ArcEnds.of(_chosen(rows.arcs, index), rows.role)
     if not isinstance(index, ArcEnds) or isinstance(rows, ArcTensor):
         return NotImplemented
     dim = dim % rows.dim()

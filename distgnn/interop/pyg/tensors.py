@@ -28,8 +28,8 @@ from distgnn.interop.pyg.norm import GcnNorm
 from distgnn.ops.function import Function, is_same, version_of
 from distgnn.rows.align import in_space
 from distgnn.rows.row_by_row import again
+from distgnn.rows.row_tensor import FROM_ROWS, RowTensor, gathered, local_of, name_of, rows_of, takes
 from distgnn.rows.row_tensor import METADATA as METADATA_OF_ROWS
-from distgnn.rows.row_tensor import RowTensor, local_of, name_of, rows_of, takes
 
 Handler = Callable[..., Any]
 HANDLERS: dict[str, Handler] = {}  # name of torch's function -> ours; filled by functions.py
@@ -72,9 +72,11 @@ class ArcTensor(torch.Tensor):
             given: Any = (args, kwargs)
             arcs: Any = next((one.arcs for one in tree_leaves(given) if isinstance(one, ArcTensor)), None)
             rows = arcs is not None and arcs.rows
+            if rows and _writes(name, args[0]):
+                return _into_ordinary(func, arcs, *args, **kwargs)
             if rows:
-                given = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs, name), given)
-                _check_written(name, args)
+                chooses = name in ("__getitem__", "index_select") and isinstance(args[0], ArcTensor)
+                given = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs, name, chooses), given)
             if takes(HANDLERS[name], func, *given):
                 result = HANDLERS[name](func, *given[0], **given[1])
                 if result is not NotImplemented:
@@ -232,10 +234,12 @@ VERTICES = frozenset(
 )  # functions that give a row of each vertex
 
 
-def local_in(one: Any, arcs: ArcSet, name: str = "") -> Any:
-    """This rank's part of an argument; an ordinary tensor of all vertices or arcs gives its part."""
+def local_in(one: Any, arcs: ArcSet, name: str = "", chooses: bool = False) -> Any:
+    """This rank's part of an argument; an ordinary tensor of all vertices or arcs gives its part; ids stay whole."""
     if isinstance(one, ArcTensor):
         return one
+    if chooses and one.dtype == torch.int64:
+        return gathered(one) if isinstance(one, RowTensor) else local_of(one)
     graph = arcs.graph
     if isinstance(one, RowTensor):
         space = one.row_space
@@ -252,14 +256,26 @@ def local_in(one: Any, arcs: ArcSet, name: str = "") -> Any:
     return one
 
 
-def _check_written(name: str, args: tuple[Any, ...]) -> None:
-    """Raise InputError where a function would write into an ordinary tensor, of which this rank has a part only."""
+def _writes(name: str, out: Any) -> bool:
+    """Would a function write into an ordinary tensor?"""
     writes = name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
-    if writes and name != "requires_grad_" and not isinstance(args[0], RowTensor | ArcTensor):
-        raise InputError(
-            f"torch's {name} into an ordinary tensor of all vertices cannot run distributed: make it from rows "
-            "(x.new_zeros, torch.zeros_like)"
-        )
+    return writes and name != "requires_grad_" and not isinstance(out, RowTensor | ArcTensor)
+
+
+def _into_ordinary(func: Any, arcs: ArcSet, out: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+    """Into a tensor of all vertices that every rank has as a whole: of its rows, and of all again. Collective.
+
+    Raises: InputError where a gradient of rows would be lost.
+    """
+    plain, space = local_of(out), arcs.graph.vertex_space
+    dims = [dim for dim, size in enumerate(plain.shape) if size == space.num_global]
+    given = (one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor))
+    if not dims or (torch.is_grad_enabled() and any(one.requires_grad for one in given)):
+        raise InputError(f"torch's {name_of(func)} along arcs: {FROM_ROWS}")
+    rows = rows_of(space.local_part(plain, dims[0]).clone(), space, dims[0])
+    found = func(rows, *args, **kwargs)
+    plain.copy_(gathered(rows))
+    return found if found is None else out
 
 
 def _as_rows(result: Any, name: str, arcs: ArcSet, args: tuple[Any, ...]) -> Any:

@@ -17,6 +17,11 @@ def sage(aggr):
     return gnn.SAGEConv(WIDTH, 4, aggr=aggr).double()
 
 
+def two_loops(edge_index):
+    add = gnn.conv.gcn_conv.add_self_loops_fn
+    return add(add(edge_index)[0])[0]
+
+
 USES = {
     "SAGEConv lstm": (
         lambda graph: sage("lstm")(graph.x, graph),
@@ -34,11 +39,9 @@ USES = {
         lambda graph: torch.cat([graph.edge_index, torch.tensor([[0], [1]])], dim=1),
         "arcs cannot be added .* before the graph is cut",
     ),
-    "loops twice": (
-        lambda graph: gnn.conv.gcn_conv.add_self_loops_fn(
-            gnn.conv.gcn_conv.add_self_loops_fn(graph.edge_index)[0],
-        ),
-        "self-loops were added twice",
+    "two loops": (
+        lambda graph: gnn.GATConv(WIDTH, 2, add_self_loops=False).double()(graph.x, two_loops(graph.edge_index)),
+        "with two self-loops of each vertex",
     ),
     "rows of all vertices": (
         lambda graph: gnn.GCNConv(WIDTH, 4).double()(torch.ones(60, WIDTH).double(), graph),
