@@ -27,7 +27,7 @@ Say = Callable[[str], None]
 PLANETOID_URL = "https://github.com/kimiyoung/planetoid/raw/master/data"
 REDDIT_URL = "https://data.dgl.ai/dataset/reddit.zip"
 REDDIT_FILES = ("reddit_data.npz", "reddit_graph.npz")
-TABLES = {layout.name: "nodeproppred" for layout in LAYOUTS.values()}  # those of the `ogb` package
+TABLES = {layout.name: "nodeproppred" for layout in LAYOUTS.values()}  # of the `ogb` package
 TABLES |= {layout.name: "linkproppred" for layout in LINK_LAYOUTS.values()}
 PLANETOID_BYTES, REDDIT_BYTES = 1 << 28, 1 << 32  # many times what they have
 

@@ -108,7 +108,7 @@ def cut_edges(edge_list: EdgeList, num_parts: int, method: str | CutConfig = "cm
 def cut_twice(
     edge_list: Edges, shares: np.ndarray, groups: int, cut: Callable[..., Any]
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """A cut between groups of ranks (those of one machine), then inside each: fewest copies cross the slow network.
+    """A cut between groups of ranks (of one machine), then inside each: fewest copies cross the slow network.
 
     Args: shares: [P]; groups: a divisor of P; cut: `cut(edge_list, shares)` gives (part of each edge, order, …).
     Returns: part [M] int16 of each edge, and the order [N] of vertices that the first step found (or None).

@@ -55,8 +55,8 @@ def partition_graph(
             `dgl.DGLGraph`, PyG `Data`, NetworkX, scipy, edges [2, E] or [E, 2]).
         method: the name of a method, or a `CutConfig` with everything.
         overwrite: replace an existing partition folder, if nothing else is in it.
-        progress: called as progress(phase, done, total) with phases "load", "cut" and "write", or those of a cut on
-            disk, see `on_disk/phases.py`.
+        progress: called as progress(phase, done, total) with phases "load", "cut" and "write", or of a cut on disk,
+            see `on_disk/phases.py`.
         say: called with a line for what was renamed, left out or looks wrong in the graph (without `say`: one Python
             warning); and where `memory` makes it work on disk, in a folder beside `out` that a run with the same
             arguments goes on from after a kill.

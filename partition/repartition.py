@@ -87,7 +87,7 @@ def repartition(
     """Cut the graph of a partition folder into another number of parts and write them to `out`.
 
     Args: as of `partition_graph`; options: method, effort, seed and order, by default (None) those of the old cut;
-        refine, capacities; `update` is always that of the old cut.
+        refine, capacities; `update` always stays.
     Returns: the manifest.
     Raises: PartitionFormatError where the old folder is damaged, InputError; nothing is left behind then.
     Notes: gives the same files as `partition_graph` from the source. Memory: 20 bytes per edge of the edge list, 8 per

@@ -42,7 +42,7 @@ class _Head:
     """What the first lines say.
 
     Args:
-        separator: None for blanks; names: of the columns; words: those of the first edge; quoted: it has quotes; skip:
+        separator: None for blanks; names: of the columns; words: of the first edge; quoted: it has quotes; skip:
             whether the first line that is no comment has the names; directed: None where nothing says it; konect: has
             its first line; most: the largest id, where a header says it.
     """

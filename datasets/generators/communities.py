@@ -2,7 +2,7 @@
 
 Legend: N vertices, E edges, D feature width, C classes.
 
-A vertex's class is that of its community. One feature row says little (its class centre under `noise`), the mean of
+A vertex has its community's class. One feature row says little (its class centre under `noise`), the mean of
 a neighbourhood says much: of a vertex's edges a share `mixing` leads to anywhere, the rest stays in the community.
 """
 

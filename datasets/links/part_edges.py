@@ -1,6 +1,6 @@
 """Splits of edges as a part holds them: the pairs whose source it owns, each with its row in the whole split.
 
-The arrays are those of partition/core/part_arrays.py; ids rise.
+The arrays: partition/core/part_arrays.py; ids rise.
 """
 
 from collections.abc import Sequence
@@ -74,7 +74,7 @@ def _stored(array: np.ndarray) -> np.ndarray:
 
 
 def whole_edge_splits(parts: Sequence[Arrays], shapes: dict[str, list[int]]) -> Arrays:
-    """The whole arrays, of these shapes, from those of all parts. Raises: ValueError where these make up none."""
+    """The whole arrays, of these shapes, from all parts' arrays. Raises: ValueError where these make up none."""
     found: Arrays = {}
     for name, shape in shapes.items():
         ids = np.concatenate([part[ids_of(name)] for part in parts])

@@ -39,7 +39,7 @@ PYG_NAMES = DGL_NAMES | {
     "feats": "x", "labels": "y", "node_types": "node_type", "edge_weight": "edge_weight", "edge_feats": "edge_attr",
     "edge_types": "edge_type", "graph_ids": "batch",
 }  # fmt: skip
-# Keyword argument -> field: names of columns of vertices, and those of edges that say so.
+# Keyword argument -> field: names of columns of vertices, and of edges where they say so.
 KEYWORDS = {name: field for field, names in OF_NODES.items() for name in names}
 KEYWORDS |= {name: field for field, names in OF_EDGES.items() for name in names if name not in KEYWORDS}
 MASK_WORDS = ("mask", "is_")

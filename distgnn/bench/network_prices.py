@@ -55,7 +55,7 @@ def _measure(pair: Any) -> dict[str, float]:
     buffers = {}
     if without_calls < ALL * num_bytes:
         buffers["buffer_bytes"] = without_calls
-        most = min(most, without_calls * computing / work.piece_seconds)  # that so many calls can move
+        most = min(most, without_calls * computing / work.piece_seconds)  # that these calls can move
     mine = buffers | {
         "latency": max(round_trip / 2 - 2 * overhead, 0.0),
         "overhead": overhead,
@@ -94,7 +94,7 @@ def _round_trip(pair: Any) -> float:
 
 
 def _burst(pair: Any) -> float:
-    """Seconds to start so many small messages both ways."""
+    """Seconds to start small messages both ways."""
     from mpi4py import MPI
 
     messages = np.zeros((2, BURST, SMALL), np.uint8)
@@ -109,7 +109,7 @@ def _burst(pair: Any) -> float:
 
 
 def _exchange(pair: Any, num_bytes: int, work: Any, calls: bool = True) -> tuple[float, float, float]:
-    """Send and receive so many bytes; returns the longer rank's seconds, and those of the work meanwhile, on the wall
+    """Send and receive bytes; returns the longer rank's seconds, and the work's meanwhile, on the wall
     and of the processor.
 
     Args: calls: call the library between pieces of the work.
@@ -129,7 +129,7 @@ def _exchange(pair: Any, num_bytes: int, work: Any, calls: bool = True) -> tuple
 
 
 class _Work:
-    """Matrix products that take about so many seconds, in pieces of a few milliseconds."""
+    """Matrix products that take about `seconds`, in pieces of a few milliseconds."""
 
     def __init__(self, seconds: float):
         self._rows = np.ones((256, 256), np.float32)

@@ -31,7 +31,7 @@ LEAST_EPOCHS = 5
 def measure_prices(comm: Any, seconds: float, width: int, num_layers: int) -> dict[str, Any]:
     """The contents of a file of prices, without its version.
 
-    Collective: yes; all ranks train together for about so many seconds.
+    Collective: yes; all ranks train together for about `seconds`.
 
     Args: width, num_layers: of the model whose epochs are to be predicted.
     Notes: seconds waited for rows count as exchange; an epoch's rest (products, element-wise work, loss, optimiser) as

@@ -1,4 +1,4 @@
-"""Who goes on after a fault: as many ranks as there is a machine for, on a partition folder for so many.
+"""Chooses the ranks and the partition folder for a restart after a fault.
 
 | then | ranks | folder |
 |---|---|---|
@@ -36,7 +36,7 @@ Start = Callable[[list[str]], int]
 
 @dataclass
 class ThisMachine:
-    """A place for ranks: for how many there is room now, and what starts so many. Here, one per part at any time."""
+    """A place for ranks: for how many there is room now, and what starts them. Here, one per part at any time."""
 
     num_parts: int
     threads: int | None
@@ -107,7 +107,7 @@ class Elastic:
         return run_again(self.words, first, self.launching.restarts, self.run_dir, regroup=regroup)
 
     def team(self, places: ThisMachine | Machines, fruitless: int) -> Team:
-        """Who is started next, after so many failures in a row without a new checkpoint."""
+        """Who is started next, after some failures in a row without a new checkpoint."""
         if fruitless <= 1:  # a checkpoint was gained: whoever died may be back
             self.changed, most = 0, sys.maxsize
         else:
@@ -133,7 +133,7 @@ class Elastic:
         return (Path(self.pattern.replace(RANKS, str(ranks))) / "partition.json").is_file()
 
     def _folder(self, ranks: int) -> str:
-        """The partition folder of so many parts, made by merging where there is none yet."""
+        """The partition folder of these parts, made by merging where there is none yet."""
         if ranks == self.num_ranks:
             return self.words[self.place]
         path = self.pattern.replace(RANKS, str(ranks))

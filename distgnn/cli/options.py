@@ -27,7 +27,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 
 
 def in_panel(panel: str, default: Any, help: str) -> Any:
-    """An option that a command has besides those of dataclasses, under one of their headings."""
+    """An option that a command has besides the dataclasses' options, under one of their headings."""
     return typer.Option(default, help=help, rich_help_panel=panel)
 
 

@@ -17,7 +17,7 @@ from mpi4py import MPI
 from distgnn.partition import ExchangePlan
 
 NUM_RUNS = 3  # source only, both, target only
-FEW_ROWS = 128  # to aggregate so many more costs less than another call of a kernel
+FEW_ROWS = 128  # to aggregate 128 more costs less than another call of a kernel
 
 
 @dataclass(frozen=True)

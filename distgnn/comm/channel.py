@@ -110,7 +110,7 @@ class WideRows:
 
 @dataclass
 class CodedRows:
-    """Rows as they arrived, float32 on a narrow wire; methods as those of `WideRows`.
+    """Rows as they arrived, float32 on a narrow wire; methods as of `WideRows`.
 
     Args: like: [0, D]; num_rows: R.
     """
@@ -166,7 +166,7 @@ class CodedRows:
             return self.widen(exchange.source_rows(self.like))
 
     def widen(self, out: np.ndarray) -> np.ndarray:
-        """out = all of them, [R, D]; those of which nothing was received are 0."""
+        """out = all of them, [R, D]; rows that were not received are 0."""
         for places in self._places:
             for number, piece, first in places:
                 if number in self._bins:

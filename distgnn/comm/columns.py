@@ -1,6 +1,6 @@
 """Groups of ranks that share a part: each has a range of its owned rows, and a range of columns for aggregation.
 
-Legend: P parts, t ranks of a group, O owned rows of a part, n those of a rank (about O / t), D width,
+Legend: P parts, t ranks of a group, O owned rows of a part, n a rank's (about O / t), D width,
 w = ceil(D / t) columns of a rank (the last ones have zeros behind theirs).
 
     rank p t + c    part p, rows c of t, columns c of t

@@ -260,7 +260,7 @@ def _piece_rows(like: np.ndarray) -> int:
 
 
 def _pieces(rows: np.ndarray, most: int) -> list[np.ndarray]:
-    """Contiguous `rows`, at most so many at a time."""
+    """Contiguous `rows`, at most `most` at a time."""
     return [rows[first : first + most] for first in range(0, len(rows), most)]
 
 

@@ -18,7 +18,7 @@ from distgnn.partition import ExchangePlan
 
 
 def indptr_of(counts: np.typing.ArrayLike) -> np.ndarray:
-    """Where the ranges of so many entries each begin and end, int64 [counts + 1]."""
+    """Where ranges with these numbers of entries begin and end, int64 [counts + 1]."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 

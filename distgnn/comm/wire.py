@@ -51,7 +51,7 @@ class Wire:
     def encode(
         self, verb: str, rows: np.ndarray, chosen: np.ndarray, ids: np.ndarray, out: np.ndarray, key: tuple[Any, ...]
     ) -> None:
-        """out = the chosen rows, packed; `ids` are those of `rows`, `key` is (seed, epoch, site)."""
+        """out = the chosen rows, packed; `ids` belong to `rows`, `key` is (seed, epoch, site)."""
         if self.whole:
             kernels.pack_rows(rows, chosen, out=out)
             return

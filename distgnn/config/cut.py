@@ -100,7 +100,7 @@ class CutConfig:
         return self
 
     def check_parts(self, num_parts: int) -> CutConfig:
-        """Return self; raise `InputError` unless the graph can be cut into so many parts in these groups."""
+        """Return self; raise `InputError` unless the graph can be cut into the parts, in these groups."""
         if not _is_whole(num_parts) or not 1 <= num_parts <= MOST_PARTS:
             raise InputError(f"the number of parts must be a whole number from 1 to {MOST_PARTS}, not {num_parts!r}")
         if not _is_whole(self.groups) or self.groups < 1 or num_parts % self.groups:

@@ -1,4 +1,4 @@
-"""Options picked from what partition.json says of a graph: those of `train --recipe fast`, and defaults of some graphs.
+"""Options picked from what partition.json says of a graph: `train --recipe fast`, and defaults of some graphs.
 
 The tables below are all there is: the first row that fits a graph gives its options. Evidence of recipe fast:
 docs/benchmarks/time-to-accuracy.md, for sparse features; for dense ones standardize is what is usual.
@@ -100,7 +100,7 @@ def pick(
     """The options of a recipe for a graph, but those that were `given`, and one line that says what was picked.
 
     Args:
-        recipe: None: the defaults, whose line is empty where they are those of all graphs.
+        recipe: None: the defaults, whose line is empty where they are all graphs'.
         allows: do these options go with what was given? Rows of which they do not are left out, but for the last.
     """
     if recipe is not None:
@@ -110,7 +110,7 @@ def pick(
             continue
         picked = {**row.options, **(FOR_BATCHES if given & BATCHES else {})}
         if "optimizer" in given:
-            picked.pop("lr", None)  # it was that of another optimizer
+            picked.pop("lr", None)  # it was another optimizer's
         options = {name: value for name, value in picked.items() if name not in given}
         if allows(options):
             break

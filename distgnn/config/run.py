@@ -82,7 +82,7 @@ class LaunchConfig:
     )
     min_ranks: int | None = option(
         None,
-        "With --restarts: go on with fewer ranks, down to so many, while a machine stays away or ranks die twice "
+        "With --restarts: go on with fewer ranks, down to this number, while a machine stays away or ranks die twice "
         "without a new checkpoint; parts are merged.",
         panel="Ranks and memory",
         default_text="as many as there are parts",

@@ -111,12 +111,12 @@ class ExchangeConfig:
         choices=EXCHANGES,
     )
     ranks_per_node: int | None = _option(
-        None, "Take so many consecutive ranks for a node.", default_text="the ranks that share memory", least=1
+        None, "Number of consecutive ranks to take for a node.", default_text="the ranks that share memory", least=1
     )
     columns: int = _option(
         1,
-        "So many ranks share a part, split its rows, and aggregate its columns: fewer rows travel on dense graphs with "
-        "one rank a node (models of sums and means).",
+        "Number of ranks that share a part, split its rows, and aggregate its columns: fewer rows travel on dense "
+        "graphs with one rank a node (models of sums and means).",
     )
 
     def check(self) -> None:

@@ -144,7 +144,7 @@ def uses_effort(method: str, refine: bool) -> bool:
 
 
 def rules() -> list[Rule]:
-    """Those of the table, and of the extras that are here."""
+    """Lines of the table, and of the extras that are here."""
     return [*RULES, *(rule for extra in extras().values() for rule in extra.rules)]
 
 

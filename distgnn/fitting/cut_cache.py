@@ -2,7 +2,7 @@
 
     ~/.cache/distgnn/fit/           or DISTGNN_CACHE
         cuts/KEY/
-            about.json              graph, options, lines to say again; its time is that of the last use
+            about.json              graph, options, lines to say again; its time is the last use's
             parts/                  the partition folder
             .lock                   held by who cuts, and shared by who uses it
         graphs/CONTENT.json         of a graph in files: whether it has a split, lines to say again

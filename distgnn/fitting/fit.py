@@ -65,7 +65,7 @@ def fit(
             a function of the graph that makes one. It is copied to the ranks: the one given stays as it is. None: sage;
             where labels are few and features sparse appnp, and other defaults too, which a line says.
         ranks: processes; None: one for each socket, or for each part of a folder. One is this process itself.
-        epochs: the limit (default 200). A run stops earlier after `patience` evaluations (default: those of 50 epochs)
+        epochs: the limit (default 200). A run stops earlier after `patience` evaluations (default: of 50 epochs)
             in which the validation metric, as a mean of three, was not better; 0 never stops it.
         out: folder that keeps `run` and `parts`; None: the run goes with the result, the parts stay in the cache.
         partition: a `CutConfig`, or a partition folder of this graph; None: the default cut. Cuts are kept, by the
@@ -86,7 +86,7 @@ def fit(
         RunStopped after Ctrl-C or a notebook's stop button: the epoch is finished and a checkpoint written; the same
         call with `resume=True` goes on. What a rank raises is raised here.
 
-    Notes: losses are those of `distgnn train` on the same cut, to the bit. No rank outlives the caller.
+    Notes: `distgnn train` on the same cut has the same losses, to the bit. No rank outlives the caller.
 
     Example:
         >>> import distgnn

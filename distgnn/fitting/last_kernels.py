@@ -46,7 +46,7 @@ def compile_kernels(words: list[str], place: int, places: int) -> None:
 
 
 def _steps(name: str, norm: str, in_feats: int, hidden: int, classes: int, several: bool) -> list[Callable[[], Any]]:
-    """Calls of the kernels of a step, in its order; of `several` ranks: with those of exchanges."""
+    """Calls of the kernels of a step, in its order; of `several` ranks: with exchanges."""
     size = 8
     indptr, indices = np.arange(size + 1), np.arange(size, dtype=np.int32)
     ids, scale, labels = np.arange(size), np.ones(size, np.float32), np.zeros(size, np.int64)

@@ -79,7 +79,7 @@ def cut_of(
     progress: Any = None,
     task: str | None = None,
 ) -> Iterator[Cut]:
-    """The cut of a graph into so many parts, kept in the cache; it stays while the block runs.
+    """The cut of a graph into parts, kept in the cache; it stays while the block runs.
 
     Args:
         config: how to cut; None: the defaults. split: shares of a random split by `seed`; None: the graph's own, and

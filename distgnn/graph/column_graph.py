@@ -1,9 +1,9 @@
 """ColumnGraph: groups of ranks share a part. A model sees this rank's rows, an aggregation all rows of its columns.
 
-Legend: O owned rows of the part, n those of this rank, P parts, t ranks of a group.
+Legend: O owned rows of the part, n this rank's, P parts, t ranks of a group.
 
-Layers, norms, masks, loss and features are those of whole rows [n, D]; only aggregation goes by columns
-(`distgnn.ops.aggregation.aggregate_columns`). Halo rows are those of P parts, whatever the number of ranks is.
+Layers, norms, masks, loss and features are as of whole rows [n, D]; only aggregation goes by columns
+(`distgnn.ops.aggregation.aggregate_columns`). Halo rows are as of P parts, whatever the number of ranks is.
 """
 
 from collections.abc import Callable

@@ -346,7 +346,7 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
 
     @property
     def part(self) -> LocalGraph:
-        """The part whose arcs are local ones, those of `edata`: `local`, or what several ranks share."""
+        """The part whose arcs are local ones, as in `edata`: `local`, or what several ranks share."""
         return self.local
 
     @property
@@ -356,7 +356,7 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
 
     num_global_nodes: int = _shown("local.num_nodes", "Vertices of the whole graph, over all ranks.")
 
-    # --- degrees: always those of the whole graph ------------------------------------------------------------
+    # --- degrees: always in the whole graph ------------------------------------------------------------
 
     def in_degrees(self) -> torch.Tensor:
         """In-degrees of owned vertices in the whole graph, int64 [O]."""

@@ -65,7 +65,7 @@ def to_copies(graph: DistGraph, local: LocalGraph, owned: np.ndarray) -> np.ndar
 
 
 def _induced(local: LocalGraph, kept: np.ndarray, arcs: np.ndarray, num_nodes: int) -> LocalGraph:
-    """The part without the rows [V] and arcs [A] that are not kept; degrees are still those of the whole graph."""
+    """The part without the rows [V] and arcs [A] that are not kept; degrees stay the whole graph's."""
     owned = kept[: local.num_owned]
     groups = np.repeat(np.arange(local.halo_counts.size), local.halo_counts.ravel())
     halo_counts = np.bincount(groups[kept[local.num_owned :]], minlength=local.halo_counts.size)

@@ -68,8 +68,8 @@ def load(
         algorithm: "cd-0", "cd-r" or "0c".
         update: who updates a vertex: "owners" (default) or "copies" (the DistGNN paper's form; 0c needs it).
         say: called on rank 0 with one line on ranks, threads and cores, and with warnings; None: silent.
-        columns: so many consecutive ranks share a part, split its rows, and aggregate its columns (for sums and means,
-            update on owners); the folder has as many parts as there are such groups.
+        columns: this number of consecutive ranks share a part, split its rows, and aggregate its columns (for sums and
+            means, update on owners); the folder has as many parts as there are such groups.
         plain_tensors: columns are ordinary tensors with this rank's rows, and what a script computes of them is this
             rank's; else they are rows of all ranks (`distgnn.rows`).
         leave: what `init` is not to set in this process, of `EFFECTS`; `EFFECTS` itself: all of it.

@@ -126,7 +126,7 @@ class TrainingExchanges:
     def refill(self, epoch: int) -> None:
         """Drop held and pending rows: the warm-up epochs are run again from `epoch` on and fill them. Collective: yes.
 
-        For a checkpoint that is resumed at another rank count, whose rows are those of another partition.
+        For a checkpoint that is resumed at another rank count, whose rows belong to another partition.
         """
         for exchange in self.delayed:
             if exchange is not None:

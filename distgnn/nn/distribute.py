@@ -36,7 +36,7 @@ def distribute(model: nn.Module, graph: GraphView, arc_dropout: Collection[str] 
         The same model.
 
     Raises:
-        ValueError: for other BatchNorm modules and HeteroBatchNorm, whose statistics would be those of one rank.
+        ValueError: for other BatchNorm modules and HeteroBatchNorm, whose statistics would be one rank's.
         InputError: for DGL's Sequential, which takes a DGLGraph and nothing like it.
 
     Example:

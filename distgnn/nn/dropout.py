@@ -64,7 +64,7 @@ class Dropout(GraphModule):
         return ops.dropout(graph, rows, self.p, self._draw(graph), self.over)
 
     def epilogue(self, graph: GraphView, eps: float = 1e-5) -> ops.Epilogue:
-        """ReLU and this dropout, for what takes them in one pass with other things; eps is that of a layer norm."""
+        """ReLU and this dropout, for what takes them in one pass with other things; eps is a layer norm's."""
         if not self.training or self.p == 0:
             return ops.relu_dropout(graph, eps=eps)
         return ops.relu_dropout(graph, self.p, self._draw(graph), eps)

@@ -34,7 +34,7 @@ class NodeEmbedding(nn.Module):
         embedding_dim: columns, d.
         dtype: of the weight; None: torch's default.
         whole: start from this table [N, d], in the order of global ids, that all ranks have; None: standard normal
-            numbers, those of `nn.Embedding` under the same seed for a table of at most 1 GiB.
+            numbers, as `nn.Embedding` under the same seed for a table of at most 1 GiB.
 
     Raises: InputError for a graph of plain tensors or with update on copies, or a table of another size.
 

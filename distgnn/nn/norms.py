@@ -59,7 +59,7 @@ class ColumnNorm(GraphModule):
         return []
 
     def fixed(self) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """Statistics to use in place of those of the rows."""
+        """Statistics to use in place of the rows' own."""
         return None
 
     def seen(self, mean: torch.Tensor, square: torch.Tensor, count: int) -> None:

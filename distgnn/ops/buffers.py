@@ -220,7 +220,7 @@ class Buffers:
         self._leave_free(WORKING * max(sizes) - sum(sizes) + num_bytes)  # the new piece can be made of it
 
     def _leave_free(self, room: int) -> None:
-        """Of what free pieces have left behind, so many bytes stay in memory."""
+        """Of what free pieces have left behind, this number of bytes stays in memory."""
         for block in self._blocks:
             room -= block.left_bytes()
             if room < 0 and block.pages is not None:
@@ -272,7 +272,7 @@ class Buffers:
     def give_back(self, below: int | None = None) -> None:
         """Give free blocks back to the system, before work of another kind that needs memory once.
 
-        Args: below: only those of fewer bytes.
+        Args: below: only blocks of fewer bytes.
         """
         self.forget_touched()
         with self._lock:
@@ -283,7 +283,7 @@ class Buffers:
     def _drop_free_blocks_below(self, num_bytes: int) -> None:
         """Give free smaller blocks back to the system: the larger new one can stand for some of them later.
 
-        The number of blocks of the largest size only grows, then that of the next, so after some steps nothing is
+        The number of blocks of the largest size only grows, then of the next, so after some steps nothing is
         dropped any more.
         """
         kept = [block for block in self._blocks if block.num_bytes > num_bytes or block.used_bytes]

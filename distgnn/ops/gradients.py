@@ -16,7 +16,7 @@ from distgnn.comm import start_sum_over_ranks, sum_over_ranks
 
 
 class Bucket:
-    """Parameters of one dtype and, in `flat`, their gradients side by side: float32 for those of bfloat16.
+    """Parameters of one dtype and, in `flat`, their gradients side by side: float32 for bfloat16 ones.
 
     Attributes: views: of `flat`, in the parameters' shapes; in a `flat` that is given in their strides, too.
     """

@@ -32,7 +32,7 @@ def readout(graph: GraphView, rows: torch.Tensor, reduce: str = "mean") -> torch
 
     Raises: ValueError without graph ids, or for another reduction.
 
-    Notes: the backward pass adds the gradients of all ranks, as that of `all_sum`: let each rank's loss be its share
+    Notes: the backward pass adds the gradients of all ranks, as `all_sum` does: let each rank's loss be its share
         (`graph.global_mean` of the losses of all graphs, or a loss divided by `graph.num_ranks`). A maximum's gradient
         goes to the vertex that has it, with the smallest global id of several.
 

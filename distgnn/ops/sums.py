@@ -50,7 +50,7 @@ def are_top(values: torch.Tensor, top: torch.Tensor) -> torch.Tensor:
 
 
 def shared_by_top(total: torch.Tensor, count: Any, top: torch.Tensor) -> torch.Tensor:
-    """The extreme `top`, with the gradient of `total` / `count`: so many equal values share it.
+    """The extreme `top`, with the gradient of `total` / `count`: `count` equal values share it.
 
     Notes: the mean of equal numbers may differ from them in its last bit; of infinite ones a difference is no number.
     """

@@ -33,7 +33,7 @@ ROWS_BALANCE = 1.3  # of rows sent by the largest rank: measured 1.0 to 2.8, mos
 # Of the largest rank's memory: owned rows of graphs with both arcs were 1.000, rows sent in 8 parts 1.00 to 1.28
 OWNED_IN_MEMORY, ROWS_IN_MEMORY = 1.01, 1.15
 PACK_BYTES = 4e9  # per second, read and write of a core that copies rows
-MEMORY_BOUND_THREADS = 6  # after so many, more threads of a socket aggregate no faster
+MEMORY_BOUND_THREADS = 6  # beyond this number, more threads of a socket aggregate no faster
 FORMAT_VERSION = 1  # of a file of prices
 MOST_SECONDS = 1e6  # for one arc or row
 PRICES = ("seconds_per_arc_value", "seconds_per_dense_row", "seconds_per_exchanged_row")
@@ -127,7 +127,7 @@ class Estimate:
 
 
 def assumed_prices(threads: int) -> EpochPrices:
-    """Prices of a rank with so many threads, where none were measured."""
+    """Prices of a rank with these threads, where none were measured."""
     shared = min(threads, MEMORY_BOUND_THREADS)
     arcs, dense = ASSUMED.seconds_per_arc_value / shared, ASSUMED.seconds_per_dense_row / max(1.0, 0.8 * threads)
     return replace(ASSUMED, seconds_per_arc_value=arcs, seconds_per_dense_row=dense)

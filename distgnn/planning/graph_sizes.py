@@ -14,7 +14,7 @@ from distgnn.partition import PartitionBook, cut_edges
 
 MOST_SAMPLE_EDGES = 30_000_000  # edges; a larger graph is not cut for a plan
 SAMPLE_PARTS = (2, 8)
-# Of the copies beyond the first that Libra makes, so many are left by cmr: docs/internals/memory.md has the table.
+# Share of Libra's copies beyond the first that cmr leaves: docs/internals/memory.md has the table.
 LEFT_ON_RMAT = 0.73  # where it gains least: 0.70, 0.74, 0.73 at 8, 32, 128 parts
 LEFT_ON_CITATIONS = 0.21  # ogbn-arxiv: 0.18, 0.20, 0.24
 LEFT_ON_PURCHASES = 0.25  # amazon-photo, amazon-computers: 0.19 to 0.25
@@ -54,7 +54,7 @@ class GraphSizes:
 
 
 def _rows(copies: dict[int, float], left: float = 1.0) -> dict[int, float]:
-    """Rows per vertex of cuts with so many copies of it: both roles of a copy beyond the first travel."""
+    """Rows per vertex of cuts with these copies of it: both roles of a copy beyond the first travel."""
     return {parts: 2 * left * (count - 1) for parts, count in copies.items()}
 
 

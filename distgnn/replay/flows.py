@@ -7,7 +7,7 @@ taken out, with their share of every other link, and so on. With many messages t
 then gets the least equal share of its links, which no link exceeds.
 
 Messages from one rank to another are one flow: the first moves, the others stand in line behind it. Where buffers are
-limited, a flow stops when so many bytes have moved since the sender, or the receiver, last called the library.
+limited, a flow stops when that number of bytes has moved since the sender, or the receiver, last called the library.
 """
 
 import math
@@ -113,7 +113,7 @@ class Flows:
         self._room = np.full((2, ranks, ranks), NEVER)  # [sender, receiver]: what may move before its next call
 
     def start(self, name: int, source: int, target: int, num_bytes: float) -> None:
-        """A message begins to move now, or stands in line behind those of the same ranks."""
+        """A message begins to move now, or stands in line behind the same ranks' messages."""
         line = self._lines.get((source, target))
         if line is None:
             self._lines[source, target] = deque()

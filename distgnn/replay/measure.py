@@ -140,7 +140,7 @@ class _Worker:
             self.pin(self._place)
 
     def pin(self, place: int) -> None:
-        """Give it cores of its own among those of this process, if there are enough."""
+        """Give it cores of its own among this process's, if there are enough."""
         self._place = place
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
         mine = cores[place * self._threads : (place + 1) * self._threads]

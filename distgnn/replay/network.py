@@ -36,7 +36,7 @@ class Network:
         ranks_per_node: ranks that share a node's link; rank r is on node r // ranks_per_node.
         rank_bandwidth: what one rank can send, and receive, at most.
         overlap_bandwidth: the same while the rank computes (a library without a thread of its own moves little then).
-        buffer_bytes: between two ranks, in each direction, move at most so many between two calls of the library at
+        buffer_bytes: at most these move between two ranks, in each direction, between two calls of the library at
             either end while that computes: what its buffers hold.
         overhead: seconds of a rank's processor for each message that it sends or receives.
         byte_seconds: seconds of its processor for each byte that moves while it computes.

@@ -3,7 +3,7 @@
 ("compute", name, seconds)        between two calls of the library; name: aggregate, pack or dense
 ("send", call, rank, bytes)       starts: the number of the exchange in the step, the other rank
 ("receive", call, rank, bytes)
-("sum", channel, bytes)           joins a sum over all ranks; those of one channel run in one order on every rank
+("sum", channel, bytes)           joins a sum over all ranks; one channel's run in one order on every rank
 ("wait", [(age, number), …])      until started things are complete: `number` counts what was started (sends,
                                   receives, sums) in the epoch `age` epochs ago
 ("progress",)                     calls the library, so that messages move

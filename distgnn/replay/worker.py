@@ -33,7 +33,7 @@ from distgnn.train.trainer import Trainer
 
 NAMED = ("aggregate", "pack")
 UNCOUNTED_EPOCHS = 2
-SETTLED_EPOCHS, STILL = 20, 6  # at most so many epochs, and so many without growth, until memory counts as settled
+SETTLED_EPOCHS, STILL = 20, 6  # most epochs, and epochs without growth, until memory counts as settled
 # What a rank among others has besides: MPICH's buffers (16 MB through shared memory, 27 MB over TCP, measured on two
 # ranks beside one that is alone) and the command line (4 MB).
 BESIDES_BYTES = 24_000_000
@@ -92,7 +92,7 @@ class MeasuredPart:
         self._epoch += 1
 
     def measure(self, repeats: int) -> None:
-        """Record so many cycles, and one before them."""
+        """Record cycles, and one before them."""
         self._log.on = True
         for _ in range(self._cycle * (repeats + 1)):
             self.go_on()

@@ -1,4 +1,4 @@
-"""Rows that know that they are rows. What a script does with them it does with those of all ranks."""
+"""Rows that know that they are rows. What a script does with them it does with all ranks' rows."""
 
 from distgnn.rows import (  # noqa: F401 - they fill the table of functions
     draws,

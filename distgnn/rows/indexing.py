@@ -1,6 +1,6 @@
 """Rows by mask, by global id, by slice. Each rank gets its share of what a single process would get.
 
-x[mask]          rows where a mask is true: those of this rank
+x[mask]          rows where a mask is true: this rank's
 x[ids]           rows by global id, in the order of `ids`: each rank has a block of the places, wherever the rows are
 x[a:b], x[7]     the same for a range; one row is an ordinary tensor on every rank
 x[:, 3]          columns: local

@@ -166,7 +166,7 @@ def _norm(rows: RowTensor, dims: Dims, keepdim: bool, given: Any, p: Any = 2, **
 
 
 class _Root(torch.autograd.Function):
-    """A square root whose gradient at 0 is 0, as that of a norm is."""
+    """A square root whose gradient at 0 is 0, as a norm's."""
 
     @staticmethod
     def forward(ctx: Any, values: torch.Tensor) -> torch.Tensor:

@@ -1,6 +1,6 @@
 """RowTensor: rows of all ranks, of which this rank holds some. WholeTensor: what was made of all rows, alike on all.
 
-    x = graph.x            RowTensor [N, D]: shape and results are those of one process, the numbers here are [n, D]
+    x = graph.x            RowTensor [N, D]: shape and results are one process's, the numbers here are [n, D]
     x - x.mean(0)          the mean is over all rows
     x[train_ids]           ids are global ones
     loss.backward()        of a WholeTensor: every rank's share of the gradient, then their sum
@@ -53,7 +53,7 @@ ANYWHERE = "use x.to_local() for this rank's rows, or graph.gather_rows(x) for a
 
 
 class RowTensor(torch.Tensor):
-    """Rows of all ranks. Its shape is that of one process; `rows_of` makes it.
+    """Rows of all ranks. Its shape is as in one process; `rows_of` makes it.
 
     Attributes:
         inner: this rank's rows, an ordinary tensor; row_space: which they are; row_dim: the dimension that counts them.
@@ -168,7 +168,7 @@ _opaque: list[bool] = []
 class WholeTensor(torch.Tensor):
     """An ordinary tensor that was made of all ranks' rows: the same numbers on every rank."""
 
-    written_back: Any = None  # as that of RowTensor, of one row
+    written_back: Any = None  # as RowTensor's, of one row
 
     @classmethod
     def __torch_function__(

@@ -22,7 +22,7 @@ PROGRAM = 200_000_000  # bytes of a rank that has loaded torch and nothing else,
 
 
 def check_programs(num_ranks: int, free: int | None = None) -> None:
-    """Refuse to start so many ranks on this machine where their programs alone have no room.
+    """Refuse to start ranks on this machine where their programs alone have no room.
 
     Args: free: bytes; None asks the system. Raises: InputError with both numbers and how many have room.
     """

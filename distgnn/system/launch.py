@@ -218,7 +218,7 @@ def run_program(
 
 
 def _start(program: list[str], ranks: Ranks, threads: int | None, ours: dict[str, str], how: dict[str, Any]) -> int:
-    """Run a program on ranks, which find the variables `ours` besides those of all ranks."""
+    """Run a program on ranks, which find the variables `ours` besides all ranks' own."""
     hosts = [] if isinstance(ranks, int) else ranks
     num_ranks = ranks if isinstance(ranks, int) else sum(count for _, count in ranks)
     if num_ranks < 1 or (threads is not None and threads < 1):

@@ -16,7 +16,7 @@ LOCAL_RANKS, ALL_RANKS = "MPI_LOCALNRANKS", "PMI_SIZE"  # as Hydra tells each ra
 
 
 def check_room(num_ranks: int, free: int | None = None) -> None:
-    """Refuse to start so many ranks of MPICH on this machine where their messages have no room.
+    """Refuse to start ranks of MPICH on this machine where their messages have no room.
 
     Args: free: bytes; None asks the file system.
     """
@@ -31,7 +31,7 @@ def check_room(num_ranks: int, free: int | None = None) -> None:
 
 
 def check_window_room(num_bytes: int) -> None:
-    """Refuse to share so many bytes between ranks where there is no room: writing them would end in a bus error."""
+    """Refuse to share bytes between ranks where there is no room: writing them would end in a bus error."""
     if not has_window_room(num_bytes):
         raise RunError(
             f"{FOLDER} has room for {human_bytes(_room('f_bavail') or 0)}, and the ranks of this machine would share "
@@ -40,7 +40,7 @@ def check_window_room(num_bytes: int) -> None:
 
 
 def has_window_room(num_bytes: int) -> bool:
-    """Can ranks of this machine share so many bytes? Yes, where nobody knows."""
+    """Can ranks of this machine share that memory? Yes, where nobody knows."""
     free = _room("f_bavail")
     return free is None or free >= num_bytes
 
@@ -49,7 +49,7 @@ def check_room_here(alone: bool) -> None:
     """The same on a rank, before MPI starts, where all ranks are here; `alone`: it is the only one.
 
     Notes: looks at the size of the file system, not at what is free: another rank may have taken its room already. A
-        rank that ends before MPI_Init leaves those of other machines waiting: nothing is checked where there are any.
+        rank that ends before MPI_Init leaves other machines' ranks waiting: nothing is checked where there are any.
     """
     if alone:
         check_room(1)

@@ -28,7 +28,7 @@ MOST_SCALE = 1000.0
 
 @dataclass(frozen=True)
 class CorrectSmoothConfig:
-    """Steps and alphas of both propagations; the defaults are those of DGL's example for ogbn-arxiv.
+    """Steps and alphas of both propagations; the defaults: DGL's example for ogbn-arxiv.
 
     `scale`: the factor of the error; None: each vertex gets the mean training error over the size of its own.
     """
@@ -85,7 +85,7 @@ def smoothed_metrics(graph: Any, logits: torch.Tensor, metric: str, raw: dict[st
 
 
 def value_of(record: dict[str, Any], best_by: str, metric: str) -> float | None:
-    """By what the best epoch is found, higher is better: that of smoothed scores where those are better."""
+    """By what the best epoch is found, higher is better: the smoothed scores' where they are better."""
     value: float | None = record[best_by]
     if best_by != "valid_metric" or value is None:
         return value

@@ -15,7 +15,7 @@ from distgnn.comm import Counters, wait_for_all
 from distgnn.ops.gradients import Bucket, broadcast_tensors, by_dtype, clip_gradients
 from distgnn.ops.own_loop import mark_summed
 
-BUCKET_NUMBERS = 2**16  # a bucket is closed when it has so many: a message worth its latency
+BUCKET_NUMBERS = 2**16  # a bucket is closed when it has this number: a message worth its latency
 
 
 class GradientBuffer:

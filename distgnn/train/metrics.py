@@ -1,6 +1,6 @@
 """Metrics over the whole graph: counts are summed over ranks; scores for ROC-AUC are gathered to rank 0.
 
-All values lie in [0, 1]; a split without labelled vertices has no metric (None). Those of links are OGB's.
+All values lie in [0, 1]; a split without labelled vertices has no metric (None). Metrics of links are OGB's.
 
 Legend: m scores of this rank's positives, k of its negatives; K negatives for each positive.
 
@@ -57,7 +57,7 @@ def check_own(config: TrainConfig, own: Mapping[str, OwnMetric]) -> None:
 
 
 def own_metrics(graph: Any, logits: torch.Tensor, own: Mapping[str, OwnMetric]) -> dict[str, float | None]:
-    """Values of own metrics, those of rank 0 on every rank, so that all agree on the best epoch. Collective: yes."""
+    """Values of own metrics, rank 0's on every rank, so that all agree on the best epoch. Collective: yes."""
     with torch.no_grad():
         seen = seen_by_users(graph, logits)
         mine = {name: float(function(*seen)) for name, function in own.items()}
@@ -84,7 +84,7 @@ def measure(graph: Any, logits: torch.Tensor, metric: str, split: str) -> float 
 
 
 def metric_of_rows(graph: Any, logits: torch.Tensor, labels: torch.Tensor, metric: str) -> float | None:
-    """One metric of these rows and those of all other ranks; `graph` has comm and multilabel. Collective: yes."""
+    """One metric of these rows and all other ranks' rows; `graph` has comm and multilabel. Collective: yes."""
     logits = logits[:, None] if logits.dim() == 1 else logits
     if logits.shape[1] == 1 and getattr(graph, "num_classes", 2) > 1 and not graph.multilabel:
         # From a user's loss: the logit of the second of two classes.
@@ -152,7 +152,7 @@ def link_metrics(comm: Any, positive: np.ndarray, negative: np.ndarray, beside: 
 
     Collective: yes; scores of positives come to every rank, negatives are counted where they are.
 
-    Args: beside: the negatives [m * K] are those of each positive, one positive after the other; else for all.
+    Args: beside: the negatives [m * K] belong to a positive each, one positive after the other; else for all.
     """
     positives = _from_all(comm, positive)
     (count,) = sum_over_ranks(comm, np.array([len(negative)]))

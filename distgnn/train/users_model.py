@@ -83,7 +83,7 @@ def seen_by_users(graph: Any, logits: torch.Tensor) -> tuple[Any, torch.Tensor]:
 
 @contextmanager
 def drawing(model: nn.Module, graph: Any) -> Iterator[None]:
-    """Within, torch's generator is that of the step: a user's model draws the same numbers on all ranks and again."""
+    """Within, torch's generator is the step's: a user's model draws the same numbers on all ranks and again."""
     if not sees_rows(model, graph):
         yield
         return

@@ -45,7 +45,7 @@ from distgnn.kernels.runtime.arrays import (
 from distgnn.kernels.runtime.threads import edge_chunks, edge_parts, even_chunks, run
 from distgnn.kernels.runtime.tiles import RepeatedTile, arcs_ahead, head_tiles, repeated_tile, row_tiles
 
-PARTS = 16  # each has R · H numbers of its own; so many threads use the bandwidth of most sockets
+PARTS = 16  # each has R · H numbers of its own; 16 threads use the bandwidth of most sockets
 
 
 def attention(

@@ -4,7 +4,7 @@
     dots[i, h]    = ⟨grad_feats[i, h], z[i, h]⟩ = ⟨grad[i, h], out[i, h]⟩ - ⟨grad_feats[i, h], bias[h]⟩
     grad_bias     = Σ_i grad_feats[i]
 
-for out = (z + bias) / (1 - p) where it is not 0. The sums over rows are those of `activate_backward`.
+for out = (z + bias) / (1 - p) where it is not 0. The sums over rows: as `activate_backward`.
 """
 
 import functools

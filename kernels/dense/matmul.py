@@ -40,7 +40,7 @@ FEW_TILES = 4  # of gradients: for more of them six columns of rows are copied f
 INNER_ROWS = 256  # rows whose sums stay in registers: fixed, as is what follows, so that threads do not change bits
 PART_BYTES = 1 << 26
 MOST_PIECES, PIECE_ROWS = 64, 1 << 12  # of rows that are made piece by piece, to be in the caches when they are read
-SIX = Tile(8, (0,), (0,), TOGETHER)  # so many columns, in two pieces
+SIX = Tile(8, (0,), (0,), TOGETHER)  # TOGETHER columns, in two pieces
 EIGHT, ONE = Tile(8, (0,), (0,)), Tile(1, (0,), (0,))
 
 
@@ -105,7 +105,7 @@ def inner_products(make: Callable, width: int, all_grads: list) -> list:
 
     Args: make: (first, stop) to rows [stop - first, K] of the dtype of the others, which are done with when the next
         are made; width: K.
-    Returns: [K, J] of each: the bits are those of rows that are there.
+    Returns: [K, J] of each: the same bits as of rows that are there.
     """
     inner_product(np.empty((0, width), all_grads[0].dtype), all_grads[0][:0])  # it is checked there
     return _in_pieces(make, width, all_grads, MOST_PIECES)
@@ -162,7 +162,7 @@ class _InnerSums:
 def _equal_tiles(width: int, dtype: DTypeLike) -> tuple[Tile, np.ndarray]:
     """(tile, first columns): tiles of one shape that cover a row; the last may overlap its neighbour."""
     # One shape of tile for all columns, the last one moved back: products that are written twice are the same. It needs
-    # one compiled kernel and one layout of panels. It is of whole vectors where the row has so many columns: 47 need no
+    # one compiled kernel and one layout of panels. It is of whole vectors where the row is wide enough: 47 need no
     # other kernel than 256.
     last = row_tiles(width, dtype, most_vectors())[-1][1]
     tile = row_tiles(min(width, last.lanes * last.vectors), dtype, most_vectors())[-1][1]

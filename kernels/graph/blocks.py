@@ -20,7 +20,7 @@ FEWEST_ARCS = 8  # of a row in a block, on average
 
 
 def block_rows(num_rows: int, num_cols: int, num_arcs: int, row_bytes: int) -> int:
-    """How many source rows of so many bytes make a block, or 0 where blocks cannot pay.
+    """How many source rows of `row_bytes` make a block, or 0 where blocks cannot pay.
 
     They cannot where all sources are one block, or where a row has few arcs in each: then `out` costs more than is won.
     """

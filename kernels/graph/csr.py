@@ -98,7 +98,7 @@ def _count(start, stop, bounds, keys, stream, places):
 def _scan(places, indptr):
     """Counts become each block's first place in each row."""
     total = np.int64(0)
-    # Row by row and, within a row, block by block: so the edges of block 0 come before those of block 1, and the sort
+    # Row by row and, within a row, block by block: so block 0's edges come before block 1's, and the sort
     # is stable whatever the number of blocks. Serial: it is a pass over num_rows × blocks numbers.
     for row in range(places.shape[1]):
         indptr[row] = total

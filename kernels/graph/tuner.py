@@ -1,7 +1,7 @@
 """What is measured for one graph on one machine, and kept by that graph: `Tuning`.
 
-Blocks of sources change the rounding of a sum and our products that of a product; nothing else changes. How far ahead a
-row is asked for is not measured: it follows from the processor (`tiles.arcs_ahead`).
+Blocks of sources change the rounding of sums, our products the rounding of products; nothing else changes. How
+far ahead a row is asked for is not measured: it follows from the processor (`tiles.arcs_ahead`).
 """
 
 import math
@@ -23,7 +23,7 @@ BLOCKS_WORTH = 0.85  # blocks take memory for a second copy of the indices
 class Tuning(NamedTuple):
     """How sums and products over one graph run: a value that the graph holds; the default is what was not measured.
 
-    blocked: those of ROW_BYTES at which sums by blocks of sources (blocks.py) were quicker; own_products: float32
+    blocked: the ROW_BYTES at which sums by blocks of sources (blocks.py) were quicker; own_products: float32
     matrices are multiplied by `product`, not by torch (whoever has both measures it).
     """
 
@@ -31,7 +31,7 @@ class Tuning(NamedTuple):
     own_products: bool = True
 
     def goes_by_blocks(self, row_bytes: int) -> bool:
-        """Whether sums of rows of about so many bytes go by blocks: as at the nearest measured size."""
+        """Whether sums of rows of about `row_bytes` go by blocks: as at the nearest measured size."""
         return min(ROW_BYTES, key=lambda size: abs(math.log(size / max(1, row_bytes)))) in self.blocked
 
 

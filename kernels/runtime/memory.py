@@ -2,7 +2,7 @@
 
 By itself glibc keeps freed blocks of up to 32 MB. Results of one model have many sizes, and come and go in another
 order in each epoch: kept blocks are broken, and new ones are taken. Measured, GraphSAGE 3 x 256 of `dgl.nn` on 75,000
-vertices, five epochs, 2 cores of Zen 3, busy: peak over that of an empty process, and CPU seconds of an epoch:
+vertices, five epochs, 2 cores of Zen 3, busy: peak over an empty process's, and CPU seconds of an epoch:
     all freed blocks kept (what stood here)   1,964 MB, growing    user 2.9, system 0.48
     glibc by itself                             994 MB             user 2.9, system 0.6
     none over 4 MB kept                         966 MB             user 2.8, system 0.46
@@ -136,7 +136,7 @@ def _policy_call(which: int, *arguments: object) -> int:
 
 
 def check_room(count: int = COMPILING_BYTES) -> None:
-    """Raise MemoryError unless this process may map so many bytes more (`ulimit -v`).
+    """Raise MemoryError unless this process may map `count` bytes more (`ulimit -v`).
 
     Notes: numba loads scipy when it compiles. OpenBLAS in it asks for its buffers again and again, for ever, where it
         gets none; LLVM ends the process.

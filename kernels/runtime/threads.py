@@ -28,7 +28,7 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import kernel
 
-CHUNKS_PER_THREAD, OF_MANY, MANY = 8, 16, 8  # from so many threads on, smaller chunks: the last ones end together
+CHUNKS_PER_THREAD, OF_MANY, MANY = 8, 16, 8  # from MANY threads on, smaller chunks: the last ones end together
 LARGE = 1.25  # times the mean: chunks of edges that are handed out first
 FEW_EDGES = 10**5  # from which on each thread may read all of them
 SERIAL_WORK = 1 << 15  # elements touched; below this waking a thread costs more than it brings
@@ -203,7 +203,7 @@ def edge_chunks(indptr: np.ndarray, width: int) -> EdgeChunks:
 
 
 def edge_parts(indptr: np.ndarray, parts: int) -> np.ndarray:
-    """Bounds of so many ranges of rows with about equal numbers of edges (and rows), int64 [parts + 1]."""
+    """Bounds of `parts` ranges of rows with about equal numbers of edges (and rows), int64 [parts + 1]."""
     bounds = np.empty(parts + 1, np.int64)
     _balance(indptr, bounds)
     return bounds

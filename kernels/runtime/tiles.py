@@ -27,7 +27,7 @@ from numpy.typing import DTypeLike
 class Tile:
     """`lanes` columns at each of `offsets`; vector v belongs to attention head or edge-weight column heads[v].
 
-    `last` > 0 cuts the last vector to so many lanes, by a mask: for kernels whose lanes have fixed columns. The first
+    `last` > 0 cuts the last vector to `last` lanes, by a mask: for kernels whose lanes have fixed columns. The first
     skip[v] lanes of vector v repeat columns of its neighbour: sums over columns leave them out.
     """
 
@@ -95,7 +95,7 @@ MOST_AHEAD, LEAST_AHEAD = 128, 16
 
 
 def arcs_ahead(row_bytes: int) -> int:
-    """How many arcs before its sum a row of so many bytes is asked for."""
+    """How many arcs before its sum a row of `row_bytes` is asked for."""
     bytes_ahead = BYTES_AHEAD_OF_32K if _small_level_1() else BYTES_AHEAD
     return min(MOST_AHEAD, max(LEAST_AHEAD, bytes_ahead // max(1, row_bytes)))
 
@@ -165,8 +165,8 @@ def head_tiles(heads: int, width: int, dtype: DTypeLike, half: bool = False) -> 
 
 
 class RepeatedTile(NamedTuple):
-    """A tile of some whole heads that covers a row of all when it is taken `times` times, each so many columns and
-    heads after the last; heads_tile: of one number for each of its heads."""
+    """A tile of some whole heads that covers a row of all when it is taken `times` times, each `columns` columns and
+    `heads` heads after the last; heads_tile: of one number for each of its heads."""
 
     tile: Tile
     times: int

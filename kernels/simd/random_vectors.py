@@ -7,7 +7,7 @@
 
     each_group(whole, part, function, width, …)    function(tile, column, …) for all columns of a row
 
-The layout is the one philox.py describes. Tiles are those of `group_tiles`: 16 lanes at offsets 0, 16, … 112.
+The layout is the one philox.py describes. Tiles: `group_tiles`, 16 lanes at offsets 0, 16, … 112.
 """
 
 import llvmlite.ir as ir

@@ -77,7 +77,7 @@ def _least_loaded(mask_a, a, mask_b, b, load, need, limit, tie):
 def _libra(src, dst, stream, degrees, weight, limit, scales, seed, masks, parts):
     """Edges in the order of `stream`. For each, plainly:
 
-        low, high = ends of e, that of lower degree first
+        low, high = ends of e, the lower degree first
         p = least loaded of masks[low] & masks[high], else of masks[low], else of masks[high], else of all parts
         parts[e] = p; load[p] += arcs of e; masks[low] and masks[high] gain p
 

@@ -33,9 +33,9 @@ MERGED = 3  # of the levels: the one whose clusters are merged into the first pa
 
 LEVELS = 2
 SWEEPS = 5
-FEW_MOVES = 100  # a sweep in which fewer than one in so many clusters moves is the last of its level
+FEW_MOVES = 100  # a sweep in which fewer than one cluster in this number moves is the last of its level
 
-CLUSTERS = (4096, 512, 64)  # at least so many of each level: no cluster has a larger share of the edges
+CLUSTERS = (4096, 512, 64)  # least number at each level: no cluster has a larger share of the edges
 
 
 class Clusters(NamedTuple):
@@ -120,7 +120,7 @@ def _vote_and_move(indptr, neighbours, weights, volumes, cap, votes, loads, labe
 def find_levels(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray, num_parts: int) -> list[np.ndarray]:
     """Labels int32 [N] of each level, finest first, the numbers of clusters from 0 on.
 
-    Args: labels: [N], those of the finest level (vertex ids).
+    Args: labels: [N], of the finest level (vertex ids).
     """
     caps = [2 * len(edge_list.src) / (per_part * num_parts) for per_part in PER_PART]
     return nested_clusters(edge_list, labels, degrees, caps)
@@ -128,7 +128,7 @@ def find_levels(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray, num_p
 
 def finest_level(edge_list: Edges, degrees: np.ndarray, num_parts: int) -> np.ndarray:
     """Labels [N] int32, vertex ids, of clusters that are small enough to balance parts with."""
-    cap = 2 * len(edge_list.src) / (CLUSTERS_PER_PART * num_parts)  # so many edge ends
+    cap = 2 * len(edge_list.src) / (CLUSTERS_PER_PART * num_parts)  # edge ends
     return cluster_vertices(*adjacency(edge_list, degrees), cap)
 
 

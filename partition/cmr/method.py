@@ -1,7 +1,7 @@
 """Cluster - merge - refine: the method that keeps copies few at balanced parts.
 
 Clusters of vertices are merged into parts; single edges move, then all edges of a vertex and single edges again.
-Where a graph has clusters at every scale, those of one level are merged and those of all levels move. Graphs of up to
+Where a graph has clusters at every scale, one level's are merged and all levels' move. Graphs of up to
 `SMALL` edges are always cut that way, in several V-cycles.
 
 Shapes: N vertices, M edges, P parts. Source: ours; see docs/internals/cmr.md.
@@ -115,7 +115,7 @@ def improve(
 ) -> np.ndarray:
     """Part [M] int16 after V-cycles: the cut with fewest copies that was met."""
     num_vertices, max_arcs = int(np.count_nonzero(degrees)), arc_limit(edges, shares, MOST_ARCS)
-    # A vertex in one part only must be owned there: so many a part may have.
+    # A vertex in one part only must be owned there: the most that a part may have.
     max_owned = owned_limit(num_vertices, shares)
     best, fewest = parts, np.inf
     for cycle in range(effort.cycles):

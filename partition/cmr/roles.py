@@ -107,7 +107,7 @@ def _refine_both(sets: Sets, parts: Pair, limits: Pair, degrees: np.ndarray, sha
     room = _room(sets, parts, shares)
     for s in SCHEDULE:
         for edges, state, limit in zip(sets, states, limits, strict=True):
-            # Each set has its own parts and loads; the table and the copies are those of both, so each sees the other's
+            # Each set has its own parts and loads; the table and the copies belong to both, so each sees the other's
             # moves.
             sweep(edges, state, limit, BETA, s, room)
     rebalance(sets[0], states[0], limits[0])

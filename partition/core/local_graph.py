@@ -33,7 +33,7 @@ class Csr(NamedTuple):
 
 @dataclass(repr=False)
 class LocalGraph:
-    """One rank's share of a graph. Arrays are those of part_arrays.py, None where there is none.
+    """One rank's share of a graph. Arrays: part_arrays.py, None where there is none.
 
     Args:
         blocks: name in `BLOCKS` -> Csr; arc_ids has the arcs in the order of the concatenated blocks.

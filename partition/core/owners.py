@@ -165,7 +165,7 @@ def even_exchange(sources: np.ndarray, targets: np.ndarray, owner: np.ndarray, s
     owned, limit = np.bincount(owner, minlength=len(shares)), owned_limit(len(owner), shares)
     no_limit = np.full(len(shares), np.iinfo(np.int64).max // 2)
     for _ in range(SWEEPS):
-        # Vertices of two copies first: they make room for those of many, where parts own all that they may.
+        # Vertices of two copies first: they make room for vertices of many, where parts own all that they may.
         _shift(choosing[first:many], sources, targets, False, limit, no_limit, shares, exchanged, owned, owner)
         if _relieve(choosing[many:][::-1], sources, targets, limit, shares, exchanged, owned, owner) == 0:
             break
@@ -189,7 +189,7 @@ def all_roles(sources, targets, v):
 def least_owning(sources, targets, v, owned, shares, min_roles, home, room, total):
     """The part but `home`, of those where v has at least this many roles, that owns least of its share; -1 if none.
 
-    Args: room: roles that each part may exchange more; total: those of all copies, 0: whatever there is room for.
+    Args: room: roles that each part may exchange more; total: roles of all copies, 0: whatever there is room for.
     """
     best = -1
     for w in range(sources.shape[1]):

@@ -49,7 +49,7 @@ def fair_counts(total: int, shares: np.ndarray) -> np.ndarray:
 
 
 def owned_limit(total: int, shares: np.ndarray) -> np.ndarray:
-    """Most vertices [P] int64 of so many in all that a part should own; or, of so many local rows, should hold."""
+    """Most vertices [P] int64 that a part should own of all; or, of all local rows, should hold."""
     fair = total * shares
     # At least one more than a fair share: in small graphs 4 % is less than a vertex.
     return np.maximum((LIMIT * fair).astype(np.int64), np.ceil(fair).astype(np.int64) + 1)

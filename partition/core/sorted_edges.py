@@ -48,7 +48,7 @@ HUB = 16  # times the mean degree
 
 
 class SortedEdges(NamedTuple):
-    """low, high: int32 [M], the ends, that of lower degree first; tag: edge << 1 | whether `low` is its target."""
+    """low, high: int32 [M], the ends, the lower degree first; tag: edge << 1 | whether `low` is its target."""
 
     low: np.ndarray
     high: np.ndarray
@@ -115,7 +115,7 @@ def sort_found(fill: Fill, edges: SortedEdges, num_nodes: int, step: Step = no_s
     def found(piece: int, share: int) -> Iterator[tuple[int, SortedEdges]]:
         begin, end = pieces[piece]
         first, last = (begin + (end - begin) * (share + i) // threads for i in range(2))
-        # Tags number all edges, not those of the block: from 2**31 edges on they have 64 bits in a small block too.
+        # Tags number all edges, not the block's: from 2**31 edges on they have 64 bits in a small block too.
         block = new_edges(min(BLOCK_EDGES, last - first), num_edges=size)
         for start in range(first, last, BLOCK_EDGES):
             stop = min(start + BLOCK_EDGES, last)
@@ -234,7 +234,7 @@ def _sort_bucket(begin, first, places, dealt, low, high, tag):
     for j in range(places.shape[0] - 1):
         places[j + 1] += places[j]
     for i in range(dealt.low.shape[0]):
-        # Edges are taken in the order of the input, so those of one vertex keep it: the sort is stable.
+        # Edges are taken in the order of the input, so one vertex's edges keep it: the sort is stable.
         place = places[dealt.low[i] - first]
         places[dealt.low[i] - first] = place + 1
         low[place], high[place], tag[place] = dealt.low[i], dealt.high[i], dealt.tag[i]

@@ -51,7 +51,7 @@ class Clock:
         self._phase, self._total, self._done = "", 0, 0
 
     def start(self, phase: str, total: int) -> None:
-        """A phase of so many steps begins; the one before it is over."""
+        """A phase of `total` steps begins; the one before it is over."""
         # A phase that did not report its end is shown as complete when the next one begins.
         if self._began and self._done < self._total:
             self.step(self._total)
@@ -60,7 +60,7 @@ class Clock:
         self._progress(phase, 0, total)
 
     def step(self, done: int, total: int | None = None) -> None:
-        """So many steps of this phase are done (of another total, if one is given)."""
+        """`done` steps of this phase are done (of another total, if one is given)."""
         self._total, self._done = total or self._total, done
         self._progress(self._phase, done, self._total)
 

@@ -136,6 +136,6 @@ def _check_fields(path: Path, manifest: dict) -> None:
             need(is_count(part.get(name)), f"parts[{i}].{name}")
         need(is_count(part.get("relation_targets", 0)), f"parts[{i}].relation_targets")
         need(isinstance(part.get("symmetric"), bool), f"parts[{i}].symmetric")
-    # Each vertex has one owner, each arc one part: the sums must be those of the graph.
+    # Each vertex has one owner, each arc one part: the sums must be the graph's.
     need(sum(part["owned"] for part in parts) == manifest["num_nodes"], "the sum of owned vertices")
     need(sum(part["arcs"] for part in parts) == manifest["num_arcs"], "the sum of arcs")

@@ -102,7 +102,7 @@ def write_part(
     """Write one part's folder.
 
     Args: folder: the partition folder; local: from `build_local`, with the `graph` section of the manifest; graph:
-        `GraphData`; edge_list: that of the cut; masks: split -> bool [N].
+        `GraphData`; edge_list: of the cut; masks: split -> bool [N].
     Returns: the part's section of the manifest.
     """
     place = part_folder(folder, local.part_id)

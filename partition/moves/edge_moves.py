@@ -120,7 +120,7 @@ def price_and_bound(table, u, v, p, prices):
 # That is one compare and one jump for each part. Instead two loops without a jump, each of which becomes vector
 # instructions: the lowest cost, then the first part that has it. Costs are positive, and the bits of positive floats,
 # read as integers, are in the order of the floats: `keys`, a view of the bytes of `costs`, is what is compared, because
-# the minimum of integers is one instruction while that of floats must see to NaN.
+# the minimum of integers is one instruction; the minimum of floats must see to NaN.
 @inline(counted=False)
 def best_part(table, u, v, p, now, prices, costs, keys, beside):
     """The part where edge (u, v), which costs `now` in part p, costs least; -1 if it saves nothing anywhere.
@@ -217,7 +217,7 @@ class Stretches(NamedTuple):
     """The stretches of a block, and the proposals for their edges.
 
     begins, ends: int64 [stretches], edges. Of each proposal, offset: int32, its edge after `begins`, and part: int16,
-    the better part; those of a stretch lie from the number of edges in the stretches before it on, so that threads
+    the better part; a stretch's edges lie from the number of edges in the stretches before it on, so that threads
     write to places of their own. found: int64 [stretches], how many proposals.
     """
 

@@ -102,7 +102,7 @@ def _price_of(load, price):
 
 @inline(counted=False)
 def cost_of_adding(p, edges, new_copies, loads, mean_copies):
-    """What part p would cost more with so many more edges and copies."""
+    """What part p would cost more with these additional edges and copies."""
     cost = new_copies / mean_copies
     load, goal = loads.edges[p], loads.goal_edges[p]
     cost += _price_of((load + edges) / goal, loads.price[0]) - _price_of(load / goal, loads.price[0])
@@ -139,7 +139,7 @@ def cost_of_keeping(p, edges, own_copies, loads, mean_copies):
 
 @inline(counted=False)
 def change_load(p, sign, edges, copies, loads):
-    """Take so many edges and copies out of part p (sign -1), or put them in (1)."""
+    """Take edges and copies out of part p (sign -1), or put them in (1)."""
     loads.edges[p] += sign * edges
     loads.copies[p] += sign * copies
     _set_slopes(p, loads)
@@ -235,7 +235,7 @@ def shift_rows(old, new, num_present, rows):
 
 @inline(counted=False)
 def count_with_rows(c, home, groups, table, num_present, rows):
-    """As `count_present`, of group c, which is in `home`; rows.single and rows.outside become those of the group."""
+    """As `count_present`, of group c, which is in `home`; rows.single and rows.outside become the group's."""
     num_present[:] = 0
     rows.single[:] = 0
     outside, stay, end = 0, 0, groups.indptr[c + 1]

@@ -78,7 +78,7 @@ def move_groups(
     extra_price: float = EXTRA_PRICE,
     row_price: float = 0.0,
 ) -> None:
-    """Move groups while that pays, at most so many sweeps.
+    """Move groups while that pays, up to a number of sweeps.
 
     Args: degrees: [N]; how: "in blocks", evaluated in parallel; "in turn", each that wants to move after all
         moves before it; after the first sweep both only visit groups that share a vertex with one that moved. "all in

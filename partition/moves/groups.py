@@ -27,7 +27,7 @@ from distgnn.partition.moves.replica_table import (
 
 BLOCK_MEMBERS = 1 << 11  # at its own vertices that a thread lists before it counts them
 BLOCK_MOVED = 1 << 20
-# Of groups that are asked at once: at least so many, or a share of all; small ones more, since what a block costs by
+# Groups that are asked at once: at least this number, or a share of all; small ones more, since what a block costs by
 # itself is paid once, and they hardly change the loads that the others see.
 FEWEST_AT_ONCE, MOST_TURNS = 128, 256
 ENOUGH_MEMBERS, MOST_AT_ONCE = 1 << 12, 1 << 10
@@ -203,7 +203,7 @@ def _cut_blocks(chosen, indptr, fewest, bounds):
 def count_block(chosen: np.ndarray, groups: Groups, part: np.ndarray, table: CopyTable) -> np.ndarray:
     """int32 [B, P]: members of each chosen group [B] that a part has even without the group, see `count_present`.
 
-    A few groups of a block have most of its members, so threads share members and not groups: those of all groups one
+    A few groups of a block have most of its members, so threads share members and not groups: all groups' members one
     after the other are cut into equal shares, and a group that is cut is counted in two or more.
     """
     starts = np.zeros(len(chosen) + 1, dtype=np.int64)

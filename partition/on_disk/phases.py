@@ -168,7 +168,7 @@ class DiskCut:
     def _assign(self, edge_list: SpooledEdges, edges: SortedEdges, numbering: Numbering) -> np.ndarray:
         """Parts of sorted edges. A pass works on a copy of them, so that one that was killed has not begun."""
         names = [f"parts_{name}" for name in PASSES]
-        # Passes are finished in order: so many are behind an earlier run.
+        # Passes are finished in order: an earlier run has done the first ones.
         done = sum(self.space.facts(name) is not None for name in PASSES)
         work = None
         for number in range(done, len(PASSES)):

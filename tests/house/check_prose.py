@@ -14,6 +14,7 @@ import check_links
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST_WORDS_OF_ALL = 60_000
+MOST_PHRASES = 60  # that stand for a noun, in pages and in the package's source
 MEAN_WORDS, MOST_WORDS = 16, 35  # of a sentence
 MOST_NUMBERS = 25  # outside tables and code in README
 MOST_LINES = {"README.md": 140, "docs/LOG.md": 150}
@@ -27,6 +28,7 @@ LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 BLOCK = re.compile(r"^ *(?:[-*] |\d+\. |#)")
 END = re.compile(r"(?<=[.!?])[\"')*]*\s+(?=[\"'(*\[]*[A-Z0-9])")
 ABBREVIATION = re.compile(r"\b(e\.g|i\.e|vs|et al|cf)\.")
+PHRASE = re.compile(r"\b(?:so many|that of|those of)\b", re.IGNORECASE)
 NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
 
 # Stems of American spellings. Names (`optimizer=`, `dg.DistributedOptimizer`) stand in code, where nobody looks; help
@@ -69,6 +71,9 @@ def main() -> int:
     everything = [*check_links.pages(ROOT), ROOT / "tests/README.md", ROOT / "examples/README.md"]
     all_words = sum(len(page.read_text().split()) for page in everything)
     problems += _limit(f"all Markdown: words on {len(everything)} pages", all_words, MOST_WORDS_OF_ALL)
+    files = [*everything, *(path for folder in check_links.SOURCES for path in (ROOT / folder).rglob("*.py"))]
+    phrases = sum(len(PHRASE.findall(re.sub(r"\n[\s#]*", " ", path.read_text()))) for path in files)
+    problems += _limit("so many, that of, those of", phrases, MOST_PHRASES)
     spellings = [line for page in sorted(everything) for line in american(page.read_text(), _name(page))]
     print(f"American spellings: {len(spellings)}")
     print("\n".join(problems + spellings))

@@ -12,7 +12,7 @@ from distgnn.errors import InputError
 from distgnn.system.launch import run_program, run_under_mpi, under_mpi
 
 CONTEXTS = {
-    "launch": {"ignore_unknown_options": True},  # those of COMMAND
+    "launch": {"ignore_unknown_options": True},  # options of COMMAND
     "run": {"ignore_unknown_options": True, "allow_interspersed_args": False},  # what follows is the script's
 }
 
@@ -63,7 +63,7 @@ def run(
     ranks: int = typer.Option(..., "-n", "--ranks", help="Ranks to start: one per part."),
     threads: int | None = typer.Option(None, help="Threads per rank (default: cores / ranks)."),
     timeout: float | None = typer.Option(
-        None, help="End the job (exit code 124) when ranks exchange nothing for so many seconds (default: none)."
+        None, help="End the job (exit code 124) when ranks exchange nothing for this number of seconds (default: none)."
     ),
     module: bool = typer.Option(False, "-m", help="The script is the name of a module, as in python -m."),
 ) -> None:

@@ -59,7 +59,9 @@ def train(
         "--remat, else --offload.",
     ),
     ranks: int | None = in_panel(
-        RANKS, None, "Of a graph in place of a partition folder: cut it for so many ranks first; the cut is kept."
+        RANKS,
+        None,
+        "Of a graph in place of a partition folder: cut it for this number of ranks first; the cut is kept.",
     ),
     threads: Threads = None,
     debug: bool = in_panel(RANKS, False, "Ranks agree on each exchange before it starts."),
@@ -208,7 +210,7 @@ def closing_rows(summary: dict[str, Any], manifest: dict[str, Any]) -> list[tupl
 
 @contextmanager
 def cut_first(context: Any, graph: str, ranks: int, columns: int, training: TrainConfig, speak: bool) -> Iterator[str]:
-    """The partition folder of the graph for so many ranks; it stays while the block runs.
+    """The partition folder of the graph for these ranks; it stays while the block runs.
 
     The words of this command name it from now on, as ranks need them; `--ranks` is none of them any more.
     """

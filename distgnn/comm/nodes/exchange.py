@@ -9,10 +9,10 @@ Legend: O owned rows, S source halos, T target halos, U rows of the unions that 
                 owner adds what lies in the shared rows of its node: no message, no copy
 
 Order of sums: an owner adds node by node, in the order of nodes; its own node's partial sums one by one in the order of
-ranks, those of another node as one sum, which was made in the order of ranks. So the bits depend on which ranks share
+ranks, another node's as one sum, which was made in the order of ranks. So the bits depend on which ranks share
 a node, and on nothing else: not on arrival, not on who leads.
 
-Buffers, beside those of `Exchange`: source halos that `finish_broadcast` returns and `target_rows` are shared rows
+Buffers, beside `Exchange`'s: source halos that `finish_broadcast` returns and `target_rows` are shared rows
 (`SharedRows`): two slots, so that a rank may be one exchange of the same width ahead of the others on its node.
 """
 

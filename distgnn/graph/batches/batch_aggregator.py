@@ -12,7 +12,7 @@ and get the partial sums of the batch's rows.
 The arcs into a batch are rows of the blocks of the whole part, columns as they were: a column is a row of a table of
 all vertices, so that a batch reads held rows where they lie.
 
-Legend: O owned rows, B those of the batch, H halo rows of one direction (source halos forward, target halos backward),
+Legend: O owned rows, B the batch's, H halo rows of one direction (source halos forward, target halos backward),
 D width.
 
 Source: LMC, Shi et al., ICLR'23 (arXiv 2302.00924), without its convex combination; forward as GAS (Fey et al.,

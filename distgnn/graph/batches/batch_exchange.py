@@ -1,6 +1,6 @@
 """BatchExchange: the exchange of a plan for some of the vertices, others in every step.
 
-Legend: O owned rows, B those of the batch, S source halos, T target halos, D width.
+Legend: O owned rows, B the batch's, S source halos, T target halos, D width.
 
     broadcast  held[O, D] -> pack rows of the batch -> send       receive -> held halos[S, D], at the batch's rows
     reduce     receive -> add to out[B, D]                        targets of the batch -> send

@@ -40,7 +40,7 @@ class BatchGraph(DrawsByKeys):
         num_global_nodes: of the batch, over all ranks.
 
     Notes: a batch may be used until the next one is made. `SHARED` names what is the whole
-        graph's; degrees too are those of the whole graph, but without history those of the batch alone.
+        graph's; degrees too are the whole graph's, but without history the batch's alone.
     """
 
     num_owned: int
@@ -149,7 +149,7 @@ class BatchGraph(DrawsByKeys):
         return self.num_rows
 
     def num_edges(self) -> int:
-        """A: weights of arcs are those of all local arcs."""
+        """A: weights of arcs are all local arcs'."""
         return self._whole.num_edges()
 
     def narrows(self, in_feats: int, out_feats: int) -> bool:

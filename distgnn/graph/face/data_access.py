@@ -6,7 +6,7 @@
     data.is_undirected(), data.has_isolated_nodes(), …                       questions about the arcs of all ranks
 
 A tensor with a row for each vertex becomes a column of vertices, one with a row for each arc a column of arcs; anything
-else is kept as it is. So transforms of columns (`T.NormalizeFeatures`) run; those of arcs are refused.
+else is kept as it is. So transforms of columns (`T.NormalizeFeatures`) run; transforms of arcs are refused.
 
 Over 300 lines: each habit of a `Data` is a few lines of one interface.
 """

@@ -250,7 +250,7 @@ class RowGraph(DGLRows):
 
     @property
     def edge_index(self) -> Any:
-        """What PyG's layers and models take for `edge_index`; its rows are those of all ranks."""
+        """What PyG's layers and models take for `edge_index`; its rows are of all ranks."""
         from distgnn.interop.pyg.api import arc_index
 
         return arc_index(self.plain, rows=True)

@@ -27,7 +27,7 @@ def negative_edges(graph: Any, pairs: EdgePairs, per_positive: int = 1, kind: st
         per_positive: negatives for each pair.
         kind: "uniform": both ends at random; "source": the pair's source with a target at random, as in ogbl-citation2.
 
-    Returns: int64 [m · per_positive, 2], those of a pair one after the other.
+    Returns: int64 [m · per_positive, 2], a pair's one after the other.
 
     Notes: any pair of vertices may come, also an edge: on a sparse graph hardly ever.
 

@@ -11,7 +11,7 @@ of the phase in which they were made, unless another owner, such as the kept agg
     other tensors             what malloc had given out beyond named blocks, less the same at the end: torch's own
     freed memory              what malloc kept of freed blocks
     pages of files            with `--offload`, whose moment is that with most anonymous memory: what more was resident
-    libraries                 pages of files, without those of the part
+    libraries                 pages of files, without the part's
     interpreter               what is anonymous at the end, without named blocks and freed memory: with compiled kernels
     not accounted for         the peak without everything above it
 """

@@ -216,7 +216,7 @@ class OneType:
 
 
 class DGLRows:
-    """What `RowGraph` adds to `DGLInterface`. Readouts and counts are those of the whole graph."""
+    """What `RowGraph` adds to `DGLInterface`. Readouts and counts are over the whole graph."""
 
     plain: Any
     num_nodes: Any

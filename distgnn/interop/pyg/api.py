@@ -24,7 +24,7 @@ INSTEAD = {  # what a PyG Data or HeteroData has and a DistGraph cannot have, an
 
 
 def works_per_rank(module: torch.nn.Module) -> bool:
-    """Is this a norm of PyG whose statistics would be those of one rank's vertices?"""
+    """Is this a norm of PyG whose statistics would be over one rank's vertices?"""
     kind = type(module)
     if not kind.__module__.startswith("torch_geometric.nn.norm.") or kind.__name__ not in NORMS_OVER_VERTICES:
         return False
@@ -40,7 +40,7 @@ def register(graph: Any) -> None:
 
 
 def arc_index(graph: Any, rows: bool) -> "ArcIndex":
-    """The `edge_index` of all arcs of a graph, kept; rows: its rows are those of all ranks (`distgnn.rows`)."""
+    """The `edge_index` of all arcs of a graph, kept; rows: its rows are of all ranks (`distgnn.rows`)."""
     from distgnn.interop.pyg import functions  # noqa: F401 - fills the table of functions
     from distgnn.interop.pyg.arc_set import ArcSet
     from distgnn.interop.pyg.dispatch import register

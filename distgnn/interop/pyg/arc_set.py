@@ -45,7 +45,7 @@ class ArcSet:
         order: what sorts the arcs of all ranks as a script has them, where ids chose them, int64 [M].
     """
 
-    graph: Any  # a RowGraph, where rows are those of all ranks
+    graph: Any  # a RowGraph, where rows are of all ranks
     positions: torch.Tensor | None
     loops: int
     rows: bool
@@ -168,7 +168,7 @@ class ArcSet:
         return torch.from_numpy(extreme_over_ranks(self.graph.comm, np.array([here]), which))[0]
 
     def mask_ids(self) -> np.ndarray:
-        """What keys random masks of arcs, int64 [M]: global arc ids, for loops those of vertices far behind them."""
+        """What keys random masks of arcs, int64 [M]: global arc ids, for loops ids of vertices far behind them."""
         ids = np.asarray(self.graph.local.arc_ids, dtype=np.int64)
         loops = [self.graph.owned_ids + LOOP_IDS * (1 + number) for number in range(self.loops)]
         ids = np.concatenate([ids, *loops])

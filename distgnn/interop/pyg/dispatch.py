@@ -139,7 +139,7 @@ def _scatter(src: Any, index: Any, dim: int = 0, dim_size: int | None = None, re
 
 
 def _local(rows: Any, index: Any) -> Any:
-    """This rank's rows, where they are those of all ranks."""
+    """This rank's rows, where they are rows of all ranks."""
     return local_in(rows, index.arcs) if index.arcs.rows and not isinstance(rows, ArcTensor) else rows
 
 

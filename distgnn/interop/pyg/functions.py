@@ -170,7 +170,7 @@ def unsqueeze(func: Any, tensor: Any, dim: int) -> Any:
 
 @handles("expand", "broadcast_to", "expand_as")
 def expand(func: Any, tensor: Any, *size: Any) -> Any:
-    """To a shape, given number by number or as one, or to that of another tensor."""
+    """To a shape, given number by number or as one, or to another tensor's."""
     shape = size[0] if len(size) == 1 and isinstance(size[0], tuple | list | torch.Size) else size
     shape = tuple(size[0].size()) if len(size) == 1 and isinstance(size[0], torch.Tensor) else tuple(shape)
     if not isinstance(tensor, ArcEnds):
@@ -224,7 +224,7 @@ def gather(func: Any, rows: Any, dim: int, index: Any) -> Any:
 
 
 def check_size(arcs: ArcSet, size: int | None) -> None:
-    """Raise InputError where rows are not those of a part's vertices."""
+    """Raise InputError where rows do not belong to a part's vertices."""
     if size is not None and size not in (arcs.graph.num_owned, arcs.num_vertices):
         raise InputError(
             f"{size} rows for a part of {arcs.graph.num_owned} owned vertices: give one row per vertex that this rank "
@@ -268,7 +268,7 @@ def _aligned(rows: ArcRows, weight: torch.Tensor) -> torch.Tensor | None:
 
 
 def reduce_at(ends: ArcEnds, arc_rows: Any, dim: int, reduce: str) -> torch.Tensor:
-    """Reduce arc rows at one end: dimension `dim` becomes that of vertices. Collective: yes, and backward."""
+    """Reduce arc rows at one end: dimension `dim` becomes the vertices'. Collective: yes, and backward."""
     arcs = ends.arcs
     if isinstance(arc_rows, ArcRows) and arc_rows.written is None:
         if arc_rows.arcs is arcs and arc_rows.arc_dim == dim and (arc_rows.role, ends.role) == ("source", "target"):

@@ -56,7 +56,7 @@ def _cheb_conv(
 def _forward(
     layer: type[Any], ours: Callable[..., Any], self: Any, x: Any, edge_index: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """A layer's forward pass by `ours`, of this rank's rows where they are those of all ranks."""
+    """A layer's forward pass by `ours`, of this rank's rows where they are rows of all ranks."""
     if not isinstance(edge_index, ArcIndex) or not _fits(self, layer, x, edge_index):
         return NotImplemented
     arcs: Any = edge_index.arcs

@@ -197,7 +197,7 @@ class ArcNorm(ArcTensor):
 
 
 class _Unwritten(Function):
-    """Makes ArcRows; backward, for code that takes them as a tensor, is that of the written rows."""
+    """Makes ArcRows; backward, for code that takes them as a tensor, is the written rows' backward."""
 
     is_twice = True
 

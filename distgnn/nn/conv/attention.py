@@ -23,7 +23,7 @@ class AttentionConv(nn.Module):
         num_heads: heads, each with its own softmax.
         feat_drop, attn_drop: dropout on the input and on attention.
         negative_slope: of the leaky ReLU of scores.
-        residual: add the input, projected where its width is not that of the output.
+        residual: add the input, projected where its width is not the output's.
         activation: applied last.
         allow_zero_in_degree: let vertices without in-arcs have no neighbours' part; else they are an error, as in DGL.
         bias: learn one.
@@ -69,7 +69,7 @@ class AttentionConv(nn.Module):
         return nn.Identity() if self.in_feats == width else nn.Linear(self.in_feats, width, bias=bias)
 
     def make_parameters(self, width: int, bias: bool) -> None:
-        """The layer's own parameters; `width` is that of all heads."""
+        """The layer's own parameters; `width` is all heads'."""
         raise NotImplementedError
 
     def reset_parameters(self) -> None:

@@ -20,7 +20,7 @@ class GraphConv(nn.Module):
     """y[v] = bias + sum over arcs (u -> v) of x[u] W / c(u, v).
 
     c = sqrt(out_degree(u) in_degree(v)) for norm "both", in_degree(v) for "right", out_degree(u) for "left", else 1;
-    degrees are those of the whole graph.
+    degrees are in the whole graph.
 
     Args:
         in_feats, out_feats: widths.

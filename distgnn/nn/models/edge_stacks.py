@@ -30,7 +30,7 @@ class EncodedGINE(nn.Module):
 
 
 class OfEdgeFeats(Stack):
-    """Base: a stack of a graph whose arcs have so many features, De."""
+    """Base: a stack of a graph whose arcs have De features."""
 
     def __init__(self, *sizes: int, num_edge_feats: int, **options: Any):
         self.num_edge_feats = num_edge_feats

@@ -17,14 +17,14 @@ from distgnn.ops.entry import opaque
 from distgnn.ops.graph_view import GraphView
 
 COLUMN = "training_labels"
-SITE = (1 << 16) - 1  # the last of the dropout sites of a call: no model has so many
+SITE = (1 << 16) - 1  # the last of the dropout sites of a call: no model has as many
 
 
 class LabelReuse(nn.Module):
     """A model whose input is [features | training labels]; a vertex whose loss counts never sees its own label.
 
     In each training step every training vertex shows its label with probability `rate`, by a draw that belongs to its
-    global id: the same for any number of ranks. The loss is that of the others. In evaluation all are shown.
+    global id: the same for any number of ranks. The loss is over the others. In evaluation all are shown.
 
     Args:
         model: takes (graph, rows [O, in_feats + C]).
@@ -34,7 +34,7 @@ class LabelReuse(nn.Module):
 
     Notes:
         The input changes in every step, so the aggregation of the features is not kept between epochs. The metric of
-        the training split says nothing, because its labels are input; those of the other splits are fair.
+        the training split says nothing, because its labels are input; the other splits' are fair.
 
     Source: Wang et al., Bag of Tricks for Node Classification, 2021 (label usage); Shi et al., UniMP, IJCAI'21.
 

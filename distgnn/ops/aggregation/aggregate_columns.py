@@ -26,7 +26,7 @@ BY_COLUMNS = (
 
 @dataclass(kw_only=True)
 class ColumnAggregator(Aggregator):
-    """One direction of aggregation; `arcs` and `exchange` are those of the part, of this rank's columns.
+    """One direction of aggregation; `arcs` and `exchange` are the part's, of this rank's columns.
 
     Collective: `__call__`, which takes rows [n, D] and gives rows [n, D], and `arc_dots`.
     """
@@ -42,7 +42,7 @@ class ColumnAggregator(Aggregator):
         out: np.ndarray | None = None,
         overlap_work: Sequence[Callable[..., Any]] = (),
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As `Aggregator`; the source halos' rows are those of this rank's columns, [S, w]."""
+        """As `Aggregator`; the source halos' rows have this rank's columns, [S, w]."""
         group, out = self.group, np.empty_like(rows) if out is None else out
         one, two = len(overlap_work) // 3, 2 * len(overlap_work) // 3
         first, second, third = overlap_work[:one], overlap_work[one:two], overlap_work[two:]

@@ -104,7 +104,7 @@ class CopyAggregator:
     def _arrived(self, site: Site | None) -> np.ndarray | None:
         """Under the paper's rule: the local rows whose remote partial sums count in this epoch, bool [V].
 
-        None: those of all rows do.
+        None: all rows' do.
         """
         if self.arrivals is None or site is None or self.arrivals.is_synchronous(site.epoch):
             return None
@@ -132,7 +132,7 @@ class CopyAggregator:
         return self.exchange if site is None or self.delayed is None else self.delayed.at(*site)
 
     def scales_at(self, site: Site | None, scales: Scales) -> Scales:
-        """The factors by which arcs counted in a training step: under 0c and the paper's rule those of its own arcs."""
+        """The factors by which arcs counted in a training step: under 0c and the paper's rule its own arcs' factors."""
         source_scale, target_scale = scales
         if self.no_exchange and site is not None:
             return _local(source_scale), _local(target_scale)

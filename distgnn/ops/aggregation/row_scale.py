@@ -38,6 +38,6 @@ Scales = tuple[RowScale | None, RowScale | None]  # of sources, of targets
 
 
 def whole_scales(scales: Scales) -> Scales:
-    """The factors of all owned rows behind those of some."""
+    """The factors of all owned rows behind the factors of some."""
     sources, targets = ((one and one.whole) or one for one in scales)
     return sources, targets

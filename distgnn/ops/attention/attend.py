@@ -8,7 +8,7 @@
     target halos' partial results -> owners, merged in the order of ranks, divided by the sum
     backward: owners' (dz, maximum, sum, <dz, z>) -> target halos; weights are computed again; halos' shares are added
 
-With `loops` [O] every vertex has so many arcs to itself beside those of the graph: its owner merges them like another
+With `loops` [O] every vertex has additional arcs to itself: its owner merges them like another
 rank's partial result. A negative number takes arcs away that the graph has.
 
 <dz, z> is taken from the result, since dy y = dz (z + bias) wherever ReLU and mask let through: z itself is not saved.
@@ -101,7 +101,7 @@ def attend(
         nothing follows. Vertices without in-arcs have z = 0.
 
     Notes: memory O * H * (2 F + 4), of a mean and where r is kept F more, and as much for halos, whatever the number of
-        arcs. The backward pass can run again, as that of `convolve`.
+        arcs. The backward pass can run again, as in `convolve`.
 
     Example:
         >>> weight, attn = torch.ones(8, 8), torch.ones(2, 8)
@@ -259,19 +259,19 @@ def _attention(
 def _room_for_z(graph: GraphView, feats: Any, num_copies: int, width: int) -> torch.Tensor | None:
     """The memory of lent rows `feats` [O, I], if z of all copies has room there.
 
-    Notes: the gradient of feats is then made there in pieces, whose bits are those of the whole in our own products.
+    Notes: the gradient of feats is then made there in pieces, with the bits of the whole in our own products.
     """
     fits = isinstance(feats, torch.Tensor) and num_copies * width <= feats.numel() and has_own_products(graph, feats)
     return room_of(feats, feats) if fits else None
 
 
 def _keeps_rows(feats: Any, heads: Heads) -> bool:
-    """Whether r of owned vertices is saved for the backward pass; that of source halos always is."""
+    """Whether r of owned vertices is saved for the backward pass; of source halos it always is."""
     return heads.mean or feats.shape[1] >= (KEPT_NARROW if feats.dtype == torch.bfloat16 else KEPT_COLUMNS)
 
 
 def _merge(graph: GraphView, out: np.ndarray, maximum: np.ndarray, sums: np.ndarray) -> None:
-    """Target halos' partial results into those of owned rows, in place."""
+    """Target halos' partial results into the owned rows' results, in place."""
     owned, width = graph.num_owned, out.shape[1] * out.shape[2]
     flat_out = out.reshape(len(out), width)  # not -1: a rank may have no copies at all
     halos = np.concatenate([part[owned:] for part in (flat_out, maximum, sums)], axis=1)

@@ -2,7 +2,7 @@
 
     spmm_heads    y[v, h] = sum over arcs (u -> v) of weight[arc, h] * x[u, h]
     pair_dots     <source row[h], target row[h]> of every arc. This is the gradient of spmm_heads in its
-                  weights, and spmm_heads is that of pair_dots
+                  weights, and spmm_heads is the gradient of pair_dots
     pair_scores   <attn[h], leaky_relu(source row[h] + target row[h])> of every arc (GATv2), without a row per arc:
                   backward the sums of both rows are taken again
 

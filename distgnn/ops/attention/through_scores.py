@@ -1,4 +1,4 @@
-"""From the gradients of projected rows and of scores to those of what both are made of.
+"""From the gradients of projected rows and of scores to the gradients of what both are made of.
 
     r = x W,  s[v, e, h] = <r[v, h], attn[e, h]>, e left or right;  g: gradient of r but for what s adds, ds: of s
 
@@ -69,7 +69,7 @@ class ThroughScores:
         if together is None or columns == width or columns > 2 * width:
             return made(grad_rows if columns == width else None)
         out, first = together.view(-1)[: num * columns].view(num, columns), 0
-        # So many rows that what is written ends where they begin, or one, whose product is made beside it: no row that
+        # As many rows that what is written ends where they begin, or one, whose product is made beside it: no row that
         # is still to be read is written over.
         while first < num:
             rows = slice(first, min(num, max(first + 1, (num + first) * width // columns)))

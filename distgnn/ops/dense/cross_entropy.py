@@ -21,7 +21,7 @@ def summed_cross_entropy(
 ) -> torch.Tensor:
     """The sum over `rows` (bool [O]) of the cross entropy of logits [O, C] with labels int64 [O]: a scalar.
 
-    Logits narrower than float32 are widened first. `label_smoothing` is that of torch's cross entropy.
+    Logits narrower than float32 are widened first. `label_smoothing`: as in torch's cross entropy.
     """
     logits = logits if logits.dtype == torch.float64 else logits.float()
     return _CrossEntropy.apply(logits, labels, rows, label_smoothing, graph)

@@ -39,7 +39,7 @@ def pieces(num_rows: int) -> list[slice]:
 
 
 def has_own_products(graph: GraphView, rows: Any) -> bool:
-    """Are rows multiplied by `kernels.product`, whose bits are those of any piece of rows?"""
+    """Are rows multiplied by `kernels.product`, whose bits do not depend on the piece of rows?"""
     return graph.tuning.own_products and product_dtype(rows.dtype) == torch.float32
 
 

@@ -187,7 +187,7 @@ class SparseRows(torch.Tensor):
         return self.of_columns(entries.indptr, entries.of(self.indices), entries.of(self.values))
 
     def of_columns(self, indptr: np.ndarray, indices: np.ndarray, values: np.ndarray) -> "SparseRows":
-        """Other rows over the same columns, those of the shift among them."""
+        """Other rows over the same columns, the shift's among them."""
         arrays = {"indptr": indptr, "indices": indices, "data": values}
         rows = SparseRows(SimpleNamespace(shape=(len(indptr) - 1, self.shape[1]), **arrays), self.dtype)
         rows.shift_row = self.shift_row

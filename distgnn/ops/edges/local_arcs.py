@@ -6,7 +6,7 @@ Legend: O owned rows, S / T source and target halos, A local arcs, D width.
     copies of role "target": rows [O + T], owned rows first, then the target halos in compact order
 
 Every local arc leaves a source copy and arrives at a target copy. Sums over the arcs of a copy are partial: the
-owner adds those of all ranks.
+owner adds all ranks' rows.
 """
 
 from dataclasses import dataclass

@@ -81,7 +81,7 @@ def gsddmm(
 
 
 def on_arcs(graph: GraphView, rows: torch.Tensor, end: str) -> torch.Tensor:
-    """Rows of "u" or "v" at every local arc; those of "e" are there already."""
+    """Rows of "u" or "v" at every local arc; rows of "e" are there already."""
     return rows if end == "e" else to_arcs(graph, rows, ROLES[end])
 
 

@@ -149,7 +149,7 @@ def _packed(function: Callable[..., Any], args: Sequence[Any]) -> bytes:
 
 @contextmanager
 def _threads(threads: int | None) -> Iterator[None]:
-    """Within, this process works with so many threads."""
+    """Within, this process works with a number of threads."""
     before = os.environ.get(THREADS)
     if threads is not None:
         if threads < 1:

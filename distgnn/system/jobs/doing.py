@@ -110,7 +110,7 @@ def is_users(frame: FrameType) -> bool:
 
 
 def line_of(thread: int, users: bool = False) -> str:
-    """The innermost line that a thread runs, or that of the user's program; empty where there is none."""
+    """The innermost line that a thread runs, or the user's program's; empty where there is none."""
     for frame in stacks().get(thread, []):
         if not users or is_users(frame):
             return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}"

@@ -11,7 +11,7 @@ lines of `cmd=NAME key=value …`, which bring ranks together once, in MPI_Init)
 (`distgnn/system/jobs/rank_log.py`).
 
 A rank that is killed, or ends without MPI_Finalize, ends the others at once, and one line names it. Signals are passed
-on to all ranks. The exit code is that of the first rank that failed, 128 + n for a signal.
+on to all ranks. The exit code is the first failed rank's, 128 + n for a signal.
 
 Nothing of ours is imported: a start takes some 20 ms.
 """

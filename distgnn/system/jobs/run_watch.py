@@ -124,7 +124,7 @@ def _statuses(run_dir: Path) -> dict[Path, str]:
 
 
 def answering(hosts: Hosts, seconds: float = SECONDS, over: Callable[[], bool] = lambda: False) -> Hosts:
-    """Those of the hosts that start a program within so many seconds, in their order; all are asked at once.
+    """The hosts that start a program within some seconds, in their order; all are asked at once.
 
     Args: over: nobody wants to know any more.
     """
@@ -154,7 +154,7 @@ def answering(hosts: Hosts, seconds: float = SECONDS, over: Callable[[], bool] =
 
 
 def first_ranks(hosts: Hosts, num_ranks: int) -> Hosts:
-    """The first hosts with room for so many ranks; the last of them may get fewer than it has room for."""
+    """The first hosts with room for these ranks; the last of them may get fewer than it has room for."""
     chosen, left = [], num_ranks
     for name, room in hosts:
         if left > 0:

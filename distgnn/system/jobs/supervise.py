@@ -59,7 +59,7 @@ class Job:
     Args:
         graceful: the first signal is passed on to the ranks as SIGUSR1, the second ends them.
         proxies: `command` has children as long as ranks run (Hydra's proxies): without any the job is lost.
-        machines: so many children, all of whose ranks end together: where some have ended for a while, the others'
+        machines: number of children, all of whose ranks end together: where some have ended for a while, the others'
             machines cannot be told.
         watch: makes what sees that no rank moves any more (`RunWatch`), which is closed at the end.
         received: is filled with the signals that came.

@@ -1,7 +1,7 @@
 """The watchdog: a thread per rank that ends a job in which nothing moves any more, and says which rank is to blame.
 
 Each rank's thread writes now and then what its rank is doing (phase, where in the program, whether it waits for
-others) into a folder, that of the run. Once a phase has used up half of the limit, the lowest rank that answers listens
+others) into the run's folder. Once a phase has used up half of the limit, the lowest rank that answers listens
 to all others: the one that does not wait, or has told nothing new of late, is the one that everybody waits for. It ends
 the job within the limit, unless a rank has recovered by then. Of a training loop that is not the trainer's nobody tells
 the phase: `distgnn/comm/ending/loop_watch.py`.
@@ -53,7 +53,7 @@ class Watchdog:
             self.patience += min(comm.rank, 10) * 6 * self.beat_seconds  # lower ranks speak first: one line, not many
         self._statuses = Statuses(log, comm.size, max(3 * self.beat_seconds, self.patience / 5))
         self._phase, self._since, self._beats = "start", time.monotonic(), 0
-        self._excused = self._compiled = 0.0  # seconds of this phase that do not count; those of them for compiling
+        self._excused = self._compiled = 0.0  # seconds of this phase that do not count; of them for compiling
         self._main = threading.get_ident()
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
@@ -170,7 +170,7 @@ class Watchdog:
 
 @contextmanager
 def start_limit(seconds: float, shortest: float = SHORTEST_START) -> Iterator[None]:
-    """The block may take so many seconds, or `shortest` if that is more; 0: no limit. It comes before the watchdog.
+    """The block may take `seconds`, or `shortest` if that is more; 0: no limit. It comes before the watchdog.
 
     Notes: MPI_Init of one rank waits for the others', in compiled code and with the interpreter's lock: no thread of
         ours could speak. A timer of the kernel ends the process (SIGALRM: exit code 142); who started it, the others.

@@ -137,7 +137,7 @@ def unpack(path: Path, name: str, content: bytes) -> dict[str, torch.Tensor]:
 
 
 def check_tensors(path: Path, tensors: dict[str, dict[str, Any]], trainer: Any) -> None:
-    """Raise RunError unless names, shapes and dtypes are those of the trainer's model and optimiser."""
+    """Raise RunError unless names, shapes and dtypes fit the trainer's model and optimiser."""
     expected = {"model": trainer.model.state_dict()}
     if isinstance(trainer.optimizer, OwnOptimizer):
         expected[trainer.optimizer.name] = trainer.optimizer.state_like(tensors.get(trainer.optimizer.name, {}))

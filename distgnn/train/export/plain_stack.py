@@ -1,6 +1,6 @@
 """What plain models of DGL and of PyG have in common: the order of layers in `distgnn.nn`'s models, of torch's modules.
 
-Parameter names are those of `distgnn.nn.models`. The libraries' own layers are in `dgl.py` and `pyg.py`.
+Parameter names: as in `distgnn.nn.models`. The libraries' own layers are in `dgl.py` and `pyg.py`.
 """
 
 from collections.abc import Callable

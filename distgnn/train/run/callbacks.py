@@ -31,7 +31,7 @@ class Callback:
     """
 
     def on_train_start(self, trainer: Any, record: dict[str, Any]) -> None:
-        """Before the first epoch; `record` is that of the last epoch where a run is resumed, else empty."""
+        """Before the first epoch; `record` is the last epoch's where a run is resumed, else empty."""
 
     def on_validation_end(self, trainer: Any, record: dict[str, Any]) -> None:
         """After an evaluation, before `on_train_epoch_end`; `record` has the metrics."""

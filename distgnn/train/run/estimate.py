@@ -88,7 +88,7 @@ IN_PIECES = 32 << 20  # bytes of messages that travel in pieces: two pieces both
 COLUMN_ROWS = 4.0  # of columns both ways [O, W / t], and messages both ways [O / t, W]
 TABLES, BYTES_PER_PAIR, BYTES_PER_NEGATIVE = 4, 100, 200
 ID_BYTES, PAIR_BYTES = 8, 16  # in a part's files
-ROWS_PER_PAIR, BLOCK_PAIRS = 12, 1 << 15  # the block is that of distgnn/nn/pair_predictor.py
+ROWS_PER_PAIR, BLOCK_PAIRS = 12, 1 << 15  # the block: distgnn/nn/pair_predictor.py
 
 
 def estimate_bytes(manifest: dict[str, Any], part_id: int, settings: dict[str, Any]) -> int:

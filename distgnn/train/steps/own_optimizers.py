@@ -2,7 +2,7 @@
 
 Steps are torch's functional forms. `torch.optim.Adam` does the same arithmetic, but making one imports torch's
 compiler: 1.4 s at the start of every rank. Fused: one pass over memory for all parameters, where torch's other forms
-take seven. A step of a cluster batch is short beside that of a first layer of thousands of columns.
+take seven. A step of a cluster batch is short beside a first layer of thousands of columns.
 """
 
 from collections.abc import Callable, Sequence
