@@ -51,6 +51,11 @@ def start_sum_over_ranks(comm: MPI.Comm, values: np.ndarray) -> MPI.Request:
     return comm.Iallreduce(MPI.IN_PLACE, values)
 
 
+def start_max_over_ranks(comm: MPI.Comm, values: np.ndarray) -> MPI.Request:
+    """The same for the maximum of each number."""
+    return comm.Iallreduce(MPI.IN_PLACE, values, op=MPI.MAX)
+
+
 def wait_for_all(requests: list[MPI.Request]) -> None:
     """Wait until all requests are complete, in the way of their kind (`distgnn replay` has its own)."""
     if requests:

@@ -82,6 +82,8 @@ class Transport:
         suppressed: nothing is sent or received, and what would have been received keeps its bytes (`distgnn bench`).
         in_pieces: rows travel piece by piece; the same on all ranks (`--offload`).
         num_sums: sums of gradients over ranks, in a loop of the user's own.
+        widths_differ: ranks that share a part have rows of other widths.
+        models: of a loop of the user's own, those that were called with the graph, as weak references.
         has_global_loss: a loss was made a number of the whole graph, or a rank's share of one (`ops/own_loop.py`).
     """
 
@@ -94,10 +96,11 @@ class Transport:
         self.debug = debug
         self.num_calls: int = 0
         self.num_sums: int = 0
+        self.models: list[Callable[[], Any]] = []
         self.counters: Counters = Counters()
         self.messages: MessageMemory = MessageMemory()
         self.largest_message = LARGEST_MESSAGE
-        self.suppressed = self.has_global_loss = self.in_pieces = False
+        self.suppressed = self.has_global_loss = self.in_pieces = self.widths_differ = False
         self.waits: dict[str, float] = {}
         self.sent_to: np.ndarray = np.zeros(comm.size, np.int64)
         self.is_far: np.ndarray = np.zeros(comm.size, bool)
@@ -116,7 +119,8 @@ class Transport:
         number = self.num_calls
         self.num_calls += 1
         if self.crew is not None:
-            self.crew.calls.begin(f"an exchange of rows ({operation})")  # ranks that share a part differ in width
+            wide = "" if self.widths_differ else f", {width} wide"
+            self.crew.calls.begin(f"an exchange of rows ({operation}{wide})")
         if self.debug:
             calls = self.comm.allgather((number, operation, width))
             odd = [f"rank {rank}: {call}" for rank, call in enumerate(calls) if call != calls[0]]

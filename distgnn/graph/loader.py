@@ -39,9 +39,16 @@ from distgnn.system.hosts import check_tasks, several_tasks
 from distgnn.system.jobs.own_rank import under_mpi
 from distgnn.system.jobs.rank_log import note
 from distgnn.system.launch import PRINT_VARIABLE
+from distgnn.system.random_states import texts_hash_alike
 
 OF_A_GRAPH = inspect.signature(DistGraph).parameters.keys() - {"local", "comm", "algorithm", "tuning", "schedule"}
 OPTIONS = [*sorted(OF_A_GRAPH), *(one.name for one in fields(Schedule))]
+
+
+OTHER_ORDER = (
+    "note: ranks hash texts in different ways, so that a set of texts has another order on each: set PYTHONHASHSEED=0 "
+    "before the ranks are started, or start them with `distgnn run`"
+)
 
 
 def say_on_stderr(text: str) -> None:
@@ -58,6 +65,7 @@ def load(
     columns: int = 1,
     plain_tensors: bool = False,
     leave: Collection[str] = (),
+    check_steps: bool = True,
     **options: Any,
 ) -> DistGraph:
     """Load this rank's part of a partition folder.
@@ -73,6 +81,8 @@ def load(
         plain_tensors: columns are ordinary tensors with this rank's rows, and what a script computes of them is this
             rank's; else they are rows of all ranks (`distgnn.rows`).
         leave: what `init` is not to set in this process, of `EFFECTS`; `EFFECTS` itself: all of it.
+        check_steps: ranks compare what enters a step, and what meets rows of all ranks: numbers, tensors, draws,
+            weights, settings. False: a script may make them differ.
         options: further arguments of `DistGraph`: dtype, seed, feat_norm, inductive, cache_first, offload, debug; the
             fields of `Schedule`.
 
@@ -87,6 +97,8 @@ def load(
         (torch.Size([60, 8]), 12)
     """
     comm = init(comm, leave, printing=plain_tensors)
+    if isinstance(comm, WatchedComm) and comm.crew is not None:
+        comm.crew.alike.wanted = check_steps
     update = Algorithm.parse(algorithm).check_update(update)
     with raise_together(comm):
         check_names(options, OPTIONS)
@@ -106,7 +118,8 @@ def load(
     leave_on_disk(part.arc_ids)  # read while the part was checked; needed by layers that work arc by arc only
     kernels.give_back_freed_memory()
     if say:
-        for line in [*describe_binding(comm), *late_settings(), graph.exchange_note]:
+        order = "" if texts_hash_alike(comm) else OTHER_ORDER
+        for line in [*describe_binding(comm), *late_settings(), graph.exchange_note, order]:
             if line and comm.rank == 0:
                 say(line)
     return graph if plain_tensors else with_rows(graph)

@@ -74,7 +74,7 @@ class NodeEmbedding(nn.Module):
             local = graph.vertex_space.local_part(torch.empty(size, dtype=dtype).normal_(), 0).clone()
         else:
             rows = rows_of(torch.empty((graph.vertex_space.num_local, size[1]), dtype=dtype), graph.vertex_space)
-            local = normal(rows, draw_key(), dtype)
+            local = normal(rows, draw_key(rows), dtype)
         made: Any = rows_of(local, graph.vertex_space)
         made.requires_grad_()
         made._is_param = True  # `nn.Module` registers it

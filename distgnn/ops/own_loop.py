@@ -20,6 +20,7 @@ whole graph is warned of.
 import warnings
 import weakref
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
@@ -34,6 +35,7 @@ from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError, RunError, on_all_ranks
 from distgnn.ops.function import version_of
 from distgnn.ops.gradients import broadcast_tensors, clip_gradients, is_rows, sums_of_gradients
+from distgnn.ops.step_check import StepCheck, alike_of
 
 SUMMED = -1  # state of a gradient: summed over ranks
 WHOLE = -2  # the same, where the backward pass of a loss of all ranks did (`distgnn.rows.gradients`)
@@ -63,12 +65,15 @@ class Mark:
     """What is known of a watched parameter's gradient.
 
     Attributes: state: ranks whose gradients are to be summed, 0 where no backward pass was, or see above; arrived: the
-        gradient that the last backward pass left, as `_identity` has it; whole: the gradient that is whole.
+        gradient that the last backward pass left, as `_identity` has it; whole: the gradient that is whole;
+        transport: of the graph whose loss it came from; stepped_by: the optimiser that took the last step.
     """
 
     state: int = 0
     arrived: tuple[int, int | None] | None = None
     whole: weakref.ref[torch.Tensor] | None = None
+    transport: Any = None
+    stepped_by: Callable[[], Any] | None = None
 
 
 _marks = WeakTensorKeyDictionary()  # of watched parameters
@@ -163,7 +168,7 @@ def _summing_step(kind: Any) -> Callable[..., Any]:
             parameters = _parameters_of(self)
             wanted = [parameter for parameter in parameters if parameter.requires_grad]
             _refuse_mixed(wanted)
-            _sum_checked(wanted, self._distgnn_graph, again=False)
+            _sum_checked(wanted, self._distgnn_graph, again=False, optimizer=self)
             if self._distgnn_clip is not None:
                 clip_gradients(wanted, self._distgnn_clip)
             mark_summed(parameters, 0)  # the next step's gradients are new, however they come
@@ -189,10 +194,10 @@ def _parameters_of(optimizer: Any) -> list[nn.Parameter]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
-def _sum_checked(parameters: list[nn.Parameter], graph: Any, again: bool) -> None:
+def _sum_checked(parameters: list[nn.Parameter], graph: Any, again: bool, optimizer: Any = None) -> None:
     """Sum gradients over ranks, unless they were changed before. Collective: yes.
 
-    Args: again: also those that `sum_gradients` has met on every rank since the last step.
+    Args: again: also those that `sum_gradients` has met on every rank since the last step; optimizer: that steps next.
     """
     comm, parameters = graph.comm, [one for one in parameters if not is_rows(one)]
     graph.transport.num_sums += 1
@@ -207,7 +212,8 @@ def _sum_checked(parameters: list[nn.Parameter], graph: Any, again: bool) -> Non
         if getattr(graph, "knows_rows", False):
             _check_ordinary([one for one, mark in zip(parameters, marks, strict=True) if mark > 0], comm)
             met = [True] * len(parameters)
-        *ranks_met, changed = sum_over_ranks(comm, np.array([*met, any(map(_changed, parameters))], np.int64))
+        with _entering_step(parameters, graph, [] if optimizer is None else [optimizer]):
+            *ranks_met, changed = sum_over_ranks(comm, np.array([*met, any(map(_changed, parameters))], np.int64))
         if changed:
             raise on_all_ranks(RunError(CHANGED))
         missing = [one for one, ranks in zip(parameters, ranks_met, strict=True) if ranks < comm.size]
@@ -216,6 +222,28 @@ def _sum_checked(parameters: list[nn.Parameter], graph: Any, again: bool) -> Non
                 parameter.grad = torch.empty_like(parameter)
             parameter.grad.copy_(total)
     mark_summed(parameters)
+
+
+def _entering_step(parameters: list[nn.Parameter], graph: Any, optimizers: list[Any]) -> AbstractContextManager[Any]:
+    """The next collective call compares what enters a step; weights of rows' losses were compared with their sum."""
+    alike = alike_of(graph.transport)
+    if alike is None:
+        return nullcontext()
+    new = [one for one in parameters if _state(one) != WHOLE]
+    models = [model() for model in graph.transport.models]
+    modules = [one for model in models for one in ([None] if model is None else model.modules())]
+    return StepCheck(new, None, optimizers, modules).compared(alike)
+
+
+def optimizers_of(parameters: Iterable[torch.Tensor]) -> list[Any]:
+    """The optimisers that took the last steps of these parameters, each once; None for one that is gone."""
+    found: dict[int, Any] = {}
+    for parameter in parameters:
+        mark = _marks.get(parameter)
+        if mark is not None and mark.stepped_by is not None:
+            optimizer = mark.stepped_by()
+            found[id(optimizer)] = optimizer
+    return list(found.values())
 
 
 def _check_ordinary(parameters: list[nn.Parameter], comm: Any) -> None:
@@ -281,6 +309,10 @@ def _watch_module(module: nn.Module, inputs: tuple[Any, ...]) -> None:
     graphs: list[Any] = [one for one in inputs if isinstance(one, _refused_for[0])]
     ranks = max((graph.num_ranks for graph in graphs), default=1)
     if ranks > 1:
+        for graph in graphs:
+            known = [one() for one in graph.transport.models]
+            if not any(one is not None and module in set(one.modules()) for one in known):
+                graph.transport.models.append(weakref.ref(module))
         _watched.add(module)
         for parameter in module.parameters():
             _watch(parameter, ranks)
@@ -311,7 +343,26 @@ def _refuse_unsummed(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any)
     if ranks > 0:
         raise RunError(ADVICE.format(ranks=ranks))
     _refuse_mixed(parameters)
+    _meet(optimizer, parameters)
     mark_summed(parameters, 0)
+
+
+def _meet(optimizer: torch.optim.Optimizer, parameters: list[nn.Parameter]) -> None:
+    """Note who steps. Collective: before the first step of an optimiser on gradients of all ranks' rows.
+
+    Raises: RunError on every rank, where ranks give it other settings.
+    """
+    marks = [mark for parameter in parameters if (mark := _marks.get(parameter)) and mark.transport is not None]
+    alike = alike_of(marks[0].transport) if marks else None
+    if alike is None:
+        return
+    for mark in marks:
+        if mark.stepped_by is None or mark.stepped_by() is not optimizer:
+            mark.stepped_by = weakref.ref(optimizer)
+    if optimizer not in alike.met:
+        alike.met.add(optimizer)
+        with StepCheck((), None, [optimizer]).compared(alike):
+            marks[0].transport.comm.Barrier()
 
 
 def _refuse_mixed(parameters: list[nn.Parameter]) -> None:
@@ -322,9 +373,10 @@ def _refuse_mixed(parameters: list[nn.Parameter]) -> None:
         )
 
 
-def watch_whole(parameters: Iterable[nn.Parameter], ranks: int) -> None:
+def watch_whole(parameters: Iterable[nn.Parameter], transport: Any) -> None:
     """Mark gradients that are whole on every rank, and watch what is added to them."""
     for parameter in parameters:
-        _watch(parameter, ranks)
+        _watch(parameter, transport.num_ranks)
         mark = _marks.setdefault(parameter, Mark())
+        mark.transport = transport
         mark.state, mark.whole = WHOLE, None if parameter.grad is None else weakref.ref(parameter.grad)

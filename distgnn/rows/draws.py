@@ -22,9 +22,12 @@ KEYS = 1 << 62
 U64 = np.uint64
 
 
-def draw_key(generator: torch.Generator | None = None) -> int:
-    """The key of one draw: ranks that seeded torch alike get the same."""
-    return int(torch.randint(KEYS, (), generator=generator))
+def draw_key(rows: RowTensor, generator: torch.Generator | None = None) -> int:
+    """The key of one draw for some rows: ranks that seeded torch alike get the same."""
+    key, trail = int(torch.randint(KEYS, (), generator=generator)), rows.row_space.trail
+    if trail is not None:
+        trail.drawn(key)
+    return key
 
 
 def _mixed(values: np.ndarray) -> np.ndarray:
@@ -67,30 +70,32 @@ def _made(rows: RowTensor, values: torch.Tensor, kwargs: dict[str, Any]) -> RowT
 
 @handles("rand_like")
 def rand_like(func: Any, input: RowTensor, *, generator: Any = None, **kwargs: Any) -> RowTensor:
-    return _made(input, uniform(input, draw_key(generator), kwargs.get("dtype") or input.dtype), kwargs)
+    return _made(input, uniform(input, draw_key(input, generator), kwargs.get("dtype") or input.dtype), kwargs)
 
 
 @handles("randn_like")
 def randn_like(func: Any, input: RowTensor, *, generator: Any = None, **kwargs: Any) -> RowTensor:
-    return _made(input, normal(input, draw_key(generator), kwargs.get("dtype") or input.dtype), kwargs)
+    return _made(input, normal(input, draw_key(input, generator), kwargs.get("dtype") or input.dtype), kwargs)
 
 
 @handles("randint_like")
 def randint_like(func: Any, input: RowTensor, *bounds: int, **kwargs: Any) -> RowTensor:
     bounds = (*bounds, *(kwargs[name] for name in ("low", "high") if name in kwargs))
     low, high = (0, *bounds) if len(bounds) == 1 else bounds
-    return _made(input, (uniform(input, draw_key(), torch.float64) * (high - low)).floor() + low, kwargs)
+    return _made(input, (uniform(input, draw_key(input), torch.float64) * (high - low)).floor() + low, kwargs)
 
 
 @handles("bernoulli")
 def bernoulli(func: Any, input: RowTensor, p: Any = None, *, generator: Any = None) -> RowTensor:
-    return _made(input, uniform(input, draw_key(generator), torch.float64) < (input.inner if p is None else p), {})
+    return _made(
+        input, uniform(input, draw_key(input, generator), torch.float64) < (input.inner if p is None else p), {}
+    )
 
 
 @handles("normal")
 def normal_of(func: Any, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> torch.Tensor:
     rows = mean if isinstance(mean, RowTensor) else std
-    return mean + std * rows.like(normal(rows, draw_key(generator), rows.dtype))
+    return mean + std * rows.like(normal(rows, draw_key(rows, generator), rows.dtype))
 
 
 def _exponential(rows: RowTensor, key: int, dtype: torch.dtype, rate: float = 1.0) -> torch.Tensor:
@@ -121,7 +126,7 @@ def fill(func: Any, *args: Any, generator: Any = None, **kwargs: Any) -> RowTens
     names, make = FILLED[func.__name__]
     rows, given = args[0], dict(zip(names, args[1:], strict=False)) | kwargs
     dtype = rows.dtype if rows.dtype.is_floating_point else torch.get_default_dtype()
-    rows.inner.copy_(make(rows, draw_key(generator), dtype, *[given[name] for name in names if name in given]))
+    rows.inner.copy_(make(rows, draw_key(rows, generator), dtype, *[given[name] for name in names if name in given]))
     return again(rows)
 
 
@@ -143,7 +148,9 @@ def kaiming(func: Any, tensor: RowTensor, a: float, mode: str, nonlinearity: Any
 
 @handles("bernoulli_")
 def bernoulli_(func: Any, rows: RowTensor, p: Any = 0.5, *, generator: Any = None) -> RowTensor:
-    rows.inner.copy_(uniform(rows, draw_key(generator), torch.float64) < (p.inner if isinstance(p, RowTensor) else p))
+    rows.inner.copy_(
+        uniform(rows, draw_key(rows, generator), torch.float64) < (p.inner if isinstance(p, RowTensor) else p)
+    )
     return rows
 
 
@@ -169,7 +176,7 @@ def dropout(
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     if not (training and train) or p == 0:
         return input
-    front, space, key = input.inner.movedim(input.row_dim, 0), input.row_space, draw_key()
+    front, space, key = input.inner.movedim(input.row_dim, 0), input.row_space, draw_key(input)
     out = front * 0 if p == 1 else dropout_by_key(space.graph, front, space.draw_ids, p, key)
     return _in_place(input, input.like(out.movedim(0, input.row_dim)), inplace or func.__name__ == "dropout_")
 
@@ -199,7 +206,7 @@ def rrelu(
 ) -> torch.Tensor:
     if not training:
         return torch.nn.functional.leaky_relu(input, (lower + upper) / 2, inplace)
-    slopes = input.like(uniform(input, draw_key(), input.dtype) * (upper - lower) + lower)
+    slopes = input.like(uniform(input, draw_key(input), input.dtype) * (upper - lower) + lower)
     return _in_place(input, torch.where(input >= 0, input, input * slopes), inplace)
 
 
@@ -207,7 +214,7 @@ def rrelu(
 def gumbel_softmax(
     func: Any, logits: RowTensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> torch.Tensor:
-    noise = logits.like(-_exponential(logits, draw_key(), logits.dtype).log())
+    noise = logits.like(-_exponential(logits, draw_key(logits), logits.dtype).log())
     soft = ((logits + noise) / tau).softmax(dim)
     if not hard:
         return soft

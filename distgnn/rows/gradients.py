@@ -6,6 +6,7 @@ of ordinary parameters are added up. So `parameter.grad` is what a single proces
 clipping, schedulers and any optimiser go on as they are.
 """
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from distgnn.comm import sum_over_ranks
-from distgnn.errors import InputError, RunError, on_all_ranks
+from distgnn.errors import InputError, on_all_ranks
 from distgnn.ops.gradients import sums_of_gradients
-from distgnn.ops.own_loop import mark_summed, watch_whole
+from distgnn.ops.own_loop import mark_summed, optimizers_of, watch_whole
+from distgnn.ops.step_check import StepCheck, alike_of
 from distgnn.rows.row_by_row import again
 from distgnn.rows.row_tensor import OWN_FUNCTION, WHOLE, RowTensor, handles, local_of, refuse
 
@@ -26,7 +28,6 @@ SPARSE = (
 )
 # parameters in whose place others are: an optimiser that has them is refused
 replaced: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-_same_weights = WeakTensorKeyDictionary()  # leaves that all ranks began with alike
 
 
 def _leaves(*results: torch.Tensor) -> tuple[list[torch.Tensor], Any]:
@@ -54,23 +55,6 @@ def _leaves(*results: torch.Tensor) -> tuple[list[torch.Tensor], Any]:
     return found, transports[0] if transports else None
 
 
-def _check_weights(leaves: list[torch.Tensor], comm: Any) -> None:
-    """Raise RunError on every rank where ranks began with other weights; once for each parameter. Collective."""
-    new = [leaf for leaf in leaves if leaf not in _same_weights]
-    if not new:
-        return
-    sums = np.array([len(leaves), *(float(leaf.detach().double().sum()) for leaf in new)])
-    if comm.allreduce(int(not np.array_equal(comm.bcast(sums, root=0), sums))):
-        raise on_all_ranks(
-            RunError(
-                "ranks have different weights: seed torch alike on all before the model is made, or call "
-                "dg.broadcast_parameters(model, graph)"
-            )
-        )
-    for leaf in new:
-        _same_weights[leaf] = True
-
-
 def _backward(loss: torch.Tensor, gradient: Any = None, *args: Any, **kwargs: Any) -> None:
     """`loss.backward()`. Collective: yes."""
     plain = local_of(loss)
@@ -82,7 +66,8 @@ def _backward(loss: torch.Tensor, gradient: Any = None, *args: Any, **kwargs: An
         plain.backward(start, *args, **kwargs)
         return
     transport.has_global_loss, comm = True, transport.comm
-    _check_weights(leaves, comm)
+    alike = alike_of(transport)
+    check = None if alike is None else StepCheck(leaves, plain, optimizers_of(leaves))
     mark_summed(leaves, 0)  # type: ignore[arg-type]  # what arrives now is not added to a whole gradient
     before = [leaf.grad for leaf in leaves]
     for leaf in leaves:
@@ -92,12 +77,13 @@ def _backward(loss: torch.Tensor, gradient: Any = None, *args: Any, **kwargs: An
     plain.backward(start if comm.rank == 0 else torch.zeros_like(start), *args, **kwargs)
     if any(leaf.grad is not None and leaf.grad.is_sparse for leaf in leaves):
         raise on_all_ranks(InputError(SPARSE))
-    for leaf, total in sums_of_gradients(leaves, comm):
-        leaf.grad = total
+    with nullcontext() if alike is None or check is None else check.compared(alike):
+        for leaf, total in sums_of_gradients(leaves, comm):
+            leaf.grad = total
     for leaf, old in zip(leaves, before, strict=True):
         if old is not None:
             leaf.grad = old if leaf.grad is None else old.add_(leaf.grad)
-    watch_whole(leaves, comm.size)  # type: ignore[arg-type]
+    watch_whole(leaves, transport)  # type: ignore[arg-type]
 
 
 def _grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwargs: Any) -> tuple[Any, ...]:

@@ -29,7 +29,7 @@ from distgnn.rows.space import Space
 Handler = Callable[..., Any]
 HANDLERS: dict[str, Handler] = {}  # name of torch's function -> ours: `func`, then its arguments under torch's names
 INSTEAD: dict[str, str] = {}  # name of a refused function -> what to write
-_FOUND: dict[Any, Handler] = {}  # the handlers of functions that were met
+_FOUND: dict[Any, tuple[str, Handler]] = {}  # names and handlers of functions that were met
 METADATA = frozenset(
     (
         *("size", "shape", "dim", "ndim", "ndimension", "dtype", "device", "layout", "numel", "nelement", "is_cuda"),
@@ -63,6 +63,7 @@ class RowTensor(torch.Tensor):
     row_space: Space
     row_dim: int
     written_back: Any = None  # of a range of rows: (the rows, the index) that writing into it changes
+    origin: int = 0  # how they were made, as a number that ranks share (origin.py)
     knows_rows = True
 
     @property
@@ -84,13 +85,17 @@ class RowTensor(torch.Tensor):
             for one in args:
                 if type(one) is RowTensor and not one.inner.requires_grad and outer_requires_grad(one):
                     raise InputError(OWN_FUNCTION)
-        handler = _FOUND.get(func)
-        if handler is None:
+        known = _FOUND.get(func)
+        if known is None:
             name = f"set {name_of(func)}" if getattr(func, "__name__", "") == "__set__" else name_of(func)
-            handler = _FOUND[func] = _metadata if name in METADATA else HANDLERS.get(name, _refused)
+            known = _FOUND[func] = name, _metadata if name in METADATA else HANDLERS.get(name, _refused)
+        name, handler = known
         kwargs = kwargs or {}
+        trail = None if handler is _metadata else _trail_of(args, kwargs)
         try:
-            return handler(func, *args, **kwargs)
+            if trail is None:
+                return handler(func, *args, **kwargs)
+            return trail.run(name, handler, (func, *args), kwargs)
         except (InputError, TypeError) as error:
             if _runs_alone(func, handler, args, kwargs):
                 with contextlib.suppress(Exception):  # torch has no answer either, and the line says more
@@ -272,6 +277,15 @@ def outer_requires_grad(rows: RowTensor) -> bool:
     """Does torch say so of the tensor without data? Then a function of the user's own has made it."""
     with torch._C.DisableTorchFunctionSubclass():
         return bool(rows.requires_grad)
+
+
+def _trail_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What keeps the origin of the rows among some arguments."""
+    for one in args:
+        if type(one) is RowTensor:
+            return one.row_space.trail
+    rows = _rows_in(args) or _rows_in(kwargs)
+    return rows[0].row_space.trail if rows else None
 
 
 def _metadata(func: Any, *args: Any, **kwargs: Any) -> Any:

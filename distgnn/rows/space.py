@@ -53,6 +53,7 @@ class Space:
         kind: str = "rows",
     ):
         self.graph = graph
+        self.trail: Any = vars(graph).get("trail")  # what its rows were made of (origin.py); None: nobody compares it
         self.num_local = num_local
         self.num_global = num_global
         self.kind = kind

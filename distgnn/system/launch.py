@@ -136,6 +136,7 @@ def rank_environment(num_ranks: int, threads: int, flavor: str, most: int | None
     """
     variables = dict.fromkeys(THREAD_VARIABLES, str(threads))
     variables["DISTGNN_RANKS"] = str(num_ranks)
+    variables["PYTHONHASHSEED"] = os.environ.get("PYTHONHASHSEED", "0")  # sets of texts have one order on all ranks
     variables |= torch_environment()
     if (most or num_ranks) * threads > available_cores():
         # What the user has set himself stands.

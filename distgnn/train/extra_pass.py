@@ -17,7 +17,7 @@ from distgnn.rows import local_of
 from distgnn.train.gradients import GradientBuffer
 from distgnn.train.users_model import drawing, run_model
 
-Loss = Callable[[Any, torch.Tensor], tuple[torch.Tensor, float]]
+Loss = Callable[[Any, torch.Tensor], tuple[torch.Tensor, float, torch.Tensor | None]]
 ExactStep = tuple[torch.Tensor, list[torch.Tensor]]  # logits of owned rows [O, C], and summed gradients
 
 

@@ -12,8 +12,11 @@ import torch
 from torch import nn
 
 from distgnn.comm import Counters, wait_for_all
+from distgnn.comm.ending.alike import Alike
+from distgnn.comm.sums import start_max_over_ranks
 from distgnn.ops.gradients import Bucket, broadcast_tensors, by_dtype, clip_gradients
 from distgnn.ops.own_loop import mark_summed
+from distgnn.ops.step_check import StepCheck
 
 BUCKET_NUMBERS = 2**16  # a bucket is closed when it has this number: a message worth its latency
 
@@ -45,6 +48,8 @@ class GradientBuffer:
         self.overlap = comm.size > 1
         self._requests: list[Any] = []
         self._armed, self._started = False, 0
+        self._check: StepCheck | None = None
+        self._alike = Alike()
         self.scale: float = 1.0  # what the last `clip` multiplied gradients with
         broadcast_tensors([*model.parameters(), *model.buffers()], comm)
         for parameter in self.parameters if self.overlap else ():
@@ -56,8 +61,15 @@ class GradientBuffer:
             bucket.reset()
         self._armed, self.scale = self.overlap, 1.0
 
+    def compare(self, check: StepCheck) -> None:
+        """Before the backward pass: ranks compare this while they sum, and go no further where it differs."""
+        self._check, self._most = check, np.array([check.value, check.known, -check.value, -check.known], np.int64)
+
     def sum(self) -> None:
-        """After the backward pass: each gradient becomes its sum over ranks, the same bits on each."""
+        """After the backward pass: each gradient becomes its sum over ranks, the same bits on each.
+
+        Raises: RunError on every rank, where ranks have taken different things into the step.
+        """
         if self.comm.size == 1:
             for bucket in self._buckets:
                 for parameter, view in zip(bucket.parameters, bucket.views, strict=True):
@@ -69,6 +81,10 @@ class GradientBuffer:
                 self._start_next()
             wait_for_all(self._requests)
             self._requests = []
+        if self._check is not None:
+            with self._check.compared(self._alike):
+                self._alike.check(self.comm, self._most[:2], -self._most[2:], "")
+            self._check = None
         self._armed, self._started = False, 0
         mark_summed(self.parameters)  # torch optimisers refuse a step on others
 
@@ -86,6 +102,8 @@ class GradientBuffer:
             self._start_next()
 
     def _start_next(self) -> None:
+        if not self._started and self._check is not None:
+            self._requests.append(start_max_over_ranks(self.comm, self._most))
         self._requests.append(self._buckets[self._started].start(self.comm))
         self._started += 1
 

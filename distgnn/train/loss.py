@@ -20,8 +20,9 @@ OwnLoss = Callable[[Any, torch.Tensor], torch.Tensor]  # (graph, logits) -> the 
 
 def share_of_loss(
     model: nn.Module, graph: Any, logits: torch.Tensor, own: OwnLoss | None, users: bool, label_smoothing: float
-) -> tuple[torch.Tensor, float]:
-    """The scalar whose backward pass gives this rank's share of the gradient, and this rank's share of the loss.
+) -> tuple[torch.Tensor, float, torch.Tensor | None]:
+    """The scalar whose backward pass gives this rank's share of the gradient, this rank's share of the loss, and the
+    loss of the whole graph, where a user's function made it alike on all ranks.
 
     Collective: as `rank_loss`, or as `own` is.
 
@@ -36,7 +37,7 @@ def share_of_loss(
         of = "tasks" if graph.multilabel else "classes"
         check_width(type(model).__name__, logits, graph.num_classes, of, least=not graph.multilabel)
         loss = rank_loss(graph, logits, rows_of_loss(model, graph), label_smoothing)
-        return loss, loss.item()
+        return loss, loss.item(), None
     loss = own(*(seen_by_users(graph, logits) if users else (graph, logits)))
     if isinstance(loss, RowTensor):
         raise InputError("the loss function gave rows of all ranks: take their .mean() or .sum()")
@@ -44,8 +45,8 @@ def share_of_loss(
         raise InputError("the loss function gave no scalar with a gradient: it is to return one tensor of one number")
     if isinstance(loss, WholeTensor):  # alike on all ranks
         first, plain = graph.rank == 0, local_of(loss)
-        return plain * float(first), plain.item() if first else 0.0
-    return loss, loss.item() / (graph.num_ranks if is_global_mean(loss, logits) else 1)
+        return plain * float(first), plain.item() if first else 0.0, plain
+    return loss, loss.item() / (graph.num_ranks if is_global_mean(loss, logits) else 1), None
 
 
 def rank_loss(

@@ -26,6 +26,7 @@ from distgnn.graph.face.row_graph import with_rows
 from distgnn.graph.induced import training_subgraph
 from distgnn.graph.memory import blocks_of
 from distgnn.ops.saved_rows import saved_in
+from distgnn.ops.step_check import StepCheck
 from distgnn.system.atomic import replace_file
 from distgnn.system.jobs.rank_log import RankLog
 from distgnn.system.jobs.watchdog import Watchdog
@@ -54,7 +55,7 @@ from distgnn.train.steps.passes import BegunPass, Passes
 from distgnn.train.tasks.pairs import task_for
 from distgnn.train.tasks.vertices import Task
 from distgnn.train.trainable import check_trainable, warn_of_modules_per_rank
-from distgnn.train.users_model import drawing, face_of, run_model, seen_by_users
+from distgnn.train.users_model import drawing, face_of, run_model, seen_by_users, trail_of
 
 
 class Trainer:
@@ -149,6 +150,7 @@ class Trainer:
         if touch_ahead is not None and not self.passes.stage(0).num_batches:
             touch_ahead(graph)
         lay_out(model)
+        self.modules: list[nn.Module] = list(model.modules())
         self.gradients: GradientBuffer = GradientBuffer(model, graph.comm, graph.transport.counters)
         self.trace: Trace | None = Trace(graph.transport.counters, graph.rank) if self.config.trace else None
         config = self.config
@@ -382,10 +384,12 @@ class Trainer:
         with drawing(self.model, graph):
             with saved_in(graph.buffers):
                 logits: torch.Tensor | None = run_model(self.model, graph)
-                loss, share = self._loss(graph, logits)
+                loss, share, whole = self._loss(graph, logits)
             if not keeps_logits:
                 logits = None  # their memory is free when the loss has made its gradient
             self.whole.ledger.look()
+            if graph.num_ranks > 1:
+                self.gradients.compare(self._step_check(graph, whole))
             watch.phase, graph.buffers.asker = f"{name}, backward", "working rows"
             loss.backward()
         watch.phase = f"{name}, sum of gradients"
@@ -397,8 +401,13 @@ class Trainer:
         self.optimizer.step()
         return logits, share, norm
 
-    def _loss(self, graph: Any, logits: Any) -> tuple[torch.Tensor, float]:
-        """The scalar for a backward pass, and this rank's share of the loss. Collective: as the loss is."""
+    def _step_check(self, graph: Any, loss: torch.Tensor | None) -> StepCheck:
+        """What is alike on all ranks in a step, and might be changed by a user's code."""
+        optimizers = [self.optimizer.optimizer] if isinstance(self.optimizer, TorchOptimizer) else []
+        return StepCheck(self.gradients.parameters, loss, optimizers, self.modules, trail_of(self.model, graph))
+
+    def _loss(self, graph: Any, logits: Any) -> tuple[torch.Tensor, float, torch.Tensor | None]:
+        """As `share_of_loss`. Collective: as the loss is."""
         own, users = self.own_loss or self.task.loss, self.own_loss is not None
         smoothing = self.config.label_smoothing
         return share_of_loss(self.model, graph, logits, own, users, smoothing)

@@ -60,7 +60,14 @@ def run_model(model: nn.Module, graph: Any) -> torch.Tensor:
         raise on_all_ranks(
             InputError(f"{type(model).__name__} gave {fault}: expected logits as the last layer gives them")
         )
+    if out.row_space.trail is not None:
+        out.row_space.trail.given = out.origin
     return in_space(out, face.vertex_space).inner
+
+
+def trail_of(model: nn.Module, graph: Any) -> Any:
+    """What knows how the rows were made that a user's model gave; None for other models."""
+    return face_of(graph).vertex_space.trail if sees_rows(model, graph) else None
 
 
 def check_width(model: str, rows: torch.Tensor, width: int, of: str, least: bool = False) -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 from mpi4py import MPI
 
+from distgnn.comm.ending.leaving import watched
 from distgnn.datasets import GraphData
 from distgnn.datasets.findings.findings import Findings
 from distgnn.graph.column_graph import ColumnGraph, row_share
@@ -78,6 +79,7 @@ def without_part_1(edges, num_parts: int) -> VertexCut:
 def dist_graph(graph: GraphData, comm: MPI.Comm, cut: VertexCut | None = None, **options) -> DistGraph:
     """This rank's DistGraph of a graph that is cut at random, or as told; clusters: with some order of its vertices;
     columns: so many ranks share a part."""
+    comm = watched(comm)  # as that of `dg.load`: ranks compare their calls, and what they use
     edges = graph.edge_list(options.pop("direction", "stored"), options.pop("self_loops", "keep"))
     columns = options.pop("columns", 1)
     cut = cut or random_cut(edges, comm.size // columns)

@@ -17,6 +17,7 @@ from types import CodeType
 import numpy as np
 from mpi4py import MPI
 
+from distgnn.comm.ending.alike import Alike
 from distgnn.errors import RunError, on_all_ranks
 from distgnn.system.jobs.doing import is_users
 
@@ -59,13 +60,17 @@ class Calls:
         return next((pair for pair in pairs if pair[0] != pair[1]), [])
 
 
-def check_kind(channel: MPI.Comm, kind: str) -> None:
-    """Compare the kind of a collective call that begins. Collective: yes. Raises: RunError on every rank."""
-    mine = zlib.crc32(kind.encode())
-    most = np.array([mine, -mine], np.int64)
+def check_kind(channel: MPI.Comm, kind: str, alike: Alike) -> None:
+    """Compare the kind of a collective call that begins, and what it is about to use.
+
+    Collective: yes. Raises: RunError on every rank.
+    """
+    mine = np.array([zlib.crc32(kind.encode()), *alike.numbers], np.int64)
+    most = np.concatenate([mine, -mine])
     channel.Allreduce(MPI.IN_PLACE, most, op=MPI.MAX)
-    if most[0] != mine or most[1] != -mine:
+    if most[0] != -most[3]:
         raise on_all_ranks(RunError(difference(dict(enumerate(channel.allgather(kind))))))
+    alike.check(channel, most[1:3], -most[4:], kind.partition(" at ")[2])
 
 
 def difference(kinds: dict[int, str]) -> str:

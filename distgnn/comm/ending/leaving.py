@@ -22,8 +22,10 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
+import numpy as np
 from mpi4py import MPI
 
+from distgnn.comm.ending.alike import Alike
 from distgnn.comm.ending.in_step import Calls, check_kind, difference, line_of_rows
 from distgnn.errors import RunError
 from distgnn.system import output
@@ -43,6 +45,7 @@ COUNTED = (
     *("Alltoallv", "Reduce", "Allreduce", "Scan", "Exscan", "Split", "Split_type", "barrier", "bcast", "gather"),
     *("scatter", "allgather", "alltoall", "reduce", "allreduce", "scan", "exscan"),
 )
+SAME_LENGTH = ("Bcast", "Reduce", "Allreduce", "Scan", "Exscan", "Allgather", "Alltoall")
 STARTED = ("Ibarrier", "Ibcast", "Iallreduce", "Iallgather", "Igather", "Ireduce")  # they do not wait
 
 
@@ -59,10 +62,10 @@ class WatchedComm(MPI.Intracomm):
         return made
 
     @contextmanager
-    def calling(self, name: str, waits: bool = True) -> Iterator[None]:
-        """The block is a call that every rank makes."""
+    def calling(self, name: str, waits: bool = True, length: str = "") -> Iterator[None]:
+        """The block is a call that every rank makes, with arrays of one length."""
         crew = self.crew
-        kind = name if crew is None else name + line_of_rows()
+        kind = name if crew is None else name + length + line_of_rows()
         if crew is not None:
             crew.calls.begin(kind, waits)
         if not waits:
@@ -72,18 +75,27 @@ class WatchedComm(MPI.Intracomm):
             # Calls of other threads have no order.
             if crew is not None and crew.channel is not None and threading.current_thread() is threading.main_thread():
                 try:
-                    check_kind(crew.channel, kind)
+                    check_kind(crew.channel, kind, crew.alike)
                 except RunError:  # on every rank
                     crew.calls.forget()
                     raise
             yield
 
 
+def _length(args: tuple[Any, ...]) -> str:
+    """The length of the array that a call sends or receives."""
+    for one in args[:2]:
+        array = one[0] if isinstance(one, list | tuple) and one else one
+        if isinstance(array, np.ndarray):
+            return f" of {array.size} {array.dtype.str}"
+    return ""
+
+
 def _counted(name: str, waits: bool) -> Callable:
-    plain_call = getattr(MPI.Intracomm, name)
+    plain_call, has_length = getattr(MPI.Intracomm, name), name in SAME_LENGTH
 
     def call(self: WatchedComm, *args: Any, **kwargs: Any) -> Any:
-        with self.calling(name, waits):
+        with self.calling(name, waits, _length(args) if has_length else ""):
             found = plain_call(self, *args, **kwargs)
         return WatchedComm(found) if type(found) is MPI.Intracomm else found  # waits on some of the ranks say so, too
 
@@ -100,11 +112,12 @@ class Crew:
 
     Args: comm: over all of them. Collective: the constructor.
 
-    Attributes: calls: collective calls and exchanges that this rank has begun.
+    Attributes: calls: collective calls and exchanges that this rank has begun; alike: what they are about to use.
     """
 
     def __init__(self, comm: MPI.Comm):
         self.calls: Calls = Calls()
+        self.alike: Alike = Alike()
         self.channel: MPI.Comm | None = None
         self._told = -1  # calls at which this rank told the first one that it waits
         self._latest: dict[int, list[tuple[int, str]]] = {}  # calls of ranks that wait

@@ -22,7 +22,9 @@ from distgnn.interop.dgl.frame import Frame
 from distgnn.ops.sums import all_sum
 from distgnn.rows import RowTensor, Space, WholeTensor, local_of, rows_of
 from distgnn.rows.align import in_space, part_of
+from distgnn.rows.origin import trail_of
 from distgnn.rows.row_tensor import keep_from_compiler, whole_of
+from distgnn.system.random_states import share_random_states
 
 GIVES = {  # what an operator gives where that is not a row of each vertex
     **dict.fromkeys(("to_arcs", "on_arcs", "gsddmm", "edge_softmax", "pair_scores", "pair_dots"), "arcs"),
@@ -122,6 +124,8 @@ def as_rows(column: Any, space: Space, kept: dict[str, RowTensor], name: str) ->
     known = kept.get(name)
     if known is None or known.inner is not column:
         known = kept[name] = rows_of(column, space)
+        if space.trail is not None:
+            known.origin = space.trail.column(name, column)
     return known
 
 
@@ -129,6 +133,13 @@ def local_column(column: Any, space: Space, name: str) -> Any:
     """This rank's rows of a column that is set: of rows, or of an ordinary tensor of all of them."""
     if column is None:
         return None
+    mine = _local_column(column, space, name)
+    if space.trail is not None:
+        space.trail.set_column(name, column, mine)
+    return mine
+
+
+def _local_column(column: Any, space: Space, name: str) -> torch.Tensor:
     if isinstance(column, RowTensor):
         return in_space(column, space).inner
     column = torch.as_tensor(column)
@@ -257,6 +268,12 @@ class RowGraph(DGLRows):
 
     def in_rows(self, run: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An operator or a layer on this rank's rows; what it gives, as rows again."""
+        trail = self.vertex_space.trail
+        if trail is None:
+            return self._in_rows(run, args, kwargs)
+        return trail.run(run.__name__, lambda *given, **named: self._in_rows(run, given, named), args, kwargs)
+
+    def _in_rows(self, run: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         plain, gives = self.plain, GIVES.get(run.__name__, "vertices")
         if run.__name__ in ("all_sum", "all_max") and any(isinstance(one, RowTensor | WholeTensor) for one in args[1:]):
             raise InputError(f"{run.__name__} takes this rank's numbers, these are of all ranks already: leave it out")
@@ -326,16 +343,18 @@ def _class_of(kind: type[Any]) -> type[Any]:
 def with_rows(graph: Any) -> Any:
     """The face of a graph that scripts see. Collective: yes.
 
-    Ranks take the state of rank 0's generator: what a script draws with torch is then the same on all.
+    Ranks take the states of rank 0's generators: what a script draws with torch, `numpy.random` or `random` is then
+    the same on all.
     """
     kind: Any = type(graph)
     face: Any = object.__new__(_class_of(kind))
     face.__dict__ = graph.__dict__
     state = graph.__dict__
     sizes, owned = (graph.num_rows, graph.num_global_nodes), graph.num_owned
+    state["trail"] = trail_of(graph)
     vertices = Space(graph, *sizes, lambda: graph.row_ids, num_counted=owned, kind="vertices")
     state["face"], state["vertex_space"], state["arc_space"] = face, vertices, Arcs(graph)
     state["_kept_rows"], state["_kept_ndata"], state["_kept_edata"] = {}, {}, {}
     watch_compiler()
-    torch.set_rng_state(torch.from_numpy(graph.comm.bcast(torch.get_rng_state().numpy(), root=0)))
+    share_random_states(graph.comm)
     return face

@@ -62,9 +62,15 @@ def _forward(
     arcs: Any = edge_index.arcs
     if not arcs.rows:
         return ours(self, x, edge_index, *args, **kwargs)
-    x, args, kwargs = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs), (x, args, kwargs))
-    found = ours(self, x, edge_index, *args, **kwargs)
-    return found if found is NotImplemented else rows_of(found, arcs.graph.vertex_space)
+
+    def run(*given: Any, **named: Any) -> Any:
+        given, named = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs), (given, named))
+        found = ours(self, given[1], edge_index, *given[2:], **named)
+        return found if found is NotImplemented else rows_of(found, arcs.graph.vertex_space)
+
+    trail = arcs.graph.vertex_space.trail
+    given = (self, x, *args)
+    return run(*given, **kwargs) if trail is None else trail.run(layer.__name__, run, given, kwargs)
 
 
 def _fits(conv: Any, layer: type[Any], x: Any, edge_index: ArcIndex) -> bool:

@@ -52,6 +52,7 @@ class ArcTensor(torch.Tensor):
 
     arcs: ArcSet
     arc_dim: int
+    origin: int = 0  # as that of rows
     stands_for_arcs = True
 
     @classmethod
@@ -68,6 +69,14 @@ class ArcTensor(torch.Tensor):
         if name in METADATA:
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
+        index: Any = next((one for one in tree_leaves((args, kwargs)) if isinstance(one, ArcTensor)), None)
+        trail = index.arcs.graph.vertex_space.trail if index is not None and index.arcs.rows else None
+        if trail is None:
+            return cls._run(name, func, args, kwargs)
+        return trail.run(name, lambda *given, **named: cls._run(name, func, given, named), args, kwargs)
+
+    @classmethod
+    def _run(cls, name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if name in HANDLERS:
             given: Any = (args, kwargs)
             arcs: Any = next((one.arcs for one in tree_leaves(given) if isinstance(one, ArcTensor)), None)

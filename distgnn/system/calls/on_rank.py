@@ -54,6 +54,7 @@ def run(folder: Path) -> None:
     from distgnn.system.atomic import replace_file
     from distgnn.system.calls.packing import pack, unpack
     from distgnn.system.launch import import_mpi
+    from distgnn.system.random_states import share_random_states
 
     comm = import_mpi().COMM_WORLD
     try:
@@ -62,6 +63,7 @@ def run(folder: Path) -> None:
         except Exception as error:
             text = f"ranks cannot read what was given: {type(error).__name__}: {error}"
             raise on_all_ranks(InputError(text)) from error
+        share_random_states(comm)
         result = pack(function(*args), "the result")
         replace_file(folder / RESULT.format(rank=comm.rank), result, sync=False)
     except BaseException as error:

@@ -1,8 +1,10 @@
 """Ranks that make different calls are told so in one line, and get no number of each other's calls."""
 
+import numpy as np
 import pytest
 from command import distgnn
 from cut_graphs import dist_graph, random_graph
+from mpi4py import MPI
 
 from distgnn.comm.ending.in_step import Calls
 from distgnn.comm.ending.leaving import watched
@@ -20,8 +22,9 @@ abort_on_uncaught(MPI.COMM_WORLD)
 comm = leaving.watched(MPI.COMM_WORLD)
 transport = Transport(comm)
 rows = np.zeros((2, 3))
+kind, width = ("broadcast", 3) if sys.argv[1] == "kinds" else ("reduce", 6)
 if comm.rank == 1:
-    transport.wait(transport.receive(rows, 0, transport.begin("broadcast", 3)))
+    transport.wait(transport.receive(rows, 0, transport.begin(kind, width)))
 transport.wait(transport.receive(rows, 1 - comm.rank, transport.begin("reduce", 3)))
 sum_over_ranks(comm, rows)
 """
@@ -31,7 +34,7 @@ sum_over_ranks(comm, rows)
 def test_a_number_of_rows_asked_for_on_a_line_per_rank(comm):
     rows = with_rows(dist_graph(random_graph(), watched(comm))).x
     mean = rows.mean()
-    line = "rank 0 calls Allreduce at test_in_step.py:.*, rank 1 Allreduce at test_in_step.py:.*every rank must make"
+    line = "rank 0 calls Allreduce.* at test_in_step.py:.*, rank 1 Allreduce.* at test_in_step.py:.*every rank must"
     with pytest.raises(RunError, match=line):
         if comm.rank:
             rows.mean()
@@ -49,11 +52,23 @@ def test_calls_on_a_line_per_rank_in_the_way_of_mpi(comm):
         assert comm.bcast(None, root=0) == 5
 
 
+@pytest.mark.mpi(2)
+@pytest.mark.parametrize("call", ["Allreduce", "Bcast"])
+def test_arrays_of_other_lengths(comm, call):
+    """MPI itself would say "Message truncated", or nothing."""
+    comm = watched(comm)
+    array = np.ones(3 + comm.rank)
+    with pytest.raises(RunError, match=f"rank 0 calls {call} of 3 <f8.*, rank 1 {call} of 4 <f8"):
+        comm.Allreduce(MPI.IN_PLACE, array) if call == "Allreduce" else comm.Bcast([array, MPI.DOUBLE], root=0)
+
+
 @pytest.mark.slow
-def test_exchanges_of_other_kinds_that_wait_for_each_other(tmp_path):
+@pytest.mark.parametrize("others", ["kinds", "widths"])
+def test_exchanges_of_others_that_wait_for_each_other(tmp_path, others):
     (tmp_path / "script.py").write_text(SCRIPT)
-    done = distgnn("run", "-n", 2, tmp_path / "script.py")
-    said = "rank 0 calls an exchange of rows (reduce), rank 1 an exchange of rows (broadcast)"
+    done = distgnn("run", "-n", 2, tmp_path / "script.py", others)
+    odd = "broadcast, 3" if others == "kinds" else "reduce, 6"
+    said = f"rank 0 calls an exchange of rows (reduce, 3 wide), rank 1 an exchange of rows ({odd} wide)"
     assert done.returncode == 1 and done.stderr.count(said) == 1, done.stderr
 
 
