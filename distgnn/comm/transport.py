@@ -105,6 +105,7 @@ class Transport:
         self.sent_to: np.ndarray = np.zeros(comm.size, np.int64)
         self.is_far: np.ndarray = np.zeros(comm.size, bool)
         self._names: dict[int, str] = {}
+        self._met: set[str] = set()  # kinds of exchanges that ranks have compared once
         self._num_tags = int(MPI.COMM_WORLD.Get_attr(MPI.TAG_UB) or 0) + 1
         senders.add(self)
 
@@ -120,7 +121,13 @@ class Transport:
         self.num_calls += 1
         if self.crew is not None:
             wide = "" if self.widths_differ else f", {width} wide"
-            self.crew.calls.begin(f"an exchange of rows ({operation}{wide})")
+            kind = f"an exchange of rows ({operation}{wide})"
+            if kind in self._met:
+                self.crew.calls.begin(kind)
+            else:  # ranks whose models differ are told before rows of other widths wait for each other
+                self._met.add(kind)
+                with self.comm.calling(kind):
+                    pass
         if self.debug:
             calls = self.comm.allgather((number, operation, width))
             odd = [f"rank {rank}: {call}" for rank, call in enumerate(calls) if call != calls[0]]

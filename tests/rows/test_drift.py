@@ -221,7 +221,7 @@ def test_through_layers(comm, name, evaluated):
         with pytest.raises(RunError, match=NUMBER):
             run(conv, data.x * (1.0 + comm.rank)).mean()
         if evaluated and conv is not None:
-            next(conv.parameters()).mul_(1.0 + comm.rank)
+            next(conv.parameters()).add_(comm.rank)
             with pytest.raises(RunError, match=TENSOR):
                 run(conv, data.x).mean()
 
