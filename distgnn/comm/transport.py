@@ -119,6 +119,14 @@ class Transport:
         self._sending = [request for request in self._sending if request]
         number = self.num_calls
         self.num_calls += 1
+        if self.debug:
+            calls = self.comm.allgather((number, operation, width))
+            odd = [f"rank {rank}: {call}" for rank, call in enumerate(calls) if call != calls[0]]
+            if odd:
+                raise RunError(
+                    f"ranks differ in their exchanges: rank 0 is at (call, operation, width) {calls[0]}, "
+                    f"{'; '.join(odd)}: every rank must run the same layers in the same order"
+                )
         if self.crew is not None:
             wide = "" if self.widths_differ else f", {width} wide"
             kind = f"an exchange of rows ({operation}{wide})"
@@ -128,14 +136,6 @@ class Transport:
                 self._met.add(kind)
                 with self.comm.calling(kind):
                     pass
-        if self.debug:
-            calls = self.comm.allgather((number, operation, width))
-            odd = [f"rank {rank}: {call}" for rank, call in enumerate(calls) if call != calls[0]]
-            if odd:
-                raise RunError(
-                    f"ranks differ in their exchanges: rank 0 is at (call, operation, width) {calls[0]}, "
-                    f"{'; '.join(odd)}: every rank must run the same layers in the same order"
-                )
         tag = number % (self._num_tags // KINDS) * KINDS + zlib.crc32(f"{operation} {width}".encode()) % KINDS
         self._names[tag] = f"{len(self._names)} {operation} {width}"
         return tag

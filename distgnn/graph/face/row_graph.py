@@ -16,13 +16,13 @@ from torch import nn
 from distgnn.comm import extreme_over_ranks, sum_over_ranks
 from distgnn.errors import InputError
 from distgnn.graph.face.data_access import DataAccess, arc_ends_of
+from distgnn.graph.face.origin import trail_of
 from distgnn.graph.global_values import gather_rows
 from distgnn.interop.dgl.api import DGLRows
 from distgnn.interop.dgl.frame import Frame
 from distgnn.ops.sums import all_sum
 from distgnn.rows import RowTensor, Space, WholeTensor, local_of, rows_of
 from distgnn.rows.align import in_space, part_of
-from distgnn.rows.origin import trail_of
 from distgnn.rows.row_tensor import keep_from_compiler, whole_of
 from distgnn.system.random_states import share_random_states
 

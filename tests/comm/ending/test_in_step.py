@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from command import distgnn
 from cut_graphs import dist_graph, random_graph
 from mpi4py import MPI
@@ -10,6 +11,7 @@ from distgnn.comm.ending.in_step import Calls
 from distgnn.comm.ending.leaving import watched
 from distgnn.errors import RunError
 from distgnn.graph.face.row_graph import with_rows
+from distgnn.ops import halo_broadcast
 
 SCRIPT = """
 import sys
@@ -22,6 +24,8 @@ abort_on_uncaught(MPI.COMM_WORLD)
 comm = leaving.watched(MPI.COMM_WORLD)
 transport = Transport(comm)
 rows = np.zeros((2, 3))
+for kind, width in (("broadcast", 3), ("reduce", 6), ("reduce", 3)):
+    transport.begin(kind, width)  # ranks compare each kind of exchange once
 kind, width = ("broadcast", 3) if sys.argv[1] == "kinds" else ("reduce", 6)
 if comm.rank == 1:
     transport.wait(transport.receive(rows, 0, transport.begin(kind, width)))
@@ -60,6 +64,14 @@ def test_arrays_of_other_lengths(comm, call):
     array = np.ones(3 + comm.rank)
     with pytest.raises(RunError, match=f"rank 0 calls {call} of 3 <f8.*, rank 1 {call} of 4 <f8"):
         comm.Allreduce(MPI.IN_PLACE, array) if call == "Allreduce" else comm.Bcast([array, MPI.DOUBLE], root=0)
+
+
+@pytest.mark.mpi(2)
+def test_exchanges_of_other_widths(comm):
+    graph = with_rows(dist_graph(random_graph(), comm))
+    width = 4 + comm.rank
+    with pytest.raises(RunError, match=r"exchange of rows \(broadcast, 4 wide\), rank 1 .*\(broadcast, 5 wide\)"):
+        halo_broadcast(graph.plain, torch.ones(graph.plain.num_owned, width, dtype=torch.float64))
 
 
 @pytest.mark.slow
