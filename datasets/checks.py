@@ -183,7 +183,9 @@ def _check_labels(graph: GraphFields) -> None:
         return
     if labels.ndim not in (1, 2) or len(labels) != graph.num_nodes:
         expected = f"[{graph.num_nodes}] or [{graph.num_nodes}, C]"
-        graph.fail("labels", f"expected shape {expected}, one row per vertex, found {list(labels.shape)}")
+        of_edges = labels.ndim > 0 and len(labels) in (graph.num_edges, 2 * graph.num_edges)
+        hint = "; labels of edges are train_edges and train_edge_labels" if of_edges else ""
+        graph.fail("labels", f"expected shape {expected}, one row per vertex, found {list(labels.shape)}{hint}")
     if labels.dtype.kind not in "iu":
         graph.fail("labels", f"expected integers, found {labels.dtype}")
     if labels.ndim == 2:

@@ -28,12 +28,22 @@ from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.names.field_names import OF_EDGES, PYG_NAMES, leave_out, take_columns
 from distgnn.datasets.names.renumber import renumber as names_to_ids
 from distgnn.datasets.objects.arrays import ends_of, in_lower_case
-from distgnn.datasets.text.table import CR_ALONE, line_of_row, names_columns, open_text, read_table, text_rows
-from distgnn.errors import GraphFormatError, InputError
+from distgnn.datasets.text.table import (
+    CR_ALONE,
+    is_number,
+    line_of_row,
+    names_columns,
+    open_text,
+    read_table,
+    refuse_other_text,
+    text_rows,
+)
+from distgnn.errors import GraphFormatError
 
 HEAD_BYTES = 1 << 16
 FIRST_TIME = 1e8  # seconds since 1970: 1973
 LARGEST_ID = 2.0**53  # of ids beside other columns, which are read as float64
+WHOLE, PLAIN = r"-?\d{1,18}", r"0|-?[1-9]\d{0,17}"  # 007 and 7 are one id, and two names
 HINT = "; ids that are names or have gaps: --renumber (renumber=True)"
 
 
@@ -62,7 +72,7 @@ def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
     check_file(path)
     try:
         head = _read_head(path)
-        numeric = not head.quoted and all(map(_is_number, head.words))
+        numeric = not head.quoted and all(map(is_number, head.words))
         if len(head.words) < 2:
             shown = " ".join(head.words)
             raise GraphFormatError(
@@ -76,18 +86,20 @@ def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
         if ends is None:
             ends = names[0], names[1]
             findings.add("renamed", "edges", f"edges ← {ends[0]}, {ends[1]}")
-        columns: dict[str, Any] | None = _numbers(path, head, names, renumber) if numeric else None
+        columns: dict[str, Any] | None = _numbers(path, head, names, ends, renumber) if numeric else None
         ids = [] if columns is None else [columns[end] for end in ends]
         if any(one.dtype.kind == "f" and np.abs(one).max(initial=0) >= LARGEST_ID for one in ids):
             columns = None  # ids that were read as float64 may not be what the file has
         if columns is None:
-            columns = _texts(path, head, names, ends)
+            columns = _texts(path, head, names, ends, PLAIN if renumber else WHOLE)
     except (OSError, EOFError, zlib.error) as error:
         raise damaged(path, error) from error
     sources, targets = (columns[end] for end in ends)
     fields: dict[str, Any] = {}
     if renumber:
-        pairs, fields["node_names"] = names_to_ids((_as_names(sources), _as_names(targets)))
+        pairs, fields["node_names"] = names_to_ids(
+            tuple(end.astype(np.int64) if end.dtype.kind == "f" else end for end in (sources, targets))
+        )
         sources, targets, num_nodes = pairs[:, 0], pairs[:, 1], len(fields["node_names"])
         first_and_last = [repr(name.item()) for name in fields["node_names"][[0, -1]]] if num_nodes else ["nothing"] * 2
         ids_from = f"ids renumbered, from {' to '.join(first_and_last)}"
@@ -110,6 +122,7 @@ def _read_head(path: Path) -> _Head:
     kind = Path(path.name.removesuffix(".gz")).suffix.lower()
     with open_text(path) as stream:
         block = stream.read(HEAD_BYTES)
+    refuse_other_text(path, block[:2])
     lone = re.search(rb"\r(?![\r\n]|$)", block)
     if lone is not None:
         raise GraphFormatError(f"{path}: line {block.count(10, 0, lone.start()) + 1}: {CR_ALONE}")
@@ -120,23 +133,28 @@ def _read_head(path: Path) -> _Head:
         raise GraphFormatError(f"{path}: has no edges")
     if lines[0].startswith("%%MatrixMarket"):
         raise GraphFormatError(f"{path}: this is a MatrixMarket file: call it NAME.mtx")
-    named = names_columns(rows[0])
+    for line in rows[:2]:  # the second may have the first numbers
+        refuse_other_text(path, line.encode(), lines.index(line) + 1)
+    named = _has_names(rows[0], kind)
     if named and len(rows) == 1 and ends_of(_split(rows[0], _mark_of(rows[0], kind))):
         raise GraphFormatError(f"{path}: has no edges, only names of columns")
     first = rows[1 if named and len(rows) > 1 else 0]
-    separator = None if all(map(_is_number, first.split())) else _mark_of(first, kind)
+    separator = None if all(map(is_number, first.split())) else _mark_of(first, kind)
     words, names = _split(first, separator), []
     if named:
         names = [name.strip("\"'") for name in _split(rows[0], separator or ("\t" if "\t" in rows[0] else None))]
         if separator in (None, "\t") and len(names) == len(words) - 1:  # R and pandas leave out the name of row numbers
             names = ["", *names]
         names[0] = names[0] or "row"
+    if words[-1] == "" and len(words) > 2 and (not named or names[-1] == "" or len(names) < len(words)):
+        words.pop()  # a separator ends each line
+        names = names[: len(words)]
     above = _split(comments[-1], separator) if comments and not named else []
     if len(above) == len(words) and ends_of(above) is not None:  # a comment names the columns
         names = above
     if named and (len(rows) < 2 or len(names) != len(words)):
         raise GraphFormatError(f"{path}: {len(names)} names of columns, and {len(words)} columns")
-    if named and not any(map(_is_number, words)) and ends_of(names) is None:
+    if named and not any(map(is_number, words)) and ends_of(names) is None:
         names, words, named = [], names, False  # a first edge of names
     directed = None
     for line in comments:
@@ -156,6 +174,12 @@ def _read_head(path: Path) -> _Head:
     return _Head(separator, names, words, '"' in first, named, directed, bool(konect), most)
 
 
+def _has_names(line: str, kind: str) -> bool:
+    """Whether a first line has names of columns: in place of ids, or known ones."""
+    words = [word.strip("\"'") for word in _split(line, _mark_of(line, kind))]
+    return names_columns(line) and (ends_of(words) is not None or not any(map(is_number, words[:2])))
+
+
 def _mark_of(line: str, kind: str) -> str | None:
     """What columns of a line stand apart by; None: blanks."""
     return next((mark for mark in (",;\t" if kind == ".csv" else "\t,;") if mark in line), None)
@@ -167,15 +191,14 @@ def _split(line: str, separator: str | None) -> list[str]:
     return [word.strip() for word in next(csv.reader([line], delimiter=separator or " "))]
 
 
-def _is_number(word: str) -> bool:
-    return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", word) is not None
-
-
-def _numbers(path: Path, head: _Head, names: list[str], renumber: bool) -> dict[str, np.ndarray] | None:
-    """All columns of a table of numbers, at memory speed; None where ids may be names, and some are no numbers."""
+def _numbers(
+    path: Path, head: _Head, names: list[str], ends: tuple[str, str], renumber: bool
+) -> dict[str, np.ndarray] | None:
+    """All columns of a table of numbers, at memory speed; None where ids may be names, and some are not plain."""
     whole = len(names) == 2 and all(re.fullmatch(r"[+-]?\d+", word) for word in head.words)
     try:
-        table = read_table(path, np.int64 if whole else np.float64, columns=len(names))
+        plain = tuple(names.index(end) for end in ends) if renumber else ()
+        table = read_table(path, np.int64 if whole else np.float64, columns=len(names), plain=plain)
     except GraphFormatError:
         if renumber:
             return None
@@ -183,18 +206,20 @@ def _numbers(path: Path, head: _Head, names: list[str], renumber: bool) -> dict[
     return {name: table[:, place] for place, name in enumerate(names)}
 
 
-def _texts(path: Path, head: _Head, names: list[str], ends: tuple[str, str]) -> dict[str, Any]:
-    """Columns of a table with texts: ends as whole numbers where all are, else as texts; others as float64 or texts."""
+def _texts(path: Path, head: _Head, names: list[str], ends: tuple[str, str], number: str) -> dict[str, Any]:
+    """Columns of a table with texts: ends as whole numbers where all match `number`, else as texts; others as float64
+    or texts."""
     columns: dict[str, Any] = {name: [] for name in names}
     known: dict[str, str] = {}
-    for number, words in _rows(path, head):
+    for line, words in _rows(path, head):
+        words = words[:-1] if len(words) == len(names) + 1 and not words[-1] else words
         if len(words) != len(names):
             raise GraphFormatError(
-                f"{path}: line {number}: expected {len(names)} columns, found {' '.join(words)[:60]!r}"
+                f"{path}: line {line}: expected {len(names)} columns, found {' '.join(words)[:60]!r}"
             )
         for name, word in zip(names, words, strict=True):
             columns[name].append(known.setdefault(word, word))
-    whole = all(re.fullmatch(r"-?\d{1,18}", word) for end in ends for word in columns[end])
+    whole = all(re.fullmatch(number, word) for end in ends for word in columns[end])
     for name in names:
         try:
             if name in ends and not whole:
@@ -216,7 +241,8 @@ def _rows(path: Path, head: _Head) -> Iterator[tuple[int, list[str]]]:
         except UnicodeDecodeError as error:
             why = f"byte 0x{line[error.start]:02x}"
         if why is not None:  # else one name may become another
-            raise GraphFormatError(f"{path}: line {number}: is no text in UTF-8 ({why}): convert it with iconv")
+            how = "convert it, as iconv -f LATIN1 -t UTF-8 does"
+            raise GraphFormatError(f"{path}: line {number}: is no text in UTF-8 ({why}): {how}")
         yield number, _split(text, head.separator)
 
 
@@ -228,7 +254,7 @@ def _ids(path: Path, end: np.ndarray, head: _Head) -> np.ndarray:
         raise GraphFormatError(f"{path}: line {line_of_row(path, row, head.skip)}: {text}")
 
     if end.dtype.kind == "U":
-        row = next((place for place, word in enumerate(end) if not re.fullmatch(r"-?\d{1,18}", word)), None)
+        row = next((place for place, word in enumerate(end) if not re.fullmatch(WHOLE, word)), None)
         if row is not None:
             fail(row, f"{end[row].item()[:60]!r} is no whole number{HINT}")
         end = end.astype(np.int64)
@@ -245,16 +271,6 @@ def _ids(path: Path, end: np.ndarray, head: _Head) -> np.ndarray:
     if bad.any():
         fail(int(np.argmax(bad)), f"vertex {end[np.argmax(bad)]}: the second line says {most} vertices")
     return end - first
-
-
-def _as_names(end: np.ndarray) -> np.ndarray:
-    if end.dtype.kind != "f":
-        return end
-    whole = (end == np.rint(end)) & (np.abs(end) < LARGEST_ID)
-    if not whole.all():
-        row = int(np.argmin(whole))
-        raise InputError(f"edges: row {row} holds {end[row]:.17g}, which is no whole number: an id is a text or one")
-    return end.astype(np.int64)
 
 
 def _nameless(frame: dict[str, np.ndarray], findings: Findings) -> dict[str, Any]:

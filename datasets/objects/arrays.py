@@ -25,6 +25,7 @@ from distgnn.datasets.objects.values import (
     as_split,
     is_missing,
     name_list,
+    refuse_rows_of_edges,
     rows_of,
     sparse_matrix,
 )
@@ -103,11 +104,12 @@ def read_field(
 def _count_nodes(pairs: np.ndarray, given: Fields, findings: Findings) -> int:
     """N where it is not given: the rows of features, labels and masks where they agree, else the largest id + 1."""
     named = int(pairs.max(initial=-1)) + 1
-    rows = {}
+    rows: dict[str, int | None] = {}
     for key in PER_VERTEX:
         if key in given:
             with findings.reading(key):
                 rows[key] = rows_of(key, given[key])
+    refuse_rows_of_edges(rows, named, len(pairs))
     counts = {count for count in rows.values() if count is not None}
     return counts.pop() if len(counts) == 1 and max(counts) > named else named
 

@@ -10,7 +10,7 @@ from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.names.field_names import OF_EDGES, OF_NODES, PYG_NAMES, leave_out, take_columns
 from distgnn.datasets.objects.arrays import Fields
 from distgnn.datasets.objects.from_dgl import finish, vertex_columns
-from distgnn.datasets.objects.values import as_array, as_ids, rows_of, sparse_matrix
+from distgnn.datasets.objects.values import as_array, as_ids, refuse_rows_of_edges, rows_of, sparse_matrix
 from distgnn.errors import InputError
 
 # Read otherwise, or PyG's own: nothing of the graph is lost with them.
@@ -90,11 +90,13 @@ def _count_nodes(
     if data.to_dict().get("num_nodes") is not None:
         return num_nodes, frame
     columns = [(field, name) for field, names in NODES.items() for name in names if hasattr(frame.get(name), "shape")]
-    rows = {count for field, name in columns if (count := rows_of(field, frame[name])) is not None}
+    found = {field: rows_of(field, frame[name]) for field, name in columns}
+    rows = {count for count in found.values() if count is not None}
     largest = int(max(sources.max(initial=-1), targets.max(initial=-1))) + 1
     adjacency = sparse_matrix(getattr(data, "adj_t", None))
     if adjacency is not None:
         return int(adjacency.shape[0]), frame
+    refuse_rows_of_edges(found, largest, len(sources))
     return (next(iter(rows)) if len(rows) == 1 and max(rows) >= largest else max(num_nodes, largest)), frame
 
 

@@ -310,6 +310,20 @@ def rows_of(field: str, values: Any) -> int | None:
     return len(array)
 
 
+def refuse_rows_of_edges(rows: dict[str, int | None], named: int, num_edges: int) -> None:
+    """Raise InputError where only labels and masks say how many vertices there are, and they have a row per edge.
+
+    Args: rows: field -> rows of its column; named: vertices that edges name.
+    """
+    counted = [field for field, count in rows.items() if count is not None]
+    if counted and named < num_edges and all(rows[field] == num_edges for field in counted):
+        if not {*counted} - {"labels", "train", "valid", "test"}:
+            raise InputError(
+                f"{counted[0]}: {num_edges} rows, one per edge, and edges name {named} vertices: give labels of edges "
+                f"as train_edges and train_edge_labels; or num_nodes, if there are {num_edges} vertices"
+            )
+
+
 def as_codes(name: str, values: Any) -> tuple[np.ndarray, tuple[str, ...]]:
     """Whole numbers from 0, and names of them where the values are texts: the texts in order."""
     array = as_array(values, name)

@@ -124,11 +124,24 @@ def _skip_blanks(text: np.ndarray, at: int, end: int) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def scan_table(text: np.ndarray, columns: int, floats: bool, out: np.ndarray) -> tuple[int, int, int, int]:
+def _is_plain(text: np.ndarray, at: int, end: int) -> bool:
+    """Is this number as Python writes an int: digits, none of them a 0 in front, after a minus or nothing?"""
+    negative = text[at] == _MINUS
+    at += negative
+    if text[at] == _ZERO and (negative or end - at > 1):
+        return False
+    for place in range(at, end):
+        if not _ZERO <= text[place] <= _NINE:
+            return False
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def scan_table(text: np.ndarray, columns: int, floats: bool, plain: int, out: np.ndarray) -> tuple[int, int, int, int]:
     """Numbers of a block of whole lines.
 
     Args: text uint8 [B]; columns, numbers per line (0: as many as the first line has); floats, else whole numbers;
-        out [B // 2 + 1] int64, or a float type.
+        plain, a bit for each column whose numbers must be plain; out [B // 2 + 1] int64, or a float type.
     Returns: numbers written, lines seen, columns, status (GOOD or what is wrong with the last line seen).
     """
     at, end, count, lines = 0, len(text), 0, 0
@@ -142,13 +155,14 @@ def scan_table(text: np.ndarray, columns: int, floats: bool, out: np.ndarray) ->
         while more:
             if text[at] == _RETURN:
                 return count, lines, columns, LONE_RETURN
+            begin = at
             if floats:
                 real, at = _scan_float(text, at, end)
                 out[count] = real
             else:
                 whole, at = _scan_int(text, at, end)
                 out[count] = whole
-            if at < 0:
+            if at < 0 or (plain >> in_line & 1 and not _is_plain(text, begin, at)):
                 return count, lines, columns, NOT_A_NUMBER
             count += 1
             in_line += 1

@@ -19,7 +19,9 @@ BLOCK = 1 << 22
 LONGEST_LINE = 1 << 24
 
 
-def read_table(path: Path, dtype: Any, columns: int = 0, rows: int | None = None) -> np.ndarray:
+def read_table(
+    path: Path, dtype: Any, columns: int = 0, rows: int | None = None, plain: tuple[int, ...] = ()
+) -> np.ndarray:
     """A whole table.
 
     Args:
@@ -28,6 +30,7 @@ def read_table(path: Path, dtype: Any, columns: int = 0, rows: int | None = None
         dtype: int64 for whole numbers, or a float type (an empty field is NaN).
         columns: expected numbers per line; 0 takes what the first line has.
         rows: expected number of rows where it is known (then the result is filled in place).
+        plain: columns whose numbers must be as Python writes an int; 007 and 7 are two names.
     Returns: [rows, columns].
     Notes: unpacking runs ahead in a second thread while a compiled loop reads the block before.
     """
@@ -36,7 +39,7 @@ def read_table(path: Path, dtype: Any, columns: int = 0, rows: int | None = None
         raise GraphFormatError(f"{path}: cannot hold the {rows} rows that belong to this graph; it is too short")
     try:
         with open_text(path) as stream:
-            return _read_stream(path, stream, np.dtype(dtype), columns, rows)
+            return _read_stream(path, stream, np.dtype(dtype), columns, rows, sum(1 << one for one in plain))
     except (OSError, EOFError, zlib.error) as error:
         raise damaged(path, error) from error
 
@@ -46,13 +49,15 @@ def open_text(path: Path) -> Any:
     return gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
 
 
-def _read_stream(path: Path, stream: BinaryIO, dtype: np.dtype, columns: int, rows: int | None) -> np.ndarray:
+def _read_stream(
+    path: Path, stream: BinaryIO, dtype: np.dtype, columns: int, rows: int | None, plain: int
+) -> np.ndarray:
     result, num_values, num_lines = None, 0, 0
     parts: list[np.ndarray] = []
     for text in _line_blocks(path, stream):
         if num_lines == 0:
             text, num_lines = _skip_header(path, text)
-        numbers, lines, columns = _scan(path, text, dtype, columns, num_lines)
+        numbers, lines, columns = _scan(path, text, dtype, columns, plain, num_lines)
         num_lines += lines
         if rows is None:
             # The free memory shrinks as parts are kept; at the end all of them are joined into a second copy.
@@ -106,6 +111,7 @@ def _line_blocks(path: Path, stream: BinaryIO) -> Iterator[np.ndarray]:
 
 def _skip_header(path: Path, text: np.ndarray) -> tuple[np.ndarray, int]:
     """Drop a byte-order mark, and comments before a line of column names with that line."""
+    refuse_other_text(path, text[:2].tobytes())
     if text[:3].tobytes() == codecs.BOM_UTF8:
         text = text[3:]
     begin, lines = 0, 0
@@ -115,14 +121,35 @@ def _skip_header(path: Path, text: np.ndarray) -> tuple[np.ndarray, int]:
         if b"\r" in line:
             raise GraphFormatError(f"{path}: line {lines}: {CR_ALONE}")
         if line[:1] not in COMMENT:
+            refuse_other_text(path, line, lines)
             return (text[begin:], lines) if names_columns(line.decode("utf-8", "replace")) else (text, 0)
     return text, 0
+
+
+def refuse_other_text(path: Path, line: bytes, number: int = 1) -> None:
+    """Raise GraphFormatError for a first line in UTF-16, or as Excel and decimal commas have it."""
+    comma = re.search(rb"(?:^|[;\t])([+-]?\d+,\d+)(?=$|[;\t\r\n])", line)
+    if line[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        how = "convert it, as iconv -f UTF-16 -t UTF-8 does"
+        raise GraphFormatError(f"{path}: line 1: is no text in UTF-8 (byte 0x{line[0]:02x}, of UTF-16): {how}")
+    if line[:4].lower() == b"sep=":
+        raise GraphFormatError(f"{path}: line {number}: sep= is Excel's word for the separator: delete this line")
+    if comma is not None and (b";" in line or b"\t" in line):
+        found = comma[1].decode()
+        raise GraphFormatError(f"{path}: line {number}: {found} has a decimal comma: write {found.replace(',', '.')}")
+
+
+def is_number(word: str) -> bool:
+    return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", word) is not None
 
 
 def names_columns(line: str) -> bool:
     """Whether a first line has names of columns: it starts with a letter or a quote and is no number; of pandas' index
     the name is empty."""
     line = line.lower().lstrip(",;")
+    quoted = re.match(r"\s*([\"'])(.*?)\1", line)
+    if quoted is not None and is_number(quoted[2].strip()):
+        return False
     return (line[:1].isalpha() or line[:1] in ('"', "'", "_")) and not line.startswith(("nan", "inf"))
 
 
@@ -164,12 +191,12 @@ def text_rows(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _scan(
-    path: Path, text: np.ndarray, dtype: np.dtype, columns: int, lines_before: int
+    path: Path, text: np.ndarray, dtype: np.dtype, columns: int, plain: int, lines_before: int
 ) -> tuple[np.ndarray, int, int]:
     from distgnn.datasets.text.scan import GOOD, LONE_RETURN, scan_table
 
     out = np.empty(len(text) // 2 + 1, dtype=dtype)
-    count, lines, found_columns, status = scan_table(text, columns, dtype.kind == "f", out)
+    count, lines, found_columns, status = scan_table(text, columns, dtype.kind == "f", plain, out)
     if status == LONE_RETURN:
         raise GraphFormatError(f"{path}: line {lines_before + lines}: {CR_ALONE}")
     if status != GOOD:

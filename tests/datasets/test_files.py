@@ -188,7 +188,45 @@ def test_names_that_are_no_text_are_refused_before_two_become_one(line, says, tm
         read(tmp_path, "names.csv", line, renumber=True)
 
 
+NO_EDGE_IS_LOST = {  # text, ids of an edge each, weights
+    "quoted.csv": ('"0","1"\n"1","2"\n', [[0, 1], [1, 2]], None),
+    "quoted weights.csv": ('"0","1","0.5"\n"1","2","2"\n', [[0, 1], [1, 2]], [0.5, 2]),
+    "one.csv": ('"0","1"\n', [[0, 1]], None),
+    "unknown names.csv": ('"a","b"\n"0","1"\n"1","2"\n', [[0, 1], [1, 2]], None),
+    "trailing.csv": ("0,1,\n1,2,\n", [[0, 1], [1, 2]], None),
+    "trailing semicolon.csv": ("0;1;\n1;2;\n", [[0, 1], [1, 2]], None),
+    "trailing quoted.csv": ('"0","1",\n"1","2",\n', [[0, 1], [1, 2]], None),
+    "trailing header.csv": ("source,target,\n0,1,\n1,2,\n", [[0, 1], [1, 2]], None),
+    "trailing rows.csv": ("source,target\n0,1,\n1,2,\n", [[0, 1], [1, 2]], None),
+}
+
+
+@pytest.mark.parametrize("renumber", [False, True])
+@pytest.mark.parametrize(("name", "case"), NO_EDGE_IS_LOST.items(), ids=NO_EDGE_IS_LOST)
+def test_no_edge_is_lost_to_a_header_and_no_column_to_a_separator(name, case, renumber, tmp_path):
+    content, edges, weight = case
+    graph, lines = read(tmp_path, name, content, renumber=renumber)
+    assert graph.edges.tolist() == edges and not any("left out" in line for line in lines)
+    assert (None if graph.edge_weight is None else graph.edge_weight.tolist()) == weight
+
+
+@pytest.mark.parametrize("written", ["007 7", "7.0 7", "+7 7", "-0 0", "12345678901234567890 7"])
+@pytest.mark.parametrize("weight", ["", " 0.5", " x"])
+def test_renumbered_texts_are_one_vertex_only_where_they_are_one_text(written, weight, tmp_path):
+    graph, _ = read(tmp_path, "names.txt", f"3 4{weight}\n{written}{weight}\n", renumber=True)
+    assert graph.num_nodes == 4 and set(written.split()) < set(graph.node_names.tolist())
+    plain, _ = read(tmp_path, "plain.txt", f"10 20{weight}\n-3 0{weight}\n", renumber=True)
+    assert plain.node_names.tolist() == [-3, 0, 10, 20]
+
+
 WRONG = {
+    "half.csv": ("x,1\n0,1\n", "line 1: .*--renumber|line 1: expected"),
+    "excel.csv": ("sep=;\n0;1\n", "line 1: sep= is Excel's word for the separator: delete this line"),
+    "excel.txt": ("sep=,\nsource,target\n0,1\n", "line 1: sep= is Excel's word"),
+    "decimal.csv": ("0;1;0,5\n", "line 1: 0,5 has a decimal comma: write 0.5"),
+    "decimal header.csv": ("source;target;weight\n0;1;0,5\n", "line 2: 0,5 has a decimal comma"),
+    "decimal.tsv": ("0\t1\t0,5\n", "line 1: 0,5 has a decimal comma"),
+    "encoded.csv": ("source,target\n0,1\n".encode("utf-16"), "UTF-16.: convert it, as iconv -f UTF-16 -t UTF-8 does"),
     "ragged.txt": ("# a\n0 1\n1 2 3\n", "line 3: expected 2 whole numbers"),
     "ragged.csv": ("a,b,w\n0,1,2\n1,2\n", "line 3: expected 3 numbers"),
     "float.csv": ("source,target,w\n0,1,2\n1,2.5,1\n", r"line 3: 2\.5 is no whole number"),

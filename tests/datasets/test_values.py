@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import distgnn as dg
+from distgnn.datasets import load_graph
 from distgnn.datasets.findings.findings import Findings
+from distgnn.errors import InputError
 from distgnn.system.other_libraries import import_dgl
 
 torch, pyg = pytest.importorskip("torch"), pytest.importorskip("torch_geometric")
@@ -57,18 +59,18 @@ READERS = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_floats_are_values_in_their_shape(reader, shape, tmp_path):
     for dtype in FLOATS if reader in ("dgl", "pyg") else FLOATS[1:2]:
-        graph = dg.load_graph(READERS[reader](tensor(SHAPES[shape], dtype), tmp_path), findings=Findings())
+        graph = load_graph(READERS[reader](tensor(SHAPES[shape], dtype), tmp_path), findings=Findings())
         expected = np.array(SHAPES[shape])
         expected = expected[:, 0] if (reader, shape) == ("csv", "[N, 1]") else expected  # a file does not say
         assert graph.labels is None and graph.node_values.tolist() == expected.tolist(), dtype
-        again = dg.load_graph(str(graph.save(tmp_path / f"again-{dtype}")))
+        again = load_graph(str(graph.save(tmp_path / f"again-{dtype}")))
         assert again.node_values.tolist() == graph.to_pyg().y.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("library", ["dgl", "pyg", "dict"])
 def test_the_task_asked_for_decides(library):
     def read(values, dtype, task=None):
-        return dg.load_graph(READERS[library](tensor(values, dtype), None), findings=Findings(), task=task)
+        return load_graph(READERS[library](tensor(values, dtype), None), findings=Findings(), task=task)
 
     for dtype in ("int64", "int32", "uint8", "bool"):
         flags = [1, 0, 1]
@@ -85,3 +87,27 @@ def test_whole_numbers_with_gaps_stay_classes(none):
     pandas = pytest.importorskip("pandas")
     for column in ([1, none, 2], np.array([1, none, 2], object), pandas.Series([1, None, 2], dtype="Int64")):
         assert dg.GraphData.from_arrays(EDGES, labels=column).labels.tolist() == [1, -1, 2]
+
+
+@pytest.mark.parametrize("columns", [("y",), ("train_mask",), ("y", "train_mask", "test_mask")])
+@pytest.mark.parametrize("library", ["pyg", "dict", "arrays"])
+def test_rows_of_edges_make_no_vertices(columns, library):
+    """Labels and masks with a row per edge, without features: the advice is run."""
+    index, made = tensor([[0, 1, 2, 0, 1], [1, 2, 0, 2, 1]], "int64"), {}
+    for number, name in enumerate(columns):
+        made[name] = torch.arange(5) == number if name.endswith("mask") else torch.arange(5) % 2
+
+    def read(given, **more):
+        if library == "arrays":
+            return dg.GraphData.from_arrays(index.T, **given, **more)
+        data = {"edge_index": index, **given}
+        if library == "dict":
+            return load_graph(data | more, findings=Findings())
+        return dg.GraphData.from_pyg(pyg.data.Data(**data, **more))
+
+    with pytest.raises(InputError, match="5 rows, one per edge, and edges name 3 vertices: give labels of edges as"):
+        read(made)
+    assert read(made, num_nodes=5).num_nodes == 5
+    of_edges = {"train_edges": index.T[:3], "train_edge_labels": torch.arange(3)}
+    graph = dg.GraphData.from_arrays(index.T, **of_edges)
+    assert graph.num_nodes == 3 and graph.train_edge_labels.tolist() == [0, 1, 2]

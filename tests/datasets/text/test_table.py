@@ -124,3 +124,18 @@ def test_a_table_that_unpacks_beyond_the_free_memory_is_refused(tmp_path, monkey
     path.write_bytes(gzip.compress(b"0 0\n" * 100_000))
     with pytest.raises(InputError, match=r"edges\.csv\.gz: unpacks to more than the 0\.001 GB of memory that are free"):
         read_table(path, np.int64, columns=2, rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"0,5;1,5\n2,5;1,0\n", "line 1: 0,5 has a decimal comma: write 0.5"),
+        (b"sep=;\n0;1\n", "line 1: sep= is Excel's word"),
+        ("0,1\n".encode("utf-16"), "of UTF-16"),
+    ],
+)
+def test_numbers_that_would_be_others_are_refused(content, says, tmp_path):
+    """A decimal comma would be two columns."""
+    (tmp_path / "x.csv").write_bytes(content)
+    with pytest.raises(GraphFormatError, match=says):
+        read_table(tmp_path / "x.csv", np.float64)
