@@ -87,6 +87,7 @@ class GraphData(GraphFields):
         labelled = self.labelled
         split = {name: getattr(self, name) for name in SPLITS}
         in_split = {name: 0 if ids is None else len(ids) for name, ids in split.items()}
+        in_any = np.concatenate([[], *(ids for ids in split.values() if ids is not None)])
         unlabelled = sum(int(np.count_nonzero(~labelled[ids])) for ids in split.values() if ids is not None)
         return {
             "num_nodes": int(self.num_nodes),
@@ -98,7 +99,7 @@ class GraphData(GraphFields):
             "labelled": int(np.count_nonzero(labelled)),
             "unlabelled": int(self.num_nodes - np.count_nonzero(labelled)),
             **in_split,
-            "no_split": int(self.num_nodes - sum(in_split.values())),
+            "no_split": int(self.num_nodes - len(np.unique(in_any))),
             "split_unlabelled": unlabelled,
         }
 

@@ -25,6 +25,11 @@ def add_cautions(graph: GraphFields) -> None:
         return
     _of_ids(graph)
     _of_labels(graph)
+    if graph.valid is not None and graph.test is not None and (both := len(np.intersect1d(graph.valid, graph.test))):
+        text = (
+            f"validation and test have {both} vertices in common: the test metric of the best epoch is chosen by them"
+        )
+        graph.findings.add("caution", "test", text, both)
     _of_values(graph)
 
 

@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 
-from distgnn.datasets import GraphData
+from distgnn.datasets import GraphData, load_graph
 from distgnn.datasets.findings.findings import Findings
 from distgnn.errors import InputError
+from distgnn.partition import partition_graph
+from distgnn.partition.repartition import load_whole
 
 EDGES = [[0, 1], [1, 2]]
 
@@ -35,3 +37,25 @@ def test_every_class_has_its_share(shares):
 def test_shares_that_are_none_are_refused(shares):
     with pytest.raises(InputError, match=r"expected three shares|too few for this split"):
         GraphData.from_arrays(EDGES, labels=[0, 1, 0]).split_nodes(*shares)
+
+
+@pytest.mark.parametrize("library", ["pyg", "dgl", "arrays", "folder"])
+@pytest.mark.parametrize("test", [[2, 3], [3]])
+def test_validation_and_test_may_share_vertices(library, test, tmp_path):
+    """As in scripts with val_mask = test_mask: taken, with one line, and kept in the parts."""
+    splits = {"train": [0, 1], "valid": [2, 3], "test": test}
+    made = GraphData.from_arrays(EDGES, num_nodes=5, x=np.eye(5), y=[0, 1, 0, 1, 0], findings=Findings(), **splits)
+    source = made
+    if library in ("pyg", "dgl"):
+        source = getattr(made, f"to_{library}")()
+    elif library == "folder":
+        source = str(made.save(tmp_path / "g"))
+    findings = Findings()
+    graph = load_graph(source, findings=findings)
+    assert graph.valid.tolist() == [2, 3] and graph.test.tolist() == test and graph.counts()["no_split"] == 1
+    if library != "arrays":
+        text = f"validation and test have {len(test)} vertices in common"
+        assert sum(text in line for line in findings.lines()) == 1
+    partition_graph(graph, 2, tmp_path / "parts", "random", say=lambda line: None)
+    again = load_whole(tmp_path / "parts").graph
+    assert (again.valid.tolist(), again.test.tolist()) == ([2, 3], test)
