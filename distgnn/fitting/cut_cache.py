@@ -16,13 +16,16 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distgnn.errors import InputError
+from distgnn.errors import DistGNNError, InputError
+from distgnn.partition import load_part, read_manifest
 from distgnn.system.atomic import replace_file
+from distgnn.system.cores import available_cores
 from distgnn.system.sizes import parse_bytes
 
 MOST = "20GB"
@@ -136,8 +139,13 @@ def kept_cut(
     """
     entry = cache_root() / "cuts" / key
     with _lock(entry, say) as handle:
-        known = read_json(entry / "about.json")
-        if known is None or not (entry / "parts" / "partition.json").is_file():
+        known, wrong = read_json(entry / "about.json"), _damage(entry / "parts")
+        if known is not None and wrong:
+            fcntl.flock(handle, fcntl.LOCK_EX)  # who uses it goes on
+            known, wrong = read_json(entry / "about.json"), _damage(entry / "parts")  # another may have cut it anew
+        if known is None or wrong:
+            if known is not None:
+                say(f"the kept cut is damaged, and made anew ({wrong})")
             shutil.rmtree(entry / "parts", ignore_errors=True)
             known = about | {"lines": cut(entry / "parts")}
             replace_file(entry / "about.json", json.dumps(known, indent=1).encode())
@@ -150,6 +158,17 @@ def kept_cut(
         fcntl.flock(handle, fcntl.LOCK_SH)
         clear(most_bytes(), but=entry)
         yield entry / "parts"
+
+
+def _damage(parts: Path) -> str:
+    """What is wrong with a kept partition folder: every file is read; empty: nothing."""
+    try:
+        count = read_manifest(parts)["num_parts"]
+        with ThreadPoolExecutor(available_cores()) as pool:
+            list(pool.map(lambda part: load_part(parts, part).part_id, range(count)))
+    except DistGNNError as error:
+        return str(error)
+    return ""
 
 
 @contextmanager

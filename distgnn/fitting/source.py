@@ -195,12 +195,22 @@ def content_of_source(source: str, data_root: str | Path | None, seed: int) -> s
         with ThreadPoolExecutor(available_cores()) as pool:
             hashes = []
             for place in found:
-                files = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())
+                files = [place] if place.is_file() else sorted(_files_below(place))
                 names = [place.name] if place.is_file() else [path.relative_to(place).as_posix() for path in files]
                 hashes.append([[n, _digests(_blocks_of(f), pool)] for n, f in zip(names, files, strict=True)])
             return _text_hash(["files", hashes])
     except OSError as error:
         raise InputError(f"{source} cannot be read: {error}") from error
+
+
+def _files_below(folder: Path, within: tuple[Path, ...] = ()) -> Iterator[Path]:
+    """All files, also behind links to folders. Args: within: the folders around this one, which a link may lead to."""
+    within = (*within, folder.resolve())
+    for path in folder.iterdir():
+        if path.is_file():
+            yield path
+        elif path.is_dir() and path.resolve() not in within:
+            yield from _files_below(path, within)
 
 
 def _blocks_of(path: Path) -> Iterator[bytes]:

@@ -82,3 +82,30 @@ def test_the_oldest_go_when_the_limit_is_passed(cut, graph, monkeypatch, capsys)
     assert [one.what for one in cut_cache.entries()] == ["graph, 4 parts"]
     (cut_cache.entries()[0].path / "parts" / "partition.json").unlink()
     assert cut(graph, parts=4)[0]  # half of a cut is none
+    for name in ("feats.npy", "partition.json"):
+        file = next((cut_cache.entries()[0].path / "parts").rglob(name))
+        flipped = bytearray(file.read_bytes())
+        flipped[-2] ^= 1
+        file.write_bytes(flipped)
+        made, said = cut(graph, parts=4)
+        assert made and said.count("the kept cut is damaged, and made anew") == 1 and not cut(graph, parts=4)[0]
+
+
+def test_files_behind_links_are_content(cut, graph, tmp_path):
+    """A link to a file, to a folder, one within another, and one that leads back."""
+    real, linked = graph.save(tmp_path / "real"), tmp_path / "linked"
+    (tmp_path / "far" / "deep").mkdir(parents=True)
+    linked.mkdir()
+    for file in real.iterdir():
+        (linked / file.name).symlink_to(file)
+    (linked / "more").symlink_to(tmp_path / "far")
+    (tmp_path / "far" / "deeper").symlink_to(tmp_path / "far" / "deep")
+    (tmp_path / "far" / "back").symlink_to(linked)
+    seen = [source.content_of_source(str(linked), None, 0)]
+    for file in (tmp_path / "far" / "one", tmp_path / "far" / "deep" / "two"):
+        for content in ("1", "2"):
+            file.write_text(content)
+            seen.append(source.content_of_source(str(linked), None, 0))
+    replace(graph, labels=graph.labels[::-1].copy()).save(real, overwrite=True)
+    seen.append(source.content_of_source(str(linked), None, 0))
+    assert len(set(seen)) == len(seen)
