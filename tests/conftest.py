@@ -10,7 +10,7 @@ import pytest
 from distgnn.datasets import GraphData, load_graph
 from distgnn.system.launch import WAIT_ASLEEP
 
-pytest_plugins = ["mpi_marker", "left_out"]
+pytest_plugins = ["mpi_marker", "left_out", "program"]
 
 # Graphs that any clone can make: communities that a model learns, and hubs with self-loops and duplicates.
 GENERATED = {

@@ -41,8 +41,6 @@ COMMANDS = {  # what is typed -> its module below distgnn.cli.commands, in the o
     "download": "setup",
     "warmup": "setup",
     "cache": "show",
-    "replay": "replay",
-    "plan": "plan",
 }
 
 

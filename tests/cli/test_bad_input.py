@@ -96,11 +96,10 @@ def test_train_into_a_run_folder_that_exists(run, refused, parts, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_settings_and_prices_must_be_regular_files(refused, parts, tmp_path, kind):
+def test_settings_must_be_regular_files(refused, parts, tmp_path, kind):
     place = tmp_path / "settings"
     os.mkfifo(place) if kind == "pipe" else place.symlink_to("/dev/zero")
     refused("train", parts, "--run-dir", tmp_path / "run", "--config", place, says="not a regular file")
-    refused("plan", parts, "--prices", place, says="not a regular file")
 
 
 def test_settings_beyond_any_number(refused, parts, tmp_path):

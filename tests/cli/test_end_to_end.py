@@ -19,12 +19,10 @@ def one_line_error(done: subprocess.CompletedProcess, says: str) -> None:
 
 
 @pytest.mark.slow
-def test_models_of_vertex_features_are_planned_and_train(run, graph_folder, tmp_path):
+def test_models_of_vertex_features_train(run, graph_folder, tmp_path):
     one = tmp_path / "one"
     assert run("partition", graph_folder, "--parts", 1, "--out", one, "--method", "libra", "--quiet")[0] == 0
     for model in [name for name in MODELS if name not in (*EDGE_MODELS, "rgcn")]:
-        code, _, err = run("plan", one, "--model", model, "--ranks", "1,2")
-        assert code == 0, err
         words = ["--model", model, "--epochs", 1, "--hidden-feats", 8, "--run-dir", tmp_path / model, "--quiet"]
         code, _, err = run("train", one, *words)
         assert code == 0, err

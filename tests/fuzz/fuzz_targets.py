@@ -7,7 +7,6 @@ import json
 import shutil
 import tempfile
 import zipfile
-from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -20,7 +19,7 @@ from valid_graphs import graph_folders, linked_graph, small_graph
 def _of_extras() -> list[ModuleType]:
     """`fuzz.py` of each extra: KINDS, SLOW and FORGIVING as below, and `targets(root)`."""
     found = []
-    for file in sorted(Path(__file__).parents[2].glob("extras/*/fuzz.py")):
+    for file in sorted(Path(__file__).parents[1].glob("extras/*/fuzz.py")):
         spec = importlib.util.spec_from_file_location(f"fuzz_{file.parent.name}", file)
         found.append(importlib.util.module_from_spec(spec))
         spec.loader.exec_module(found[-1])
@@ -31,7 +30,7 @@ EXTRAS = _of_extras()
 KINDS = (
     "graph", "sparse", "table", "ogb", "mag", "papers", "reddit", "planetoid", "archive", "one part", "typed part",
     "two parts", "libra", "book", "workspace", "checkpoint", "run folder", "settings", "tuning", "status",
-    "hosts", "prices", "links", "ogb links", "linked part",
+    "hosts", "links", "ogb links", "linked part",
 )  # fmt: skip
 FORGIVING = ("workspace", "tuning", "status")  # what is damaged counts as not there
 SLOW = ("one part", "typed part", "two parts", "linked part", "workspace")
@@ -128,7 +127,6 @@ def _single_files(root: Path) -> list[Target]:
     """What is no folder of a format: a file of hosts, what a rank measured or does, an archive that was fetched."""
     from distgnn.datasets.downloads import unpack_ogb
     from distgnn.graph import tuning
-    from distgnn.planning.epoch_estimate import EpochPrices, read_prices
     from distgnn.system.hosts import read_hosts
     from distgnn.system.jobs.watchdog import fault
 
@@ -154,7 +152,6 @@ def _single_files(root: Path) -> list[Target]:
         "tuning": {tuning.TUNING: json.dumps(tuned)},
         "status": {"rank-0.json": json.dumps({"waits": False, "phase": "forward", "seconds": 2.5, "place": "a:1"})},
         "hosts": {"hosts.txt": "# two\nnode1\nnode2:3\nnode3 slots=2\n"},
-        "prices": {"prices.json": json.dumps({"format_version": 1, **asdict(EpochPrices(1e-10, 4e-6, 9e-7))})},
         "archive": {},
     }
     for name, files in contents.items():
@@ -166,7 +163,6 @@ def _single_files(root: Path) -> list[Target]:
         for file in ("raw/num-node-dict.csv.gz", "split/time/paper/train.csv.gz"):
             archive.writestr(f"mag/{file}", (root / "ogbn_mag" / file).read_bytes())
     readers = {"tuning": read_tuning, "status": read_status, "archive": read_archive}
-    readers["prices"] = lambda folder: read_prices(folder / "prices.json")
     readers["hosts"] = lambda folder: read_hosts(str(folder / "hosts.txt"))
     return [Target(name, root / name, readers[name]) for name in contents]
 

@@ -51,10 +51,8 @@ FLOORS = (  # the lowest first
     ),
     Floor("bench", f"{BELOW_BENCH}", "rich numpy torch", "matplotlib mpi4py"),
     Floor("fitting", f"{BELOW_BENCH}", "rich numpy torch", "matplotlib IPython pandas"),
-    Floor("replay", f"{BELOW_BENCH}", "rich numpy torch", "matplotlib"),
-    Floor("planning", f"{BELOW_BENCH} bench fitting replay", "numpy"),
-    Floor("cli", f"{BELOW_BENCH} bench fitting replay planning", "rich typer", "matplotlib mpi4py torch"),
-    Floor("extras", f"{BELOW_BENCH} bench fitting replay planning cli", "torch numpy rich typer jinja2", "matplotlib"),
+    Floor("cli", f"{BELOW_BENCH} bench fitting", "rich typer", "matplotlib mpi4py torch"),
+    Floor("extras", f"{BELOW_BENCH} bench fitting cli", "torch numpy rich typer jinja2 mpi4py", "matplotlib"),
     Floor("__main__", "cli"),  # nobody else imports the program
 )
 NO_FLOOR = ("distgnn",)  # packages that hold files of several floors, and no code
@@ -66,7 +64,6 @@ EXCEPTIONS = {
     ("distgnn.graph.cores", "mpi4py"): "asks which ranks share a machine",
     ("distgnn.ops.sums", "mpi4py"): "names the reduction of a single number",
     ("distgnn.train.self_check", "mpi4py"): "compares all ranks with this one alone",
-    ("distgnn.replay.stand_in", "mpi4py"): "stands in for a communicator and its requests",
     ("distgnn.train.run.machine", "mpi4py"): "writes the version of the MPI library into the run folder",
 }
 

@@ -7,7 +7,6 @@ from fuzzing import no_hang
 
 from distgnn.errors import DistGNNError
 from distgnn.partition.folder.manifest_file import read_manifest
-from distgnn.planning.epoch_estimate import read_prices
 from distgnn.system.hosts import read_hosts
 from distgnn.system.regular_file import read_text
 from distgnn.train.checkpoint.files import read_state
@@ -30,12 +29,11 @@ def test_only_regular_files_are_read(tmp_path):
 @pytest.mark.parametrize(
     "read, name",
     [
-        (read_prices, "prices.json"),
         (read_hosts, "hosts.txt"),
         (lambda path: read_manifest(path.parent), "partition.json"),
         (lambda path: read_state(path.parent), "checkpoint.json"),
     ],
-    ids=["prices", "hosts", "partition", "checkpoint"],
+    ids=["hosts", "partition", "checkpoint"],
 )
 def test_readers_refuse_a_pipe(read, name, tmp_path):
     os.mkfifo(tmp_path / name)

@@ -4,7 +4,7 @@
         [--graphs ogb/ogbn_arxiv,web-notredame,rmat:scale=17,edge_factor=8,feats=128,classes=40,seed=1]
 
 Needs root and iproute2 (tests/bench/network/hosts.py), two cores and nothing else running. For each rate the network
-is measured once, by `distgnn calibrate` on the hosts; for each graph and algorithm parts are measured here, both at
+is measured once, by `distgnn prices` on the hosts; for each graph and algorithm parts are measured here, both at
 the same time on a core each, as the hosts run. Graphs are separated by semicolons or, without generators, commas.
 
 `--rounds N`: parts and real runs are measured in turn, N times over; medians of both are compared. One measurement each
@@ -133,7 +133,7 @@ def measure_link(work: Path, rate: str) -> Path:
     prices = work / f"prices-{rate}.json"
     if not prices.exists():
         with hosts(2, rate) as run:
-            run("-m", "distgnn.cli", "calibrate", "--seconds", "1", "--threads", "1", "--prices", prices, "--json")
+            run("-m", "distgnn.cli", "prices", prices, "--seconds", "1", "--threads", "1", "--json")
     return prices
 
 

@@ -1,4 +1,4 @@
-"""Hostile files for the page: tests/bench/fuzz/fuzz_targets.py takes these, too."""
+"""Hostile files for the page: tests/fuzz/fuzz_targets.py takes these, too."""
 
 import shutil
 import sys

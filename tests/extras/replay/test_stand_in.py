@@ -9,9 +9,9 @@ from cut_graphs import dist_graph, random_graph
 
 from distgnn.comm import make_bins
 from distgnn.config import ModelConfig, TrainConfig
+from distgnn.extras.replay.stand_in import StandIn
+from distgnn.extras.replay.worker import Recorder
 from distgnn.nn import build_model
-from distgnn.replay.stand_in import StandIn
-from distgnn.replay.worker import Recorder
 from distgnn.train import Trainer
 
 EPOCHS = 9

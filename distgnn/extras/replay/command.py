@@ -16,7 +16,7 @@ from distgnn.system.units import human_bytes, human_seconds
 
 COLUMNS = ["network", "epoch", "compute mean / max", "waits mean / max", "efficiency", "sent/epoch"]
 NETWORKS: Any = typer.Option(
-    ["25gbit"], help="As 25gbit, 25gbit,latency=2us,ranks_per_node=2, or a file of distgnn calibrate --prices; several."
+    ["25gbit"], help="As 25gbit, 25gbit,latency=2us,ranks_per_node=2, or a file of distgnn prices; several."
 )
 
 
@@ -43,11 +43,11 @@ def replay(
 ) -> None:
     """Predict the epoch of a cluster: each part trains alone here, its messages cross a network model."""
     from distgnn.config import num_threads
+    from distgnn.extras.replay.measure import Measuring, check_replayable
+    from distgnn.extras.replay.network import parse_network
+    from distgnn.extras.replay.outcome import replay as play
+    from distgnn.extras.replay.outcome import write_trace
     from distgnn.partition import read_manifest
-    from distgnn.replay.measure import Measuring, check_replayable
-    from distgnn.replay.network import parse_network
-    from distgnn.replay.outcome import replay as play
-    from distgnn.replay.outcome import write_trace
 
     if preset is not None:
         run = replace(run, **preset_options(preset))
@@ -70,7 +70,7 @@ def replay(
     if out is not None:
         write_json(out, report)
     if figures is not None:
-        from distgnn.replay.outcome import draw
+        from distgnn.extras.replay.outcome import draw
 
         draw(outcomes, Path(figures))
     if as_json:
@@ -85,8 +85,8 @@ def _recorded(
     parts: str, manifest: dict[str, Any], settings: Settings, measuring: Any, folder: str | None, speak: bool
 ) -> Any:
     """What the folder holds; else what is measured now, which it then holds."""
-    from distgnn.replay.measure import measure_parts
-    from distgnn.replay.recording import read_recordings, write_recordings
+    from distgnn.extras.replay.measure import measure_parts
+    from distgnn.extras.replay.recording import read_recordings, write_recordings
 
     key = {"partition": manifest["sha256"], "settings": asdict(settings), "measuring": asdict(measuring)}
     found = None if folder is None else read_recordings(Path(folder), key)

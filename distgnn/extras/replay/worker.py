@@ -1,4 +1,4 @@
-"""One part trained by itself: `python -m distgnn.replay.worker FOLDER RANK OUT`, with its settings on standard input.
+"""One part trained by itself, settings on standard input: `python -m distgnn.extras.replay.worker FOLDER RANK OUT`.
 
     input     a line of JSON: settings, repeats, then a line "go" when others are ready, and its end when all are done
     output    a line "ready" after the first epochs, a line "done" when OUT is written; in place of "ready" a line
@@ -21,11 +21,11 @@ import torch
 from distgnn import kernels
 from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig, num_threads
 from distgnn.errors import DistGNNError
+from distgnn.extras.replay.measure import COMPILED, DONE, READY
+from distgnn.extras.replay.recording import Event, Recording, typical
+from distgnn.extras.replay.stand_in import Log, StandIn
 from distgnn.graph.loader import load
 from distgnn.nn import model_for
-from distgnn.replay.measure import COMPILED, DONE, READY
-from distgnn.replay.recording import Event, Recording, typical
-from distgnn.replay.stand_in import Log, StandIn
 from distgnn.system.sizes import peak_rss_bytes
 from distgnn.train.checkpoint.state import held_rows
 from distgnn.train.run.trace import Trace

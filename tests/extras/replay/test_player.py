@@ -2,10 +2,10 @@
 
 import pytest
 
-from distgnn.replay.network import Network
-from distgnn.replay.outcome import critical_path, replay
-from distgnn.replay.player import Player
-from distgnn.replay.recording import Recording, typical
+from distgnn.extras.replay.network import Network
+from distgnn.extras.replay.outcome import critical_path, replay
+from distgnn.extras.replay.player import Player
+from distgnn.extras.replay.recording import Recording, typical
 
 LINK = Network(bandwidth=1e8, latency=1e-3, overhead=0.0, sums="ring")
 

@@ -1,11 +1,14 @@
 """Prices that cannot be are refused in one line."""
 
 import json
+import os
 
 import pytest
+from fuzzing import no_hang
 
+from distgnn.config import EDGE_MODELS, MODELS
 from distgnn.errors import InputError
-from distgnn.planning.epoch_estimate import read_prices
+from distgnn.extras.replay.planning.epoch_estimate import read_prices
 
 
 @pytest.mark.parametrize(
@@ -26,3 +29,23 @@ def test_prices_that_cannot_be(tmp_path, change, message):
     (tmp_path / "prices.json").write_text(json.dumps(good | change))
     with pytest.raises(InputError, match=message):
         read_prices(tmp_path / "prices.json")
+
+
+def test_a_pipe_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "prices.json")
+    with no_hang(), pytest.raises(InputError):
+        read_prices(tmp_path / "prices.json")
+
+
+@pytest.mark.slow
+def test_models_of_vertex_features_are_planned(run, graph_folder, tmp_path):
+    one = tmp_path / "one"
+    assert run("partition", graph_folder, "--parts", 1, "--out", one, "--method", "libra", "--quiet")[0] == 0
+    for model in [name for name in MODELS if name not in (*EDGE_MODELS, "rgcn")]:
+        code, _, err = run("plan", one, "--model", model, "--ranks", "1,2")
+        assert code == 0, err
+
+
+def test_a_single_rank_has_no_prices(refused, tmp_path):
+    refused("prices", tmp_path / "prices.json", "--ranks", 1, "--seconds", 0, says="seconds is 0")
+    refused("prices", tmp_path / "prices.json", "--num-layers", 1, says="at least 2 layers")

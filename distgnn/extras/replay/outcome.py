@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from distgnn.replay.network import Network
-from distgnn.replay.player import PlayedEpoch, Player, Span
-from distgnn.replay.recording import Recording
+from distgnn.extras.replay.network import Network
+from distgnn.extras.replay.player import PlayedEpoch, Player, Span
+from distgnn.extras.replay.recording import Recording
 from distgnn.system.atomic import replace_file
 from distgnn.system.plots import legend_beside, save, stack, styled
 from distgnn.train.run.trace import trace_event

@@ -8,10 +8,17 @@ from distgnn.config import RunConfig, Schedule, Settings, TrainConfig
 from distgnn.config.model import ModelConfig
 from distgnn.config.wires import row_bytes
 from distgnn.errors import InputError, RunError
-from distgnn.planning.choose import all_estimates, choose, commands, parse_ranks
-from distgnn.planning.epoch_estimate import OWNED_IN_MEMORY, ROWS_IN_MEMORY, Choice, Rank, assumed_prices, estimate
-from distgnn.planning.graph_sizes import PUBLISHED, GraphSizes
-from distgnn.replay.network import parse_network
+from distgnn.extras.replay.network import parse_network
+from distgnn.extras.replay.planning.choose import all_estimates, choose, commands, parse_ranks
+from distgnn.extras.replay.planning.epoch_estimate import (
+    OWNED_IN_MEMORY,
+    ROWS_IN_MEMORY,
+    Choice,
+    Rank,
+    assumed_prices,
+    estimate,
+)
+from distgnn.extras.replay.planning.graph_sizes import PUBLISHED, GraphSizes
 from distgnn.train.run.estimate import LATE_OUTPUT_ROWS, OUTPUT_ROWS
 
 SETTINGS = Settings(TrainConfig(), ModelConfig("sage", 256, 3), RunConfig(), Schedule()).checked()

@@ -46,7 +46,7 @@ def plan(
     ranks: str = typer.Option("1,2,…,128", help="Numbers of ranks, as 1,2,4,…,128."),
     memory_per_rank: str | None = typer.Option(None, help="As 64GB (default: no limit)."),
     network: str = typer.Option("25gbit", help="As of distgnn replay."),
-    prices: str | None = typer.Option(None, help="File of distgnn calibrate --prices, measured as ranks will run."),
+    prices: str | None = typer.Option(None, help="File of distgnn prices, measured as ranks will run."),
     threads: int | None = typer.Option(None, help="Cores of a rank (default: as of the prices, else 28)."),
     target_seconds: float | None = typer.Option(None, help="An epoch shall take no longer."),
     data_root: str | None = typer.Option(None, help="Folder of named datasets."),
@@ -56,10 +56,10 @@ def plan(
     """Say which cuts fit, what epochs take, and what to type. The graph need not be there."""
     from distgnn.config.model import EDGE_MODELS
     from distgnn.errors import InputError
+    from distgnn.extras.replay.network import parse_network
+    from distgnn.extras.replay.planning.choose import all_estimates, choose, commands, parse_ranks
+    from distgnn.extras.replay.planning.graph_sizes import sizes_of_parts, sizes_of_source
     from distgnn.partition import read_manifest
-    from distgnn.planning.choose import all_estimates, choose, commands, parse_ranks
-    from distgnn.planning.graph_sizes import sizes_of_parts, sizes_of_source
-    from distgnn.replay.network import parse_network
     from distgnn.system.sizes import parse_bytes
 
     check_place(out)
@@ -104,7 +104,7 @@ def plan(
 
 def _rank(prices: str | None, threads: int | None) -> Any:
     """A rank of the file's prices, or of assumed ones."""
-    from distgnn.planning.epoch_estimate import Rank, assumed_prices, read_prices
+    from distgnn.extras.replay.planning.epoch_estimate import Rank, assumed_prices, read_prices
 
     if prices is None:
         return Rank(assumed_prices(threads or THREADS), threads or THREADS, UNMEASURED)

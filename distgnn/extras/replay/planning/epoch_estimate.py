@@ -8,7 +8,7 @@ Legend: V vertices, A arcs, X rows sent by all ranks in one layer and direction,
     epoch     from max(compute, network), all messages hidden, to 1.1 compute + network, none hidden
 
 With few nodes the sum of gradients and its latencies count as well. Prices are measured on the ranks that will train
-(`distgnn calibrate --prices FILE`). A JSON file:
+(`distgnn prices FILE`). A JSON file:
 
     {"format_version": 1, "width": 256, "num_layers": 3,
      "seconds_per_arc_value": 1.6e-10, "seconds_per_dense_row": 4e-6, "seconds_per_exchanged_row": 9e-7, ...}
@@ -23,8 +23,8 @@ from typing import Any
 
 from distgnn.config import Settings, row_bytes
 from distgnn.errors import InputError
-from distgnn.planning.graph_sizes import GraphSizes
-from distgnn.replay.network import Network, sum_seconds
+from distgnn.extras.replay.network import Network, sum_seconds
+from distgnn.extras.replay.planning.graph_sizes import GraphSizes
 from distgnn.system.regular_file import read_text
 from distgnn.train.run.estimate import estimate_bytes
 
@@ -66,15 +66,13 @@ ASSUMED = EpochPrices(1.6e-10, 4e-6, 9e-7)
 
 
 def read_prices(path: str | Path) -> EpochPrices:
-    """Prices from a file of `distgnn calibrate --prices`. Raises: InputError that names the file and its fault."""
+    """Prices from a file of `distgnn prices`. Raises: InputError that names the file and its fault."""
     try:
         found = json.loads(read_text(path))
     except OSError as error:
-        raise InputError(
-            f"cannot read prices {path}: {error.strerror}: distgnn calibrate --prices writes them"
-        ) from None
+        raise InputError(f"cannot read prices {path}: {error.strerror}: distgnn prices writes them") from None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is no JSON ({error}): distgnn calibrate --prices writes prices") from None
+        raise InputError(f"{path} is no JSON ({error}): distgnn prices writes prices") from None
     if not isinstance(found, dict) or found.get("format_version") != FORMAT_VERSION:
         raise InputError(f"{path} is no file of prices of format version {FORMAT_VERSION}")
     names = (*PRICES, "width", "num_layers")

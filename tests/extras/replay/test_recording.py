@@ -7,8 +7,8 @@ import pytest
 from distgnn.config import RunConfig, Schedule, Settings, TrainConfig
 from distgnn.config.model import ModelConfig
 from distgnn.errors import InputError
-from distgnn.replay.measure import Measuring, check_replayable
-from distgnn.replay.recording import Recording, read_recordings, write_recordings
+from distgnn.extras.replay.measure import Measuring, check_replayable
+from distgnn.extras.replay.recording import Recording, read_recordings, write_recordings
 
 SETTINGS = Settings(TrainConfig(), ModelConfig(), RunConfig(), Schedule())
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from distgnn.config import Settings
 from distgnn.errors import InputError, RunError
-from distgnn.planning.epoch_estimate import Choice, Estimate, Rank, estimate
-from distgnn.planning.graph_sizes import GraphSizes
-from distgnn.replay.network import Network
+from distgnn.extras.replay.network import Network
+from distgnn.extras.replay.planning.epoch_estimate import Choice, Estimate, Rank, estimate
+from distgnn.extras.replay.planning.graph_sizes import GraphSizes
 from distgnn.system.units import human_bytes, human_seconds
 
 # From exact to what changes training most: rounded rows, late rows, late and rounded rows. 0c is shown, never advised.

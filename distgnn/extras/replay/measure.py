@@ -21,14 +21,14 @@ import numpy as np
 import distgnn
 from distgnn.config import Settings
 from distgnn.errors import InputError, RunError
+from distgnn.extras.replay.recording import Recording
 from distgnn.partition import load_part, read_manifest
-from distgnn.replay.recording import Recording
 from distgnn.system.jobs.own_rank import RANK_VARIABLES
 from distgnn.system.launch import THREAD_VARIABLES, torch_environment
 from distgnn.train.run.estimate import estimate_bytes
 
 TASKS = ("node", "regression")
-MODULE = "distgnn.replay.worker"
+MODULE = "distgnn.extras.replay.worker"
 READY, COMPILED, DONE = "ready", "compiled", "done"  # what it says
 
 

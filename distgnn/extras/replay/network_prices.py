@@ -1,4 +1,4 @@
-"""What messages between two ranks cost: the network of `distgnn replay`, measured by `distgnn calibrate --prices`.
+"""What messages between two ranks cost: the network of `distgnn replay`, measured by `distgnn prices`.
 
 Ranks 0 and the last exchange rows both ways at once, as an aggregation does; the others wait.
 

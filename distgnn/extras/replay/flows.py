@@ -15,7 +15,7 @@ from collections import deque
 
 import numpy as np
 
-from distgnn.replay.network import Network
+from distgnn.extras.replay.network import Network
 
 MOST_ROUNDS = 4  # of fair shares, where there are more than FEW messages
 FEW = 64

@@ -1,9 +1,9 @@
-"""What `distgnn calibrate --prices` measures of messages is a network."""
+"""What `distgnn prices` measures of messages is a network."""
 
 import pytest
 
-from distgnn.bench import network_prices
-from distgnn.replay.network import Network
+from distgnn.extras.replay import network_prices
+from distgnn.extras.replay.network import Network
 
 
 @pytest.mark.mpi(3)

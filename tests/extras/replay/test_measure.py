@@ -1,6 +1,6 @@
 """The processes that measure parts: one that had to compile kernels is started again."""
 
-from distgnn.replay import measure
+from distgnn.extras.replay import measure
 
 STUB = """
 import json, os, sys

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from distgnn.errors import InputError
-from distgnn.replay.flows import Flows, Links, fair_rates
-from distgnn.replay.network import Network, parse_network, sum_seconds
+from distgnn.extras.replay.flows import Flows, Links, fair_rates
+from distgnn.extras.replay.network import Network, parse_network, sum_seconds
 
 SECOND = Network(bandwidth=100.0, latency=0.0, overhead=0.0, rank_bandwidth=1000.0, memory_bandwidth=500.0)
 

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distgnn.replay.flows import NEVER, Flows, Links
-from distgnn.replay.network import Network, sum_steps
-from distgnn.replay.recording import Event, Recording
+from distgnn.extras.replay.flows import NEVER, Flows, Links
+from distgnn.extras.replay.network import Network, sum_steps
+from distgnn.extras.replay.recording import Event, Recording
 
 Happening = Callable[[float], None]  # at a time
 GATHER_BYTES, GATHER_CHANNEL = 512, -1  # of a rank's numbers after an epoch

@@ -1,0 +1,1 @@
+"""How many ranks, which schedule, what memory; without the data."""
