@@ -15,6 +15,7 @@ import fcntl
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -24,11 +25,12 @@ from typing import Any
 
 from distgnn.errors import DistGNNError, InputError
 from distgnn.partition import load_part, read_manifest
-from distgnn.system.atomic import replace_file
+from distgnn.system.atomic import flock, replace_file
 from distgnn.system.cores import available_cores
 from distgnn.system.sizes import parse_bytes
 
 MOST = "20GB"
+WEEK = 7 * 86400.0
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def clear(keep_bytes: int = 0, but: Path | None = None) -> tuple[list[Entry], li
     for one in reversed(kept):
         if total <= keep_bytes or one.path == but:
             continue
-        if not _remove(one.path):
+        if not _remove(one):
             busy.append(one)
             continue
         gone.append(one)
@@ -93,14 +95,16 @@ def clear(keep_bytes: int = 0, but: Path | None = None) -> tuple[list[Entry], li
     return gone, busy
 
 
-def _remove(folder: Path) -> bool:
-    """Remove an entry; False where somebody uses it."""
+def _remove(entry: Entry) -> bool:
+    """Remove an entry; False where somebody uses it, or may: without locks for a week."""
+    folder = entry.path
     try:
         handle = _open_lock(folder)
     except OSError:
         return not folder.exists()
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB) and time.time() - entry.used < WEEK:
+            return False
         shutil.rmtree(folder, ignore_errors=True)
     except BlockingIOError:
         return False
@@ -112,12 +116,12 @@ def _remove(folder: Path) -> bool:
 def hold(folder: Path) -> int:
     """Keep an entry from being removed: a descriptor, for `give_up`."""
     handle = _open_lock(folder)
-    fcntl.flock(handle, fcntl.LOCK_SH)
+    flock(handle, fcntl.LOCK_SH)
     return handle
 
 
 def _open_lock(folder: Path) -> int:
-    return os.open(folder / ".lock", os.O_RDONLY | os.O_CREAT, 0o600)
+    return os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
 
 
 def give_up(folder: str | Path, handle: int | None = None) -> None:
@@ -155,7 +159,7 @@ def kept_cut(
             say(f"the cut is in the cache ({entry / 'parts'})")
         for line in known["lines"]:
             say(line)
-        fcntl.flock(handle, fcntl.LOCK_SH)
+        flock(handle, fcntl.LOCK_SH)
         clear(most_bytes(), but=entry)
         yield entry / "parts"
 
@@ -182,13 +186,14 @@ def _lock(entry: Path, say: Callable[[str], None]) -> Iterator[int]:
         ) from error
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                say(f"{entry.parent} is on a file system without locks: do not cut the same graph twice at a time")
         except BlockingIOError:
             if not (entry / "about.json").is_file():
                 say("another process cuts this graph: waiting for it")
-                fcntl.flock(handle, fcntl.LOCK_EX)
+                flock(handle, fcntl.LOCK_EX)
             else:
-                fcntl.flock(handle, fcntl.LOCK_SH)
+                flock(handle, fcntl.LOCK_SH)
         yield handle
     finally:
         os.close(handle)

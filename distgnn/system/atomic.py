@@ -86,18 +86,28 @@ def lock_file(path: Path) -> int:
     """
     handle = os.open(path, os.O_RDONLY)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise
-        except OSError:
-            pass
+        flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not os.path.samestat(os.fstat(handle), os.stat(path)):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     except OSError:
         os.close(handle)
         raise
     return handle
+
+
+def flock(handle: int, how: int) -> bool:
+    """As `fcntl.flock`; False on a file system without locks: there is no protection.
+
+    Raises: BlockingIOError where another process holds it, and LOCK_NB is given.
+    Notes: NFS locks for writing only what is open for writing, and says EBADF.
+    """
+    try:
+        fcntl.flock(handle, how)
+    except BlockingIOError:
+        raise
+    except OSError:
+        return False
+    return True
 
 
 def _make_temporary(target: Path) -> Path:

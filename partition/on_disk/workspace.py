@@ -26,6 +26,7 @@ import numpy as np
 
 from distgnn.errors import InputError
 from distgnn.kernels.runtime.memory import advise
+from distgnn.system.atomic import flock
 from distgnn.system.regular_file import read_text
 
 OURS = re.compile(r"lock|parts|\w+\.(json|json\.new|bin)")
@@ -54,7 +55,7 @@ class Workspace:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self.folder / "lock", os.O_CREAT | os.O_RDWR, 0o666)
             # The system drops the lock when the process ends, however it ends.
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(f"{self.folder}: another run is at work there") from None
         except OSError as error:

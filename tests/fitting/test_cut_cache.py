@@ -1,5 +1,7 @@
 """Cuts are kept by content and options: the same graph is not cut again, another one is, and old ones go."""
 
+import errno
+import fcntl
 import json
 import os
 from dataclasses import replace
@@ -13,6 +15,7 @@ from distgnn.config import CutConfig
 from distgnn.errors import InputError
 from distgnn.fitting import cut_cache, source
 from distgnn.fitting.source import cut_of
+from distgnn.partition.on_disk.workspace import Workspace
 
 
 @pytest.fixture
@@ -50,6 +53,23 @@ def test_the_same_content_is_cut_once(cut, graph, tmp_path):
     assert [cut(tmp_path / "g")[0] for _ in range(2)] == [True, False]
     replace(graph, labels=graph.labels[::-1].copy()).save(tmp_path / "g", overwrite=True)
     assert cut(tmp_path / "g")[0]
+
+
+@pytest.mark.parametrize("number", [errno.EBADF, errno.ENOSYS, errno.ENOLCK])
+def test_a_file_system_without_locks_is_said_and_used(cut, graph, monkeypatch, tmp_path, number):
+    """Elsewhere: the folder of a cut on disk. What may be in use there stays when the cache is full."""
+
+    def flock(_handle, _how):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    first, again = cut(graph), cut(graph)
+    assert (first[0], again[0]) == (True, False)
+    assert [text.count("is on a file system without locks") for _, text in (first, again)] == [1, 1]
+    monkeypatch.setenv("DISTGNN_CACHE_SIZE", "1")
+    assert cut(graph, parts=2)[0] and not cut(graph)[0]
+    with Workspace(tmp_path / "work", {}):
+        pass
 
 
 def test_what_is_said_of_a_graph_is_said_again(cut, arrays):
