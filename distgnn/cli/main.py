@@ -20,6 +20,7 @@ from distgnn.config import extras
 from distgnn.errors import DistGNNError, RunStopped, is_of_mpi
 from distgnn.system.free_memory import no_memory
 from distgnn.system.jobs.own_rank import DEATH_SECONDS, RANK_VARIABLES, SPEAK_SECONDS, abort_job, under_mpi
+from distgnn.system.jobs.supervise import SAID
 from distgnn.system.launch import torch_environment
 from distgnn.system.output import ERROR, lenient_output, say
 
@@ -95,7 +96,8 @@ def _main() -> int:
     except RunStopped as error:
         for number in (signal.SIGTERM, signal.SIGUSR1):  # srun ends slower ranks when the first is done
             signal.signal(number, signal.SIG_IGN)
-        return _fail(str(error), 128 + error.signal, everywhere=True)
+        heard = os.environ.get("DISTGNN_LAUNCHED") == "1" and under_mpi()  # by the launcher, which need not speak
+        return _fail(str(error), 128 + error.signal + SAID * heard, everywhere=True)
     except DistGNNError as error:
         return _fail(str(error), 2, everywhere=getattr(error, "agreed", False))
     except KeyboardInterrupt:

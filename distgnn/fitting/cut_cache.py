@@ -145,7 +145,7 @@ def kept_cut(
     with _lock(entry, say) as handle:
         known, wrong = read_json(entry / "about.json"), _damage(entry / "parts")
         if known is not None and wrong:
-            fcntl.flock(handle, fcntl.LOCK_EX)  # who uses it goes on
+            flock(handle, fcntl.LOCK_EX)  # who uses it goes on
             known, wrong = read_json(entry / "about.json"), _damage(entry / "parts")  # another may have cut it anew
         if known is None or wrong:
             if known is not None:

@@ -1,5 +1,6 @@
 """`train` as a program that is stopped, resumed, refused: exit codes, one line each, nothing lost."""
 
+import contextlib
 import json
 import os
 import resource
@@ -11,6 +12,7 @@ import time
 
 import pytest
 
+from distgnn.system.jobs.job_cleanup import descendants
 from distgnn.train.checkpoint import files as files
 
 SMALL = ("--hidden-feats", 8, "--num-layers", 2, "--epochs", 4, "--eval-every", 2, "--quiet")
@@ -97,3 +99,27 @@ def test_trained_on_two_ranks_resumed_on_one_from_a_new_cut(run, trained, two_pa
     code, out, err = run("train", tmp_path / "one", "--run-dir", folder, "--resume", "--epochs", 6, "--json")
     assert code == 0, err
     assert (json.loads(out)["epochs"], json.loads(out)["ranks"]) == (6, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("numbers", [(signal.SIGTERM,), (signal.SIGINT,), (signal.SIGTERM, signal.SIGINT) * 2])
+@pytest.mark.parametrize("first", ["launcher", "ranks"])
+def test_a_signal_to_every_process_gives_one_checkpoint_and_one_line(two_parts, tmp_path, numbers, first):
+    """As `scancel --full`, systemd and terminals send it, in any order, some of them twice."""
+    folder = tmp_path / "run"
+    words = ["train", two_parts, "--hidden-feats", 8, "--epochs", 1000000, "--eval-every", 1000, "--run-dir", folder]
+    command = [sys.executable, "-m", "distgnn.cli", *map(str, words), "--checkpoint-every", "50", "--quiet"]
+    job = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    deadline = time.monotonic() + 600
+    while not files.find_checkpoints(folder):
+        assert time.monotonic() < deadline and job.poll() is None
+        time.sleep(0.05)
+    everyone = [job.pid, *descendants(job.pid)]
+    for number in numbers:
+        for pid in everyone if first == "launcher" else everyone[::-1]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+    _, err = job.communicate(timeout=900)
+    newest = files.find_checkpoints(folder)[0]
+    assert job.returncode - 128 in numbers
+    assert err.count("\n") == 1 and f"after {files.epochs_of(newest)} epochs; {folder} has a checkpoint" in err, err

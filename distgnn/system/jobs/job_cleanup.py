@@ -151,6 +151,8 @@ def mapped_segments(maps: Path) -> set[str]:
 
 
 def main() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # meant for the launcher, sent to every process
+        signal.signal(number, signal.SIG_IGN)
     job, folder, began = sys.argv[1:]
     if sys.stdin.readline() == "done\n":  # not to the end of the pipe: a fork of the caller may hold it open
         return

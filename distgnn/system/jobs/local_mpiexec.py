@@ -57,6 +57,7 @@ class Rank:
         self.pid: int = os.fork()
         if self.pid == 0:
             try:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher has it too, and ends ranks otherwise
                 if self.note_file >= 0:
                     os.set_inheritable(self.note_file, True)
                 os.execvpe(program[0], program, os.environ | variables)
@@ -188,6 +189,8 @@ class Job:
         for code, rank in sorted(ended, key=lambda one: one[0]):  # killed ones first: others may have failed for them
             silent = self.failed is not None
             if code < 0:
+                if -code in PASSED_ON and not silent:  # it may have been sent to every process of the job
+                    time.sleep(DEATH_SECONDS)
                 if not silent and -code not in self.passed:
                     phase, log = rank.note()[:2]
                     who = f"rank {rank.number} on host {HOST}"

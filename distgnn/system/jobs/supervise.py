@@ -30,9 +30,11 @@ from distgnn.system.jobs.parent_death import die_with_parent
 from distgnn.system.output import Relay
 
 LOOK_SECONDS = 1.0
+SAME_SECONDS = 2.0  # signals that come within it are one request: some senders reach every process of a job
 STOP_SECONDS = 5.0
 LOST_LOOKS = 3
 CUT_OFF_LOOKS = 20  # after some proxies have ended: the others' machines cannot be reached, or their ranks hang
+SAID = 32  # is added to the exit code 128 + n of ranks that a signal has stopped and that have said so
 LOST = 255  # exit code, as mpiexec's own when a machine dies
 BANNER = b"\n" + b"=" * 83 + b"\n=   BAD TERMINATION"  # how Hydra begins to say that a rank did not end well
 
@@ -57,7 +59,7 @@ class Job:
     """A command, what it started, and the signals that came meanwhile.
 
     Args:
-        graceful: the first signal is passed on to the ranks as SIGUSR1, the second ends them.
+        graceful: the first signal is passed on to the ranks as SIGUSR1; one that comes SAME_SECONDS later ends them.
         proxies: `command` has children as long as ranks run (Hydra's proxies): without any the job is lost.
         machines: number of children, all of whose ranks end together: where some have ended for a while, the others'
             machines cannot be told.
@@ -83,11 +85,12 @@ class Job:
     fewer: int = 0  # looks in a row with fewer children than machines
     most: int = 0  # children at a time
     ticks: int | None = None  # CPU time of mpiexec, where it waits
+    asked: float = 0.0  # when the last signal came
     began: float = field(default_factory=time.time)
     kills: tuple[int, int] = field(default_factory=memory_kills)
 
     def run(self) -> int:
-        """Until the command ends, or a signal asks for it."""
+        """Until the command ends, or a signal asks for it. Raises: SystemExit where a program's ranks have said so."""
         handled: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *([signal.SIGUSR1] * self.graceful))
         if threading.current_thread() is not threading.main_thread():
             handled = ()
@@ -103,6 +106,10 @@ class Job:
                 name = signal.Signals(-code).name
                 reason = why_killed(-code, self.kills)
                 say(f"what started the ranks on host {HOST} was killed by {name}{reason}", self.environment)
+            if code - SAID - 128 in (signal.SIGINT, signal.SIGUSR1, signal.SIGTERM):
+                code -= SAID
+                if self.temporary is None:
+                    sys.exit(128 + self.received[0] if self.received else code)
             return 128 + self.received[0] if self.received else code if code >= 0 else 128 - code
         except OSError as error:
             raise RunError(f"{self.command[0]} could not be started: {error}") from error
@@ -118,7 +125,10 @@ class Job:
                 self.watching.close()
 
     def _remember(self, number: Any, _frame: Any) -> None:
+        if self.graceful and self.received and time.monotonic() - self.asked < SAME_SECONDS:
+            return
         self.received.append(number)
+        self.asked = time.monotonic()
         if self.relay is not None:
             self.relay.last = BANNER  # the user knows
         if self.process is None:  # it is being started, where hooks of a fork would swallow an exception
