@@ -19,7 +19,6 @@ from distgnn.partition.core.owners import balanced_owners, owners_among
 from distgnn.partition.core.shares import MOST_ARCS, part_shares
 from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.moves.cut_state import arc_limit, rebalance, start_state
-from distgnn.partition.stream.method import cmr_stream
 
 
 class MethodResult(NamedTuple):
@@ -41,8 +40,6 @@ Method = Callable[[Edges, np.ndarray, CutConfig], MethodResult]  # cut(edge_list
 METHODS: dict[str, Method] = {
     # cluster, merge, refine: fewest copies at balanced parts
     "cmr": lambda edges, shares, how: MethodResult(*cmr(edges, shares, EFFORTS[how.effort])),
-    # the same from sorted edges without an adjacency, for graphs larger than memory
-    "cmr-stream": lambda edges, shares, how: MethodResult(*cmr_stream(edges, shares)),
     # DistGNN's rule over a shuffled stream with a limit on arcs
     "libra": lambda edges, shares, how: MethodResult(streaming.libra(edges, shares, how.seed, how.order)),
     # METIS's owners, crossing edges placed by minimum vertex covers; arcs not balanced
@@ -91,7 +88,7 @@ def cut_edges(edge_list: EdgeList, num_parts: int, method: str | CutConfig = "cm
         found = cut(edge_list, shares)
     # Whatever a method does not find itself is derived from its edges.
     edge_part, vertex_order, masks, owner = found
-    if config.refine and not config.method.startswith("cmr"):
+    if config.refine and config.method != "cmr":
         # METIS gave owners for its own edges: after moves they are chosen anew.
         edge_part, owner = refine_cut(edge_list, edge_part, shares, effort), None
     if owner is None and masks is not None:

@@ -58,8 +58,7 @@ def partition_graph(
         progress: called as progress(phase, done, total) with phases "load", "cut" and "write", or of a cut on disk,
             see `on_disk/phases.py`.
         say: called with a line for what was renamed, left out or looks wrong in the graph (without `say`: one Python
-            warning); and where `memory` makes it work on disk, in a folder beside `out` that a run with the same
-            arguments goes on from after a kill.
+            warning); and where `memory` makes it work on disk.
         options: fields of `CutConfig`: seed, direction, self_loops, order, refine, capacities, …
     Returns: the manifest (contents of `partition.json`): a dict that prints as one line.
     Raises: InputError, GraphFormatError; nothing is left behind then.
@@ -83,8 +82,8 @@ def partition_graph(
             if say is not None and config.effort != "normal":
                 say(f"effort {config.effort} makes no difference on disk: leave memory out, or raise it")
             # The manifest says what was done, not what was asked for.
-            config = replace(config, method="cmr-stream", effort="normal")
-            manifest, parts = partition_on_disk(graph, num_parts, config, Path(out), folder, memory, clock, say)
+            config = replace(config, effort="normal")
+            manifest, parts = partition_on_disk(graph, num_parts, config, folder, memory, clock)
         else:
             manifest, parts = _cut_in_memory(graph, num_parts, config, folder, clock)
         manifest |= config.manifest() | {"peak_rss_bytes": peak_rss_bytes(), "parts": parts}

@@ -14,7 +14,7 @@ from distgnn.config.schedule import UPDATES
 from distgnn.config.together import check_together, uses_effort
 from distgnn.errors import InputError
 
-METHODS = ("cmr", "cmr-stream", "libra", "metis", "kahypar", "random")
+METHODS = ("cmr", "libra", "metis", "kahypar", "random")
 EFFORTS = ("fast", "normal", "best")
 ORDERS = ("shuffled", "stored")
 DIRECTIONS = ("stored", "both", "reversed")
@@ -34,7 +34,8 @@ class CutConfig:
 
     Notes:
         "fast" makes 3 V-cycles for up to 5 % more copies beyond the first than "normal" with 8, "best" makes 24 for up
-        to 4 % fewer (on five real graphs; on larger ones with clusters "fast" up to half more). `memory` is bytes, or text as "8GB"; `effort` makes no difference on disk.
+        to 4 % fewer (on five real graphs; on larger ones with clusters "fast" up to half more). `memory` is bytes, or
+        text as "8GB"; `effort` makes no difference on disk.
 
     Example:
         >>> manifest = dg.partition_graph(data, 2, "two", dg.CutConfig("libra", seed=1))
@@ -80,7 +81,7 @@ class CutConfig:
     @property
     def refined(self) -> bool:
         """Whether edges are moved after the first assignment."""
-        return bool(self.refine) or self.method.startswith("cmr")
+        return bool(self.refine) or self.method == "cmr"
 
     @property
     def uses_effort(self) -> bool:

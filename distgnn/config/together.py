@@ -140,7 +140,7 @@ RULES = [Rule(*row) for row in (
 
 def uses_effort(method: str, refine: bool) -> bool:
     """Whether the effort of a cut makes a difference."""
-    return method == "cmr" or (bool(refine) and method != "cmr-stream")
+    return method == "cmr" or bool(refine)
 
 
 def rules() -> list[Rule]:

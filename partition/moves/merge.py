@@ -8,8 +8,6 @@ Shapes: K clusters, N vertices, M edges, P parts.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
@@ -24,37 +22,30 @@ BLOCKS, MOST_GROUPS = 256, 32  # a block of groups is so small a fraction of tho
 LARGE = 256  # edges of a group; smaller ones are placed one after the other: they cost little but their prices
 
 
-class MergeOptions(NamedTuple):
-    """sweeps: most sweeps of moves in graphs of few incidences; first_guess: copies per vertex before any are known;
-    extra_price: of imbalance, of `move_groups`, when groups have their first parts."""
-
-    sweeps: int
-    first_guess: float
-    extra_price: float
-
-
-DEFAULTS = MergeOptions(32, 1.2, 1.0)
+SWEEPS = 32  # at most, in graphs of few incidences
+FIRST_GUESS = 1.2  # copies per vertex, before any are known
+EXTRA_PRICE = 1.0  # of imbalance, of `move_groups`, when groups have their first parts
 
 
 def merge_groups(
-    groups: Groups, degrees: np.ndarray, shares: np.ndarray, num_edges: int, options: MergeOptions = DEFAULTS
+    groups: Groups, degrees: np.ndarray, shares: np.ndarray, num_edges: int
 ) -> tuple[np.ndarray, CopyTable]:
     """Part [K] int16 of each group of edges, and the table of the cut."""
     num_parts = len(shares)
     # What parts are meant to have in copies, until `move_groups` can count them: a guess for each vertex with an edge.
-    guess = options.first_guess * np.count_nonzero(degrees) * shares
+    guess = FIRST_GUESS * np.count_nonzero(degrees) * shares
     no_loads = np.zeros(num_parts), np.zeros(num_parts)
     loads = start_loads(*no_loads, num_edges * shares, guess)
     parts = np.full(len(groups.sizes), -1, dtype=np.int16)
     placement = Placement(parts, empty_table(degrees, num_parts), loads, no_row_loads(num_parts))
     largest_first = np.argsort(-groups.sizes, kind="stable").astype(np.int32)
     if len(groups.members) <= IN_TURN:
-        large, sweeps, how = 0, options.sweeps, "all in turn"
+        large, sweeps, how = 0, SWEEPS, "all in turn"
     else:
         large, sweeps, how = int(np.count_nonzero(groups.sizes >= LARGE)), 1, "in blocks"
     _place_in_blocks(largest_first[:large], groups, placement)
     _place_in_turn(largest_first[large:], groups, placement, np.empty(num_parts, dtype=np.int32))
-    move_groups(groups, placement, shares, degrees, sweeps, how, options.extra_price)
+    move_groups(groups, placement, shares, degrees, sweeps, how, EXTRA_PRICE)
     # The table so far counts groups; what refinement needs counts edges. There is memory for one of them at a time.
     del placement
     table = empty_table(degrees, num_parts)

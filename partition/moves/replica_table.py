@@ -14,8 +14,7 @@ dense vertex can be priced in vector instructions, and a look-up costs one cache
 *The saturation rule*: a byte counts to 255 (`SATURATED`) and then neither rises nor falls, because how many edges are
 beyond it has been forgotten. Such a copy is taken for one that never vanishes. That costs little: emptying a part of
 a vertex with 255 edges in it would take 255 moves, each of them a loss in copies until the last. Counts below 255 are
-exact. Counting the same edges again can therefore give *smaller* bytes than a table that saw edges leave:
-`saturated_counts` says which, so that a cut that was interrupted goes on with the same bits.
+exact.
 
 What works on these tables is compiled without numba's reference counts (`counted=False`): it counted every field of a
 tuple at every access, two thirds of the time of a refinement.
@@ -25,7 +24,6 @@ Shapes: N vertices, M edges, P parts (below 2**15).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -116,39 +114,6 @@ def _count_own(own, size, edge_part, table):
     for i in range(size):
         prefetch_copies(table, own[min(i + AHEAD, size - 1), 0], own[min(i + 2 * AHEAD, size - 1), 0])
         add_edge(table, own[i, 0], edge_part[own[i, 1]], 1)
-
-
-@kernel
-def saturated_counts(table):
-    """Where `counts` are saturated, int64, ascending: all that a table knows and counting its edges anew may not."""
-    found = 0
-    for i in range(table.counts.shape[0]):
-        found += table.counts[i] == SATURATED
-    places = np.empty(found, dtype=np.int64)
-    found = 0
-    for i in range(table.counts.shape[0]):
-        if table.counts[i] == SATURATED:
-            places[found] = i
-            found += 1
-    return places
-
-
-def restore_saturated(table: CopyTable, places: np.ndarray | Sequence[int]) -> None:
-    """Saturate these `counts` again, in a table that was counted anew; places: of `saturated_counts`."""
-    if len(places):
-        _restore_saturated(table, np.asarray(places))
-
-
-@kernel(counted=False)
-def _restore_saturated(table, places):
-    # Dense vertices and places both ascend, so one pass over the vertices finds whose byte each place is.
-    next_one = 0
-    for v in range(table.vertex.shape[0]):
-        if is_dense(table, v):
-            while next_one < places.shape[0] and places[next_one] < table.first[v] + table.num_parts:
-                table.vertex[v, COPIES] += table.counts[places[next_one]] == 0
-                table.counts[places[next_one]] = SATURATED
-                next_one += 1
 
 
 @inline(counted=False)

@@ -1,1 +1,1 @@
-"""Cutting within a given memory: phases on disk, resumable."""
+"""Cutting within a given memory: phases on disk."""

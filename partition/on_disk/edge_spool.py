@@ -64,19 +64,6 @@ def spool_edges(graph: GraphData, direction: str, self_loops: str, space: Worksp
 
     Notes: memory 12 bytes for each vertex and thread; disk 8 for each edge, and 12 while edges are merged.
     """
-    facts = space.facts("edges")
-    if facts is None:
-        facts = _spool(graph, direction, self_loops, space, step)
-    two_way = direction == "both" or not graph.directed
-    choices = {"direction": direction, "self_loops": self_loops, "report": facts["report"]}
-    # A stand-in of the right length without memory.
-    gone = np.broadcast_to(np.int32(0), facts["rows"])  # once edges are sorted only their number matters
-    arrays = {name: space.load(name) if space.has(name) else gone for name in facts["arrays"]}
-    counts = {name: np.array(arrays.pop(name)) for name in ("ends", "outs", "loops")}
-    return SpooledEdges(graph.num_nodes, arrays.pop("src"), arrays.pop("dst"), two_way, **arrays, **counts, **choices)
-
-
-def _spool(graph: GraphData, direction: str, self_loops: str, space: Workspace, step: Step) -> dict:
     check_choices(direction, self_loops, graph.edge_types is not None)
     if graph.num_nodes >= 2**31:
         raise InputError(f"{graph.num_nodes} vertices are more than can be cut on disk (2**31 - 1)")
@@ -87,14 +74,14 @@ def _spool(graph: GraphData, direction: str, self_loops: str, space: Workspace, 
     if merged and (graph.edge_weight is not None or graph.edge_feats is not None):
         carried = "edge features" if graph.edge_feats is not None else "edge weights"
         raise InputError(f"direction 'both' would merge {merged} parallel or reciprocal rows that carry {carried}")
-    # Room for all that may come; shortened to what did at the end.
+    # Room for all that may come.
     extra = num_nodes if self_loops == "add" else 0
     names = ["src", "dst", *(["edge_weight"] if graph.edge_weight is not None else [])]
     # Only then is an edge not the one with the same number in the input.
     if merged or self_loops != "keep":
         names.append("edge_ids")
     dtypes = {"edge_weight": np.float32, "edge_ids": np.int64}
-    columns = {name: space.empty(f"all_{name}", size + extra, dtypes.get(name, np.int32)) for name in names}
+    columns = {name: space.empty(name, size + extra, dtypes.get(name, np.int32)) for name in names}
     counts = np.zeros((min(get_num_threads(), MOST_THREADS), num_nodes, 3), dtype=np.int32)
     # An undirected edge is the same in both directions.
     swap = direction == "reversed" and graph.directed
@@ -118,14 +105,21 @@ def _spool(graph: GraphData, direction: str, self_loops: str, space: Workspace, 
         block = {"src": ids, "dst": ids, "edge_ids": np.full(num_nodes, -1), "edge_weight": np.ones(num_nodes)}
         place = _append(columns, block, None, place, counts)
     report = {"input_rows": size, "merged_rows": merged, "removed_self_loops": removed, "added_self_loops": extra}
-    for name in names:
-        space.shorten(f"all_{name}", name, place)
-    for number, name in enumerate(("ends", "outs", "loops")):
-        np.sum(counts[:, :, number], axis=0, out=space.empty(name, num_nodes, np.int32))
-    arrays = [*names, "ends", "outs", "loops"]
-    facts = {"rows": place, "report": report, "arrays": arrays}
-    space.finish("edges", facts, tuple(arrays), drop=("again", "keys", "rows"))
-    return facts
+    arrays = {name: column[:place] for name, column in columns.items()}
+    space.drop("again", "keys", "rows")
+    ends, outs, loops = (counts[:, :, number].sum(axis=0, dtype=np.int32) for number in range(3))
+    two_way = direction == "both" or not graph.directed
+    return SpooledEdges(
+        graph.num_nodes,
+        two_way=two_way,
+        direction=direction,
+        self_loops=self_loops,
+        report=report,
+        ends=ends,
+        outs=outs,
+        loops=loops,
+        **arrays,
+    )
 
 
 def _append(columns: dict, block: dict, kept: np.ndarray | None, place: int, counts: np.ndarray) -> int:

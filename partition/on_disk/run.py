@@ -5,13 +5,10 @@ Shapes: N vertices, E edges of the input, P parts.
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from scipy import sparse
 
 from distgnn.config.cut import CutConfig
@@ -20,7 +17,6 @@ from distgnn.datasets.registry import loading_bytes
 from distgnn.errors import InputError
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.folder.manifest import Clock, check_size, describe_cut, describe_graph
-from distgnn.partition.folder.manifest_file import part_folder
 from distgnn.partition.folder.writer import num_writers
 from distgnn.partition.moves.replica_table import table_bytes
 from distgnn.partition.on_disk.phases import ARC_BYTES, FILLED, DiskCut, check_fits, own_bytes
@@ -30,14 +26,12 @@ from distgnn.partition.on_disk.workspace import MemoryLimit, Workspace, resident
 EDGE_BYTES = {"cmr": 80, "libra": 40, "metis": 120, "kahypar": 400, "random": 40}
 REFINE_EDGE_BYTES = 60
 NODE_BYTES = 160
-ON_DISK = ("cmr", "cmr-stream")
 
 
 def in_memory_bytes(graph: GraphData, num_parts: int, config: CutConfig) -> int:
     """What a cut, and writing its parts, needs beside the graph if all arrays are in memory: a generous estimate."""
-    method = "cmr" if config.method == "cmr-stream" else config.method  # with all its steps: no less than it needs
     refined, both = config.refined, config.direction == "both"
-    edge = max(EDGE_BYTES[method], REFINE_EDGE_BYTES if refined else 0)
+    edge = max(EDGE_BYTES[config.method], REFINE_EDGE_BYTES if refined else 0)
     merges = 24 if both and graph.directed else 0
     arcs = len(graph.edges) * (1 if graph.directed and not both else 2)
     edges = len(graph.edges) * (edge + merges)
@@ -69,23 +63,17 @@ def check_normalizing(graph: GraphData, limit: int) -> None:
 def works_on_disk(
     graph: GraphData, num_parts: int, config: CutConfig, limit: int, say: Callable[[str], None] | None = None
 ) -> bool:
-    """Whether the cut is to be made on disk: `cmr-stream`, or `cmr` where it does not fit."""
-    method = config.method
-    extra = config.groups > 1 or (method == "cmr-stream" and config.refine)
-    # On disk always where there is a limit: it needs least, and gives the same files.
-    if method == "cmr-stream" and not extra:
-        return True
+    """Whether the cut is to be made on disk: `cmr` where it does not fit."""
     total = in_memory_bytes(graph, num_parts, config) + resident()[1]
     if total <= FILLED * limit:
         return False
-    if method not in ON_DISK or extra:
+    about = f"needs about {total / FILLED / 1e9:.1f} GB, the limit is {limit / 1e9:.1f} GB"
+    if config.method != "cmr" or config.groups > 1:
         raise InputError(
-            f"{method} of graph {graph.name!r} into {num_parts} parts needs about {total / FILLED / 1e9:.1f} GB, "
-            f"the limit is {limit / 1e9:.1f} GB; cmr-stream (without --refine, in one level) works on disk"
+            f"{config.method} of graph {graph.name!r} into {num_parts} parts {about}; cmr in one level works on disk"
         )
     if say is not None:
-        about = f"cmr needs about {total / FILLED / 1e9:.1f} GB, the limit is {limit / 1e9:.1f} GB"
-        say(f"{about}: cmr-stream works on disk instead")
+        say(f"cmr {about}: it works on disk, with more copies")
     return True
 
 
@@ -93,34 +81,22 @@ def partition_on_disk(
     graph: GraphData,
     num_parts: int,
     config: CutConfig,
-    out: Path,
     folder: Path,
     memory: MemoryLimit,
     clock: Clock,
-    say: Callable[[str], None] | None = None,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Cut a loaded graph by `cmr-stream` with all large arrays on disk and write the parts.
+    """Cut a loaded graph with all large arrays on disk and write the parts.
 
-    Args: out: the place of the folder, beside which the work lies; folder: an empty one to be filled, on the same disk;
-        memory: entered.
+    Args: folder: an empty one to be filled, and for the work; memory: entered.
     Returns: what the manifest says of the cut, among it `phases`: seconds, CPU seconds and peaks of memory by phase;
         and its sections of the parts.
     """
     shares = part_shares(num_parts, config.capacities)
-    speeds = None if config.capacities is None else [float(speed) for speed in config.capacities]
-    # What an earlier run's work must have been made with to be taken over.
-    settings = config.manifest() | {"direction": config.direction, "self_loops": config.self_loops}
-    settings |= {"capacities": speeds, "num_parts": num_parts, "source": fingerprint(graph)}
     own, two_way = resident()[1], config.direction == "both" or not graph.directed
     # Before anything is written, with what is known by now; again below, when degrees are known.
     needs = own_bytes(graph.num_nodes, len(graph.edges), num_parts, two_way, table=0)
     check_fits(needs, own, memory.limit, graph.name)
-    with Workspace(out.absolute().with_name(f".{out.absolute().name}.work"), settings) as space:
-        if space.resumed and say is not None:
-            # Parts are written several at a time: none is the last one.
-            written = sum(name.startswith("part_") for name in space.resumed)
-            last = f"{written} written part{'s'[: written > 1]}" if written else space.resumed[-1].replace("_", " ")
-            say(f"going on after {last}, which an earlier run had finished")
+    with Workspace(folder / "work") as space:
         work = DiskCut(graph, shares, space, memory, clock)
         edge_list = work.edges(config.direction, config.self_loops)
         check_size(edge_list, num_parts, graph.name)
@@ -128,27 +104,9 @@ def partition_on_disk(
         needs = own_bytes(graph.num_nodes, edge_list.num_edges, num_parts, two_way, table)
         check_fits(needs, own, memory.limit, graph.name)
         book = work.book(edge_list, config.capacities)
-        parts = work.write(edge_list, book)
-        for part_id in range(num_parts):
-            # Same disk: a rename, no copy.
-            part_folder(space.folder / "parts", part_id).rename(part_folder(folder, part_id))
+        parts = work.write(edge_list, book, folder)
         manifest = describe_cut(graph, edge_list, book, describe_graph(graph, edge_list)) | {"phases": work.measured}
-        manifest["phase_seconds"] = {phase: figures["seconds"] for phase, figures in work.measured.items()}
-        manifest["seconds"] = round(sum(manifest["phase_seconds"].values()), 3)
-        manifest["memory_limit_bytes"] = memory.limit
-        space.remove()
+    manifest["phase_seconds"] = {phase: figures["seconds"] for phase, figures in work.measured.items()}
+    manifest["seconds"] = round(sum(manifest["phase_seconds"].values()), 3)
+    manifest["memory_limit_bytes"] = memory.limit
     return manifest, parts
-
-
-def fingerprint(graph: GraphData) -> str:
-    """A hash that changes where the graph does: names, sizes, files, and a sample of their rows."""
-    digest = hashlib.sha256(repr((graph.name, graph.num_nodes, graph.edges.shape, graph.directed)).encode())
-    for name, path in sorted(graph.files.items()):
-        facts = os.stat(path)
-        digest.update(repr((name, str(path), facts.st_size, facts.st_mtime_ns)).encode())
-    # A thousand rows of each: a hash of all would take as long as a pass over the file.
-    for array in (graph.edges, graph.feats, graph.labels, graph.edge_weight, graph.train, graph.valid, graph.test):
-        if isinstance(array, np.ndarray):
-            digest.update(repr(array.shape).encode())
-            digest.update(np.ascontiguousarray(array[:: max(1, len(array) // 1000)]).tobytes())
-    return digest.hexdigest()

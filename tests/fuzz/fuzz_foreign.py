@@ -1,10 +1,7 @@
-"""More readers that must survive hostile files: cuts and graphs of others, settings, workspaces."""
+"""More readers that must survive hostile files: cuts and graphs of others, settings."""
 
 import json
-import os
 import pickle
-import shutil
-import tempfile
 from collections import defaultdict
 from pathlib import Path
 
@@ -16,7 +13,7 @@ from valid_graphs import small_graph
 
 def foreign_targets(root: Path) -> list[Target]:
     """All of this file."""
-    return [*_cuts(root), _planetoid(root), _workspace(root), _config(root)]
+    return [*_cuts(root), _planetoid(root), _config(root)]
 
 
 def _cuts(root: Path) -> list[Target]:
@@ -57,42 +54,6 @@ def _planetoid(root: Path) -> Target:
         (folder / f"ind.cora.{kind}").write_bytes(pickle.dumps(value, number % 3))
     (folder / "ind.cora.test.index").write_text("".join(f"{node}\n" for node in range(14, 20)))
     return Target("planetoid", folder, load_graph)
-
-
-def _workspace(root: Path) -> Target:
-    """What a run with --memory that was stopped leaves, and the run that goes on with a copy of it."""
-    from distgnn.partition import partition_graph
-
-    source, place = str(small_graph(edge_weight=None).save(root / "source")), root / "stopped"
-
-    def stop(phase: str, done: int, total: int) -> None:
-        if phase == "deal":
-            raise KeyboardInterrupt
-
-    def cut(out: Path, progress=None) -> None:
-        partition_graph(source, 2, out / "parts", "cmr-stream", memory="8GB", progress=progress)
-
-    place.mkdir()
-    try:
-        cut(place, stop)
-    except KeyboardInterrupt:
-        pass
-
-    def read(folder: Path) -> None:
-        with tempfile.TemporaryDirectory(dir=root / "elsewhere") as copy:
-            shutil.copytree(folder, Path(copy) / ".parts.work", symlinks=True, copy_function=_copy)
-            cut(Path(copy))
-
-    (root / "elsewhere").mkdir()
-    return Target("workspace", place / ".parts.work", read)
-
-
-def _copy(source: str, target: str) -> None:
-    """As it is: a pipe is not read."""
-    if Path(source).is_fifo():
-        os.mkfifo(target)
-    else:
-        shutil.copy(source, target, follow_symlinks=False)
 
 
 def _config(root: Path) -> Target:

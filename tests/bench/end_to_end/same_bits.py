@@ -35,7 +35,7 @@ CUTS = {  # name -> (source, options of `partition`)
     "arxiv-2": ("ogbn-arxiv", "--parts 2 --direction both"),
     "arxiv-8 one way": ("ogbn-arxiv", "--parts 8 --direction stored"),
     "web-notredame-8": (SHARED / "web-notredame", "--parts 8"),
-    "rmat-4 cmr-stream": ("rmat:scale=14,edge_factor=16,feats=8,classes=4", "--parts 4 --method cmr-stream"),
+    "rmat-4": ("rmat:scale=14,edge_factor=16,feats=8,classes=4", "--parts 4"),
 }
 
 

@@ -69,7 +69,7 @@ def test_a_folder_whose_cut_has_no_effort_is_cut_again(tmp_path, monkeypatch):
     assert "effort best makes no difference on disk: leave memory out, or raise it" in said
     partition_graph(source, 2, tmp_path / "refined", method="libra", refine=True, effort="best")
     manifest = read_manifest(tmp_path / "disk")
-    assert manifest["method"] == "cmr-stream" and "effort" not in manifest
+    assert manifest["method"] == "cmr" and "effort" not in manifest
     for name in ("disk", "refined"):
         assert "effort" not in repartition(tmp_path / name, 3, tmp_path / f"{name}-3")
 
@@ -78,6 +78,5 @@ def test_an_effort_that_there_is_not():
     graph = GraphData.from_arrays(np.array([[0, 1]]), 2)
     with pytest.raises(InputError, match=r"'high'.*fast, normal"):
         partition_graph(graph, 2, "nowhere", effort="high")
-    for method in ("libra", "cmr-stream"):
-        with pytest.raises(InputError, match=f"{method} has no use for effort best: choose cmr, or refine"):
-            partition_graph(graph, 2, "nowhere", effort="best", method=method)
+    with pytest.raises(InputError, match="libra has no use for effort best: choose cmr, or refine"):
+        partition_graph(graph, 2, "nowhere", effort="best", method="libra")

@@ -14,8 +14,6 @@ from distgnn.partition.moves.replica_table import (
     is_dense,
     num_edges_in,
     remove_edge,
-    restore_saturated,
-    saturated_counts,
 )
 
 PARTS = 9
@@ -71,16 +69,3 @@ def test_counts_are_those_of_a_matrix_and_stay_at_255():
     num_copies = np.zeros(PARTS, dtype=np.int64)
     count_copies(table, num_copies)
     np.testing.assert_array_equal(num_copies, np.count_nonzero(counts, axis=0))
-
-
-def test_saturated_counts_are_restored_in_a_table_counted_anew():
-    tables = [empty_table(DEGREES, PARTS) for _ in range(2)]
-    add_edge(tables[0], 4, 7, SATURATED + 5)
-    add_edge(tables[0], 3, 2, 10)
-    for _ in range(SATURATED + 5):
-        remove_edge(tables[0], 4, 7)
-    add_edge(tables[1], 3, 2, 10)
-    restore_saturated(tables[1], saturated_counts(tables[0]))
-    for mine, other in zip(tables[1], tables[0], strict=True):
-        np.testing.assert_array_equal(mine, other)
-    assert tables[1].vertex[4, COPIES] == 1 and num_edges_in(tables[1], 4, 7) == SATURATED

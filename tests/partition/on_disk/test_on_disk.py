@@ -1,20 +1,33 @@
-"""`--memory`: a cut made on disk has the same files as one made in memory, goes on after a stop, keeps the limit."""
+"""`--memory`: a cut made on disk has the same files as one made in memory, leaves nothing behind, keeps the limit."""
 
-import re
-import shutil
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-from distgnn.datasets import GraphData
+from distgnn.config import CutConfig
+from distgnn.datasets import GraphData, load_graph
 from distgnn.errors import InputError
-from distgnn.partition import partition_graph, read_manifest
+from distgnn.partition import VertexCut, load_part, partition_graph, read_manifest
 from distgnn.partition.on_disk.run import EDGE_BYTES
 from distgnn.partition.on_disk.workspace import MemoryLimit, resident
+from distgnn.partition.pipeline import write_cut
+from distgnn.partition.repartition import load_whole
+
+from ..graphs import NAMES, awkward
 
 PHASES = (
-    "edges", "sort_0", "cluster", "sort_1", "place", "refine_0", "refine_2", "deal", "owners", "feats", "write"
+    "edges", "sort_0", "cluster", "sort_1", "place", "refine_0", "refine_1", "refine_2", "deal", "owners", "feats",
+    "write",
 )  # fmt: skip
+
+
+@pytest.fixture
+def on_disk(monkeypatch):
+    """No graph fits in memory."""
+    monkeypatch.setitem(EDGE_BYTES, "cmr", 10**12)
 
 
 def make_folder(place, directed=True, weighted=False, num_nodes=60, num_edges=400, seed=0):
@@ -47,6 +60,21 @@ def facts(folder):
     return {key: value for key, value in read_manifest(folder).items() if key not in MEASURED}
 
 
+def write_in_memory(folder, source, config, out):
+    """The cut in a folder, written by the steps of a cut in memory; the order of owned rows is the folder's."""
+    graph = load_graph(source)
+    edges, parts = graph.edge_list(config.direction, config.self_loops), read_manifest(folder)["num_parts"]
+    edge_part = np.full(edges.num_edges, -1, dtype=np.int16)
+    owner, order = np.full((2, edges.num_nodes), -1, dtype=np.int32)
+    for part in range(parts):
+        local = load_part(folder, part)
+        edge_part[local.arc_ids % edges.num_edges] = part
+        owned = local.global_ids[: local.num_owned]
+        owner[owned], order[owned] = part, np.arange(len(owned))
+    cut = VertexCut(parts, edge_part, owner, order=order)
+    write_cut(graph, edges, cut, out, config.manifest(), overwrite=False, progress=None)
+
+
 @pytest.mark.parametrize(
     ("directed", "weighted", "direction", "self_loops", "parts"),
     [
@@ -58,121 +86,84 @@ def facts(folder):
         (True, False, "both", "add", 5),
     ],
 )
-def test_same_files_as_in_memory(tmp_path, directed, weighted, direction, self_loops, parts):
+def test_same_files_as_in_memory(tmp_path, on_disk, directed, weighted, direction, self_loops, parts):
+    """Of the same cut; what it is made of is no concern of how it is written."""
     source = make_folder(tmp_path / "graph", directed, weighted)
-    choices = {"method": "cmr-stream", "direction": direction, "self_loops": self_loops}
-    partition_graph(source, parts, tmp_path / "memory", **choices)
-    partition_graph(source, parts, tmp_path / "disk", memory="8GB", **choices)
+    config = CutConfig(direction=direction, self_loops=self_loops)
+    partition_graph(source, parts, tmp_path / "disk", config, memory="8GB")
+    write_in_memory(tmp_path / "disk", source, config, tmp_path / "memory")
     assert contents(tmp_path / "disk") == contents(tmp_path / "memory")
     assert facts(tmp_path / "disk") == facts(tmp_path / "memory")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["disk", "graph", "memory"]
 
 
-def stop_in(phase, after=0):
-    """A progress report that is interrupted in a phase, before its last step is done but after so many."""
+@pytest.mark.parametrize("name", [name for name in NAMES if awkward(name)[0]])
+def test_no_graph_is_too_odd(name, tmp_path, on_disk):
+    edges, num_nodes = awkward(name)
+    graph = GraphData.from_arrays(np.array(edges).reshape(-1, 2), num_nodes, directed=False)
+    num_arcs = graph.edge_list().num_arcs
+    for parts in [count for count in (1, 2, 5, 65) if count <= num_arcs]:
+        partition_graph(graph, parts, tmp_path / str(parts), memory="8GB")
+        whole = load_whole(tmp_path / str(parts)).edge_list
+        found = sorted(zip(whole.src.tolist(), whole.dst.tolist(), strict=True))
+        assert sorted(map(sorted, found)) == sorted(map(sorted, graph.edges.tolist()))
 
+
+def test_few_copies_at_balanced_parts(tmp_path, on_disk):
+    source = "communities:nodes=2000,seed=1"
+    manifest = partition_graph(source, 8, tmp_path / "disk", memory="8GB")
+    libra = partition_graph(source, 8, tmp_path / "libra", "libra")
+    assert manifest["replication_factor"] < 0.9 * libra["replication_factor"]
+    assert manifest["edge_balance"] <= 1.03 and manifest["owned_balance"] <= 1.05
+
+
+KILLED = """
+import os, signal, sys
+from distgnn.partition import partition_graph
+from distgnn.partition.on_disk.run import EDGE_BYTES
+
+EDGE_BYTES["cmr"] = 10**12
+
+def report(name, done, total):
+    if name == "write" and done == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+partition_graph(sys.argv[1], 3, sys.argv[2], memory="8GB", progress=report)
+"""
+
+
+def test_a_killed_cut_leaves_no_result_and_the_next_one_starts_again(tmp_path, on_disk):
+    source = make_folder(tmp_path / "graph")
+    code = subprocess.run([sys.executable, "-c", KILLED, source, str(tmp_path / "parts")], check=False).returncode
+    assert code == -signal.SIGKILL
+    [left] = set(tmp_path.iterdir()) - {tmp_path / "graph"}
+    assert left.name.startswith(".parts.partial-") and (left / "work").is_dir() and any(left.glob("part-*"))
+    seen = []
+    progress = lambda name, *_: seen.append(name)  # noqa: E731
+    partition_graph(source, 3, tmp_path / "parts", memory="8GB", progress=progress)
+    partition_graph(source, 3, tmp_path / "whole", memory="8GB")
+    assert list(dict.fromkeys(seen)) == ["load", *PHASES]
+    assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["graph", "parts", "whole"]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_an_interrupt_leaves_nothing_behind(tmp_path, on_disk, phase):
     def report(name, done, total):
-        if name == phase and after <= done < total:
+        if name == phase:
             raise KeyboardInterrupt
 
-    return report
-
-
-def test_goes_on_after_a_stop_in_any_phase(tmp_path):
     source = make_folder(tmp_path / "graph")
-    choices = {"method": "cmr-stream", "direction": "both", "memory": "8GB"}
-    partition_graph(source, 3, tmp_path / "whole", **choices)
-    lines = []
-    for phase in PHASES:
-        with pytest.raises(KeyboardInterrupt):
-            partition_graph(source, 3, tmp_path / "parts", progress=stop_in(phase), say=lines.append, **choices)
-        assert not (tmp_path / "parts").exists()
-        assert (tmp_path / ".parts.work").is_dir()
     with pytest.raises(KeyboardInterrupt):
-        partition_graph(source, 3, tmp_path / "parts", progress=stop_in("write", 2), **choices)
-    (tmp_path / ".parts.work" / "parts" / "part-1").rename(tmp_path / "on-its-way")
-    seen = set()
-    partition_graph(
-        source, 3, tmp_path / "parts", progress=lambda name, *_: seen.add(name), say=lines.append, **choices
-    )
-    assert seen == {"load", "edges", "write"}  # the edges are only opened
-    # The third may have been on its way when the report of the second was interrupted.
-    assert re.fullmatch("going on after [23] written parts, which an earlier run had finished", lines[-1])
-    assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
-    assert not (tmp_path / ".parts.work").exists()
-
-
-@pytest.mark.slow
-def test_other_settings_and_other_graphs_start_anew(tmp_path):
-    source = make_folder(tmp_path / "graph")
-    for change in ("parts", "graph"):
-        with pytest.raises(KeyboardInterrupt):
-            partition_graph(source, 3, tmp_path / "parts", "cmr-stream", memory="8GB", progress=stop_in("write"))
-        parts = 4 if change == "parts" else 3
-        if change == "graph":
-            make_folder(tmp_path / "other", seed=1)
-            (tmp_path / "graph" / "edges.npy").write_bytes((tmp_path / "other" / "edges.npy").read_bytes())
-        lines = []
-        partition_graph(source, parts, tmp_path / "parts", "cmr-stream", memory="8GB", say=lines.append)
-        partition_graph(source, parts, tmp_path / "whole", "cmr-stream", overwrite=True)
-        assert [line for line in lines if not line.startswith("caution")] == []
-        assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
-        partition_graph(source, 2, tmp_path / "parts", "random", overwrite=True)
-        (tmp_path / "parts").rename(tmp_path / f"done-{change}")
-
-
-def test_an_error_leaves_nothing_behind(tmp_path):
-    source = make_folder(tmp_path / "graph", weighted=True)
-    with pytest.raises(InputError, match="would merge"):
-        partition_graph(source, 3, tmp_path / "parts", "cmr-stream", direction="both", memory="8GB")
+        partition_graph(source, 3, tmp_path / "parts", direction="both", memory="8GB", progress=report)
     assert [path.name for path in tmp_path.iterdir()] == ["graph"]
 
 
-def test_a_damaged_workspace_starts_anew_and_foreign_files_stay(tmp_path):
-    source, work = make_folder(tmp_path / "graph"), tmp_path / ".parts.work"
-    choices = {"method": "cmr-stream", "direction": "both", "memory": "8GB"}
-    partition_graph(source, 3, tmp_path / "whole", **choices)
-    with pytest.raises(KeyboardInterrupt):
-        partition_graph(source, 3, tmp_path / "parts", progress=stop_in("feats"), **choices)
-    shutil.copytree(work, tmp_path / "stopped")
-    lines = []
-
-    def change_number(work):
-        record = work / "sort_1.json"
-        record.write_text(record.read_text().replace('"number": ', '"number": 1'))
-
-    def change_facts(work):
-        record = work / "edges.json"
-        record.write_text(record.read_text().replace('"merged_rows": ', '"merged_rows": 9'))
-
-    def shorten(work):
-        (work / "number.bin").write_bytes((work / "number.bin").read_bytes()[:-1])
-
-    damages = [change_number, change_facts, shorten, lambda work: (work / "cluster.json").unlink()]
-    damages += [lambda work: (work / "owners.json").write_text("[" * 10000)]
-    for damage in damages:
-        shutil.rmtree(work, ignore_errors=True)
-        shutil.copytree(tmp_path / "stopped", work)
-        damage(work)
-        partition_graph(source, 3, tmp_path / "parts", overwrite=True, say=lines.append, **choices)
-        assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
-    assert lines == []
-    work.mkdir()
-    (work / "thesis.txt").write_text("precious")
-    with pytest.raises(InputError, match=r"thesis\.txt in it is not one of ours"):
-        partition_graph(source, 3, tmp_path / "parts", overwrite=True, **choices)
-    assert (work / "thesis.txt").is_file()
-
-
-def test_two_runs_do_not_share_a_folder(tmp_path):
-    source = make_folder(tmp_path / "graph")
-
-    def start_another(name, done, total):
-        if name == "sort_0" and done == 0:
-            partition_graph(source, 3, tmp_path / "parts", "cmr-stream", memory="8GB")
-
-    with pytest.raises(InputError, match="another run"):
-        partition_graph(source, 3, tmp_path / "parts", "cmr-stream", memory="8GB", progress=start_another)
+def test_an_error_leaves_nothing_behind(tmp_path, on_disk):
+    source = make_folder(tmp_path / "graph", weighted=True)
+    with pytest.raises(InputError, match="would merge"):
+        partition_graph(source, 3, tmp_path / "parts", direction="both", memory="8GB")
+    assert [path.name for path in tmp_path.iterdir()] == ["graph"]
 
 
 def test_what_fits_stays_in_memory_and_what_does_not_is_said(tmp_path, monkeypatch):
@@ -185,18 +176,16 @@ def test_what_fits_stays_in_memory_and_what_does_not_is_said(tmp_path, monkeypat
     monkeypatch.setitem(EDGE_BYTES, "libra", 10**9)
     partition_graph(source, 3, tmp_path / "large", memory="8GB", say=lines.append)
     assert len(lines) == 1
-    assert "the limit is 8.0 GB: cmr-stream works on disk" in lines[0]
-    manifest = read_manifest(tmp_path / "large")
-    assert manifest["method"] == "cmr-stream"
-    assert set(manifest["phases"]) == {*PHASES, "refine_1"}
+    assert "the limit is 8.0 GB: it works on disk, with more copies" in lines[0]
+    assert tuple(read_manifest(tmp_path / "large")["phases"]) == PHASES
     with pytest.raises(InputError, match=r"libra .* needs about [\d.]+ GB, the limit is 8.0 GB"):
         partition_graph(source, 3, tmp_path / "none", "libra", memory="8GB")
 
 
-def test_a_graph_that_fits_nowhere_is_refused_with_numbers(tmp_path):
+def test_a_graph_that_fits_nowhere_is_refused_with_numbers(tmp_path, on_disk):
     source = make_folder(tmp_path / "graph")
     with pytest.raises(InputError, match=r"cannot be cut within 0.5 GB: .* give --memory [\d.]+GB"):
-        partition_graph(source, 30000, tmp_path / "parts", "cmr-stream", memory="500MB", direction="reversed")
+        partition_graph(source, 30000, tmp_path / "parts", memory="500MB", direction="reversed")
 
 
 def test_too_little_memory_is_refused(tmp_path):

@@ -1,4 +1,4 @@
-"""Clusters for `cmr-stream`: label propagation along sorted edges, which are half of an adjacency.
+"""Clusters without an adjacency: label propagation along sorted edges, which are half of an adjacency.
 
 Blocks of vertices vote in parallel against frozen labels, then move in order; who has a neighbour before it in the
 block votes in its turn. So labels are as if one vertex voted after the other, but where a cluster had no room when the

@@ -7,7 +7,7 @@ from distgnn.datasets import load_graph
 from distgnn.partition.core import sorted_edges as sorting
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.sorted_edges import number_by_degree
-from distgnn.partition.stream import cluster
+from distgnn.partition.on_disk import cluster
 
 from ..graphs import edge_list
 

@@ -1,1 +1,0 @@
-"""The same from clusters found in the edge stream, without an adjacency."""
