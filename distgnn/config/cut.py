@@ -108,13 +108,13 @@ class CutConfig:
         return self.check()
 
     def manifest(self) -> dict[str, Any]:
-        """What `partition.json` says of how the cut was found (`objective`: kept for readers of older folders)."""
+        """What `partition.json` says of how the cut was found."""
         how: dict[str, Any] = {"method": self.method, "seed": int(self.seed), "order": self.order}
         how |= {} if self.link_split is None else {"link_split": str(self.link_split)}
         how |= {} if self.split is None else {"split": str(self.split)}
         how |= {} if self.normalize_feats == "none" else {"normalize_feats": self.normalize_feats}
         how |= {} if self.effort == "normal" else {"effort": self.effort}
-        return how | {"refined": self.refined, "groups": int(self.groups), "update": self.update, "objective": "rows"}
+        return how | {"refined": self.refined, "groups": int(self.groups), "update": self.update}
 
 
 # All that edges alone need.

@@ -116,12 +116,10 @@ class Settings:
     def sections(self) -> dict[str, dict[str, Any]]:
         """[train], [model] and [run] of config.toml; the trainer fills in what [train] leaves open."""
         model = {name: value for name, value in asdict(self.model).items() if value is not None}
-        # Only what was asked for: runs of before this setting can be resumed
-        exchange = asdict(self.exchange).items() - asdict(ExchangeConfig()).items()
         return {
             "train": self.train.as_dict(),
             "model": model,
-            "run": asdict(self.run) | asdict(self.schedule) | dict(sorted(exchange)),
+            "run": asdict(self.run) | asdict(self.schedule) | asdict(self.exchange),
         }
 
     def with_saved(

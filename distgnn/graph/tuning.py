@@ -66,10 +66,7 @@ def machine() -> str:
 
 
 def _read(path: Path) -> kernels.Tuning | None:
-    """What was found on this machine, or None: a file that is missing, foreign or damaged is measured again.
-
-    Earlier versions also wrote "arcs_ahead", which is not read.
-    """
+    """What was found on this machine, or None: a file that is missing, foreign or damaged is measured again."""
     try:
         saved = json.loads(read_text(path))
         if saved["machine"] != machine():

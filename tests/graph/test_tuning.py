@@ -34,9 +34,7 @@ def loaded(folder):
 
 
 def keep(folder, blocked, own_products):
-    """A file as an earlier version wrote it."""
-    ahead = {"64": 32, "256": 64, "512": 16, "1024": 16}
-    sidecar = {"machine": tuning.machine(), "seconds": 0.5, "arcs_ahead": ahead}
+    sidecar = {"machine": tuning.machine(), "seconds": 0.5}
     (folder / SIDECAR).write_text(json.dumps(sidecar | {"blocked": blocked, "own_products": own_products}))
 
 
@@ -50,7 +48,7 @@ def test_measured_once_and_kept(folder, monkeypatch):
     assert loaded(folder).tuning == found
 
 
-def test_a_file_of_an_earlier_version_is_read(folder, monkeypatch):
+def test_a_file_that_is_there_is_read(folder, monkeypatch):
     monkeypatch.setattr(kernels, "tune_rows", None)  # calling it would fail
     keep(folder, [256], False)
     assert loaded(folder).tuning == kernels.Tuning(frozenset({256}), False)

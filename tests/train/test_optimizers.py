@@ -185,7 +185,7 @@ def hook(*names):
         ({"metrics": {"mine": 3}}, "metrics: 'mine' is no function"),
         ({"metric": "mine"}, "unknown metric 'mine'"),
         ({"callbacks": [3]}, "callback 3 is no object with any of on_train_start"),
-        ({"callbacks": [hook("on_step")]}, "on_train_end: on_step is called on_train_epoch_end"),
+        ({"callbacks": [hook("on_step")]}, "on_train_end: on_step"),
         ({"callbacks": [hook("on_train_end", "on_train_epoch_start")]}, "on_train_epoch_start .did you mean on_train"),
         ({"clip_grad": -1.0}, "clip_grad is -1.0"),
         ({"log": "consle"}, r"unknown log 'consle': .* \(did you mean console\?\)"),

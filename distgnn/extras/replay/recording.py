@@ -19,7 +19,7 @@ from distgnn.errors import InputError
 from distgnn.system.regular_file import read_text
 
 Event = tuple[Any, ...]
-FORMAT_VERSION = 2
+FORMAT_VERSION = 1
 KEY_FILE = "recordings.json"
 
 

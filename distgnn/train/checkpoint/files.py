@@ -134,10 +134,10 @@ def read_state(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"{file} is damaged: {error}") from error
     version = state.get("format_version") if isinstance(state, dict) else None
-    if type(version) is not int or version < 1:
+    if type(version) is not int:
         raise RunError(f"{file} is damaged: it has no format_version")
-    if version > FORMAT_VERSION:
-        raise RunError(f"{file} is from a later distgnn: format {version}, this one reads up to {FORMAT_VERSION}")
+    if version != FORMAT_VERSION:
+        raise RunError(f"{file}: format version {version} is not {FORMAT_VERSION}: start the run anew")
     if state.get("sha256") != _digest(state):
         raise RunError(f"{file} is damaged: its checksum is wrong")
     files = state.get("files")

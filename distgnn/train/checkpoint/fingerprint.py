@@ -24,7 +24,6 @@ from distgnn.partition.core.part_arrays import OF_ARCS, PART_ARRAYS
 BLOCK_ROWS = 1 << 16
 COLUMNS = {array.name: array.hashed for array in PART_ARRAYS if array.hashed}
 PARTS = ("arcs", "edge weights", "features", "splits", "edge splits", *COLUMNS.values())
-NOTHING = f"{0:016x}"  # of what a graph has not, or a checkpoint of before did not look at
 MIX = tuple(np.uint64(factor) for factor in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
@@ -52,7 +51,7 @@ def difference(saved: dict[str, Any], now: dict[str, Any]) -> str | None:
     for name in ("vertices", "arc count"):
         if saved.get(name) != now[name]:
             return f"{saved.get(name)} {name.split()[0]}{'s' if name != 'vertices' else ''} there, {now[name]} here"
-    return next((f"its {name} are different" for name in PARTS if saved.get(name, NOTHING) != now[name]), None)
+    return next((f"its {name} are different" for name in PARTS if saved.get(name) != now[name]), None)
 
 
 def _mix(values: np.ndarray) -> np.ndarray:

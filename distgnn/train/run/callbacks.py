@@ -7,7 +7,6 @@ from typing import Any
 from distgnn.errors import InputError
 
 EVENTS = ("on_train_start", "on_validation_end", "on_train_epoch_end", "on_train_end")
-RENAMED = {"on_start": EVENTS[0], "on_evaluation": EVENTS[1], "on_step": EVENTS[2], "on_end": EVENTS[3]}
 
 
 class Callback:
@@ -85,8 +84,6 @@ def _instead(callback: Any) -> str:
     """What to write in place of the first method of a callback that looks like an event and is none."""
     for name in dir(callback):
         if name.startswith("on_") and name not in EVENTS and callable(getattr(callback, name, None)):
-            near = RENAMED.get(name) or next(iter(get_close_matches(name, EVENTS, 1, 0.5)), None)
-            if name in RENAMED:
-                return f": {name} is called {near}"
+            near = next(iter(get_close_matches(name, EVENTS, 1, 0.5)), None)
             return f": {name}" + (f" (did you mean {near}?)" if near else "")
     return ""

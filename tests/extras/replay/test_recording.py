@@ -25,7 +25,7 @@ def test_recordings_come_back_and_others_are_refused(tmp_path):
     with pytest.raises(InputError, match="is damaged"):
         read_recordings(tmp_path, {"seed": 0})
     key = tmp_path / "recordings.json"
-    key.write_text(key.read_text().replace('"format_version": 2', '"format_version": 1'))
+    key.write_text(key.read_text().replace('"format_version": 1', '"format_version": 2'))
     with pytest.raises(InputError, match="another version"):
         read_recordings(tmp_path, {"seed": 0})
 
