@@ -1,10 +1,10 @@
-"""Functions of kernels that Python runs say their types; of those that numba compiles, numba has them."""
+"""Functions of kernels and cuts that Python runs say their types; of those that numba compiles, numba has them."""
 
 import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-KERNELS = Path(__file__).resolve().parents[2] / "kernels"
+ROOT = Path(__file__).resolve().parents[2]
 COMPILED = {"kernel", "inline", "intrinsic"}
 WITHOUT = {"simd", "check"}  # values of LLVM, which has no types; numpy beside each kernel, with its arguments
 
@@ -22,7 +22,8 @@ def unannotated(node: ast.AST) -> Iterator[ast.FunctionDef]:
 
 
 def test_what_python_runs_is_annotated():
-    files = [file for file in KERNELS.rglob("*.py") if file.parent.name not in WITHOUT]
+    every = (file for folder in ("kernels", "partition") for file in (ROOT / folder).rglob("*.py"))
+    files = [file for file in every if file.parent.name not in WITHOUT]
     found = [(file.name, one.name, one.lineno) for file in files for one in unannotated(ast.parse(file.read_text()))]
     assert found == []
 
