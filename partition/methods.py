@@ -18,7 +18,7 @@ from distgnn.partition.core.edges import EdgeArrays, Edges, group
 from distgnn.partition.core.owners import balanced_owners, owners_among
 from distgnn.partition.core.shares import MOST_ARCS, part_shares
 from distgnn.partition.core.vertex_cut import VertexCut
-from distgnn.partition.moves.cut_state import arc_limit, rebalance, start_state
+from distgnn.partition.refinement.cut_state import arc_limit, rebalance, start_state
 
 
 class MethodResult(NamedTuple):

@@ -33,8 +33,8 @@ from distgnn.partition.folder.manifest import Progress, check_size, names_of
 from distgnn.partition.folder.manifest_file import read_manifest
 from distgnn.partition.folder.reader import load_part, partition_files
 from distgnn.partition.methods import cut_edges
-from distgnn.partition.moves.cut_state import arc_limit, rebalance, start_state
 from distgnn.partition.pipeline import write_cut
+from distgnn.partition.refinement.cut_state import arc_limit, rebalance, start_state
 from distgnn.system.atomic import check_target
 
 # From the array of a part to the field of the graph

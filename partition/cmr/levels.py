@@ -22,10 +22,10 @@ from scipy import sparse
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.core.edges import EdgeArrays, Edges, endpoint_degrees
-from distgnn.partition.moves.edge_moves import refine
-from distgnn.partition.moves.group_loads import row_price
-from distgnn.partition.moves.group_moves import EXTRA_PRICE
-from distgnn.partition.moves.vertex_moves import move_vertices
+from distgnn.partition.refinement.edge_moves import refine
+from distgnn.partition.refinement.group_loads import row_price
+from distgnn.partition.refinement.group_moves import EXTRA_PRICE
+from distgnn.partition.refinement.vertex_moves import move_vertices
 
 CLUSTERS_PER_PART = 32  # that are small enough to balance parts with: the cap of the finest level
 PER_PART = (1024, 256, 64, 32, 16, 8, 4)  # clusters of the coarser levels, if all were full

@@ -17,13 +17,13 @@ from distgnn.partition.cmr.levels import MERGED, find_levels, finest_level, shar
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, endpoint_degrees
 from distgnn.partition.core.shares import MOST_ARCS, owned_limit
 from distgnn.partition.core.sorted_edges import ordered_edges
-from distgnn.partition.moves.cut_state import arc_limit, copies_with_owners, even_inner, start_state
-from distgnn.partition.moves.edge_moves import refine
-from distgnn.partition.moves.group_loads import row_excess
-from distgnn.partition.moves.groups import groups_of, without_gaps
-from distgnn.partition.moves.merge import merge_groups
-from distgnn.partition.moves.replica_table import CopyTable
-from distgnn.partition.moves.vertex_moves import move_vertices
+from distgnn.partition.refinement.cut_state import arc_limit, copies_with_owners, even_inner, start_state
+from distgnn.partition.refinement.edge_moves import refine
+from distgnn.partition.refinement.group_loads import row_excess
+from distgnn.partition.refinement.groups import groups_of, without_gaps
+from distgnn.partition.refinement.merge import merge_groups
+from distgnn.partition.refinement.replica_table import CopyTable
+from distgnn.partition.refinement.vertex_moves import move_vertices
 
 # Of the edges inside clusters: from there on V-cycles are worth their time. It is 0.28 in twelve linked copies of
 # ogbn-arxiv (a V-cycle: 29 % fewer copies beyond the first in 3 times the seconds), 0.13 in those of slashdot (4 % in 4

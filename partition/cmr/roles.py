@@ -27,11 +27,11 @@ from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, group
 from distgnn.partition.core.owners import even_exchange
 from distgnn.partition.core.part_masks import count_parts, empty_mask, mark_arcs
 from distgnn.partition.core.shares import MOST_ARCS, owned_limit
-from distgnn.partition.moves.cut_state import State, arc_limit, rebalance
-from distgnn.partition.moves.edge_moves import SCHEDULE, sweep
-from distgnn.partition.moves.group_loads import row_price
-from distgnn.partition.moves.replica_table import count_copies, count_edges, empty_table
-from distgnn.partition.moves.vertex_moves import move_vertices
+from distgnn.partition.refinement.cut_state import State, arc_limit, rebalance
+from distgnn.partition.refinement.edge_moves import SCHEDULE, sweep
+from distgnn.partition.refinement.group_loads import row_price
+from distgnn.partition.refinement.replica_table import count_copies, count_edges, empty_table
+from distgnn.partition.refinement.vertex_moves import move_vertices
 
 BETA = 1.0  # local rows may differ a little more between parts here than arcs and owned vertices
 

@@ -18,10 +18,10 @@ from distgnn.kernels.runtime.threads import FEW_EDGES, even_chunks, get_num_thre
 from distgnn.partition.core.edges import EdgeArrays, Edges
 from distgnn.partition.core.shares import MOST_ARCS
 from distgnn.partition.core.sorted_edges import Empty, Step
-from distgnn.partition.moves.cut_state import arc_limit, rebalance, start_state
-from distgnn.partition.moves.edge_moves import BETA, sweep
-from distgnn.partition.moves.groups import Groups, collect_groups
-from distgnn.partition.moves.merge import merge_groups
+from distgnn.partition.refinement.cut_state import arc_limit, rebalance, start_state
+from distgnn.partition.refinement.edge_moves import BETA, sweep
+from distgnn.partition.refinement.groups import Groups, collect_groups
+from distgnn.partition.refinement.merge import merge_groups
 
 SCHEDULE = (2.0, 0.3, 0.0)
 MOST_THREADS = 2  # each has a last slot of 8 bytes for every vertex

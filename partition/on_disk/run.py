@@ -18,9 +18,9 @@ from distgnn.errors import InputError
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.folder.manifest import Clock, check_size, describe_cut, describe_graph
 from distgnn.partition.folder.writer import num_writers
-from distgnn.partition.moves.replica_table import table_bytes
 from distgnn.partition.on_disk.phases import ARC_BYTES, FILLED, DiskCut, check_fits, own_bytes
 from distgnn.partition.on_disk.workspace import MemoryLimit, Workspace, resident
+from distgnn.partition.refinement.replica_table import table_bytes
 
 # Generous, edge list included.
 EDGE_BYTES = {"cmr": 80, "libra": 40, "metis": 120, "kahypar": 400, "random": 40}

@@ -26,6 +26,6 @@ def test_there_are_mutants_of_every_area():
 @pytest.mark.slow
 def test_which_kernels_a_mutant_makes_stale():
     found = importers("partition/core/plan.py")
-    assert "partition/core/local_graph.py" in found and "partition/moves/merge.py" not in found
+    assert "partition/core/local_graph.py" in found and "partition/refinement/merge.py" not in found
     kinds = {is_compiled(mutant) for mutant in read_mutants() if mutant.area in ("kernels", "partition")}
     assert kinds == {True, False}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from distgnn.datasets import GraphData
 from distgnn.partition import VertexCut
 from distgnn.partition.core.edges import EdgeArrays
-from distgnn.partition.moves.cut_state import start_state
+from distgnn.partition.refinement.cut_state import start_state
 
 
 def edge_list(edges, num_nodes, directed=False, weights=None, direction="stored", self_loops="keep"):

@@ -12,10 +12,10 @@ from distgnn.partition.cmr.method import CLUSTERED, Effort, improve
 from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.sorted_edges import ordered_edges
-from distgnn.partition.moves.cut_state import arc_limit, rebalance, start_state
-from distgnn.partition.moves.edge_moves import refine, sweep
-from distgnn.partition.moves.groups import groups_of, without_gaps
-from distgnn.partition.moves.replica_table import COPIES, SATURATED, num_edges_in
+from distgnn.partition.refinement.cut_state import arc_limit, rebalance, start_state
+from distgnn.partition.refinement.edge_moves import refine, sweep
+from distgnn.partition.refinement.groups import groups_of, without_gaps
+from distgnn.partition.refinement.replica_table import COPIES, SATURATED, num_edges_in
 
 from ..graphs import NAMES, awkward, core_and_islands, edge_list
 
@@ -107,8 +107,8 @@ def test_the_same_bytes_for_any_number_of_threads(graph, large, in_turn, as_larg
         as_large()
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
     monkeypatch.setattr("distgnn.partition.cmr.label_propagation.SMALL", 0)
-    monkeypatch.setattr("distgnn.partition.moves.merge.IN_TURN", in_turn)
-    monkeypatch.setattr("distgnn.partition.moves.edge_moves.FEW_EDGES", 1)
+    monkeypatch.setattr("distgnn.partition.refinement.merge.IN_TURN", in_turn)
+    monkeypatch.setattr("distgnn.partition.refinement.edge_moves.FEW_EDGES", 1)
     for module in (
         "kernels.runtime.threads",
         "partition.core.sorted_edges",

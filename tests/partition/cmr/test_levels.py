@@ -7,7 +7,7 @@ from distgnn.datasets import load_graph
 from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.cmr.levels import PER_PART, coarser, contract, find_levels, finest_level, v_cycle
 from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
-from distgnn.partition.moves.vertex_moves import move_vertices
+from distgnn.partition.refinement.vertex_moves import move_vertices
 
 from ..graphs import NAMES, awkward, core_and_islands, edge_list, num_copies
 

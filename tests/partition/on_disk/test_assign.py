@@ -34,8 +34,8 @@ def small_pieces(request, monkeypatch):
     for name, value in (("PIECE_EDGES", 700), ("BLOCK_EDGES", 64), ("BUCKET_EDGES", 100), ("BUCKETS_AT_ONCE", 5)):
         monkeypatch.setattr(sorting, name, value)
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
-    monkeypatch.setattr("distgnn.partition.moves.edge_moves.FEW_EDGES", 1)
-    monkeypatch.setattr("distgnn.partition.moves.groups.ALONE", 0)
+    monkeypatch.setattr("distgnn.partition.refinement.edge_moves.FEW_EDGES", 1)
+    monkeypatch.setattr("distgnn.partition.refinement.groups.ALONE", 0)
     monkeypatch.setattr("distgnn.partition.on_disk.cluster.SMALLEST_BLOCK", 64)
     monkeypatch.setattr(threads._pool, "num_threads", request.param)
     return request.param
@@ -80,8 +80,8 @@ def test_clusters_hold_the_ends_of_their_rows(hubs, small_pieces):
 
 @pytest.mark.parametrize("direction", ["both", "stored"])
 def test_the_same_cut_for_any_number_of_threads(hubs, direction, monkeypatch, small_pieces, tmp_path):
-    monkeypatch.setattr("distgnn.partition.moves.merge.IN_TURN", 0)
-    monkeypatch.setattr("distgnn.partition.moves.merge.LARGE", 4)
+    monkeypatch.setattr("distgnn.partition.refinement.merge.IN_TURN", 0)
+    monkeypatch.setattr("distgnn.partition.refinement.merge.LARGE", 4)
     monkeypatch.setattr("distgnn.partition.pipeline.works_on_disk", lambda *_: True)
     folders = []
     for count in (small_pieces, 3):

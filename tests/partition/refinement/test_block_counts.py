@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from distgnn.kernels.runtime.threads import run
-from distgnn.partition.moves import groups as grouping
-from distgnn.partition.moves.groups import Groups
-from distgnn.partition.moves.replica_table import empty_table, num_edges_in, vertex_ranges
+from distgnn.partition.refinement import groups as grouping
+from distgnn.partition.refinement.groups import Groups
+from distgnn.partition.refinement.replica_table import empty_table, num_edges_in, vertex_ranges
 
 VERTICES, PARTS = 300, 9
 

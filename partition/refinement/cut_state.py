@@ -12,7 +12,7 @@ import numpy as np
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run
 from distgnn.partition.core.edges import EdgeArrays, Edges, endpoint_degrees
-from distgnn.partition.moves.replica_table import (
+from distgnn.partition.refinement.replica_table import (
     COPIES,
     DEGREE,
     PART_SHIFT,

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.partition.moves.replica_table import (
+from distgnn.partition.refinement.replica_table import (
     AHEAD,
     COPIES,
     PART_SHIFT,

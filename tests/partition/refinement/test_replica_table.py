@@ -5,7 +5,7 @@ import pytest
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.core.edges import own_ends
-from distgnn.partition.moves.replica_table import (
+from distgnn.partition.refinement.replica_table import (
     COPIES,
     SATURATED,
     add_edge,

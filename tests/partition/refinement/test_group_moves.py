@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from distgnn.partition.moves import group_moves
-from distgnn.partition.moves.group_loads import (
+from distgnn.partition.refinement import group_moves
+from distgnn.partition.refinement.group_loads import (
     cost_of_adding,
     cost_of_keeping,
     count_with_rows,
@@ -18,8 +18,8 @@ from distgnn.partition.moves.group_loads import (
     shared_copies,
     start_loads,
 )
-from distgnn.partition.moves.group_moves import Placement, cheapest_part, move_groups
-from distgnn.partition.moves.groups import (
+from distgnn.partition.refinement.group_moves import Placement, cheapest_part, move_groups
+from distgnn.partition.refinement.groups import (
     ENOUGH_MEMBERS,
     FEWEST_AT_ONCE,
     MOST_AT_ONCE,
@@ -27,7 +27,7 @@ from distgnn.partition.moves.groups import (
     cut_blocks,
     without_gaps,
 )
-from distgnn.partition.moves.replica_table import add_edge, empty_table
+from distgnn.partition.refinement.replica_table import add_edge, empty_table
 
 VERTICES, PARTS, GROUPS = 400, 9, 120
 SHARES = np.arange(1, PARTS + 1) / np.arange(1, PARTS + 1).sum()

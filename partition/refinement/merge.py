@@ -12,10 +12,10 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import run
-from distgnn.partition.moves.group_loads import change_load, no_row_loads, start_loads
-from distgnn.partition.moves.group_moves import Placement, cheapest_part, move_groups
-from distgnn.partition.moves.groups import Groups, add_groups, count_block, count_groups, count_present
-from distgnn.partition.moves.replica_table import CopyTable, add_edge, empty_table, vertex_ranges
+from distgnn.partition.refinement.group_loads import change_load, no_row_loads, start_loads
+from distgnn.partition.refinement.group_moves import Placement, cheapest_part, move_groups
+from distgnn.partition.refinement.groups import Groups, add_groups, count_block, count_groups, count_present
+from distgnn.partition.refinement.replica_table import CopyTable, add_edge, empty_table, vertex_ranges
 
 IN_TURN = 10**6  # incidences up to which clusters are placed and moved one after the other; beyond, in blocks
 BLOCKS, MOST_GROUPS = 256, 32  # a block of groups is so small a fraction of those before it

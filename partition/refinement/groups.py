@@ -16,7 +16,7 @@ from distgnn.kernels.runtime.threads import get_num_threads, own_ranges, run
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.core.edges import WORD, Edges, group
 from distgnn.partition.core.sorted_edges import Empty, in_memory
-from distgnn.partition.moves.replica_table import (
+from distgnn.partition.refinement.replica_table import (
     AHEAD,
     CopyTable,
     add_edge,

@@ -11,10 +11,10 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.core.edges import SMALL, EdgeArrays
-from distgnn.partition.moves.group_loads import no_row_loads, start_loads
-from distgnn.partition.moves.group_moves import EXTRA_PRICE, Placement, move_groups
-from distgnn.partition.moves.groups import count_groups, groups_of, without_gaps
-from distgnn.partition.moves.replica_table import count_copies, empty_table
+from distgnn.partition.refinement.group_loads import no_row_loads, start_loads
+from distgnn.partition.refinement.group_moves import EXTRA_PRICE, Placement, move_groups
+from distgnn.partition.refinement.groups import count_groups, groups_of, without_gaps
+from distgnn.partition.refinement.replica_table import count_copies, empty_table
 
 SWEEPS = 8
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
-from distgnn.partition.moves.cut_state import copies_with_owners, even_inner, start_state
+from distgnn.partition.refinement.cut_state import copies_with_owners, even_inner, start_state
 
 from ..graphs import num_copies
 
@@ -29,7 +29,7 @@ def with_owners(edges, parts, max_owned):
 
 
 def test_leaves_move_to_the_other_part_of_their_hub(monkeypatch):
-    monkeypatch.setattr("distgnn.partition.moves.cut_state.MOST_COPIES", 2.0)  # one of eleven is more than 3 %
+    monkeypatch.setattr("distgnn.partition.refinement.cut_state.MOST_COPIES", 2.0)  # one of eleven is more than 3 %
     edges, parts = stars()
     limit = np.array([8, 14])
     copies = num_copies(edges, parts, 2)
@@ -42,7 +42,7 @@ def test_leaves_move_to_the_other_part_of_their_hub(monkeypatch):
 def test_nothing_moves_without_need_or_room(monkeypatch):
     _, parts = stars()
     np.testing.assert_array_equal(even([8, 14]), parts)  # the other part has its share of copies
-    monkeypatch.setattr("distgnn.partition.moves.cut_state.MOST_COPIES", 2.0)
+    monkeypatch.setattr("distgnn.partition.refinement.cut_state.MOST_COPIES", 2.0)
     np.testing.assert_array_equal(even([10, 10]), parts)  # nobody has too many
     np.testing.assert_array_equal(even([8, 10]), parts)  # the other part has all that it may own
     np.testing.assert_array_equal(even([8, 14], np.array([40.0, 18.0])), parts)  # or all its arcs
@@ -50,7 +50,7 @@ def test_nothing_moves_without_need_or_room(monkeypatch):
 
 def test_a_hub_is_not_followed_to_a_new_part(monkeypatch):
     """The leaf of vertex 20 joins the others of its hub. Those of vertex 21 would each take a copy of it along."""
-    monkeypatch.setattr("distgnn.partition.moves.cut_state.MOST_COPIES", 2.0)
+    monkeypatch.setattr("distgnn.partition.refinement.cut_state.MOST_COPIES", 2.0)
     _, parts = stars()
     parts[10] = 0
     np.testing.assert_array_equal(even([100, 5]), parts)

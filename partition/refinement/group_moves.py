@@ -29,7 +29,7 @@ import numpy as np
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run, thread_chunks
 from distgnn.partition.core.edges import group
-from distgnn.partition.moves.group_loads import (
+from distgnn.partition.refinement.group_loads import (
     LOAD_PRICE,
     Loads,
     RowLoads,
@@ -46,8 +46,8 @@ from distgnn.partition.moves.group_loads import (
     shift_rows,
     with_own_counts,
 )
-from distgnn.partition.moves.groups import Groups, count_block, count_present, cut_blocks
-from distgnn.partition.moves.replica_table import CopyTable, add_edge, remove_edge
+from distgnn.partition.refinement.groups import Groups, count_block, count_present, cut_blocks
+from distgnn.partition.refinement.replica_table import CopyTable, add_edge, remove_edge
 
 # A price of imbalance that suits a graph of two copies a vertex would, where one vertex in a hundred has a second one,
 # outweigh all that moves could save: so it is a multiple of the copies beyond the first, up to a limit.

@@ -8,11 +8,11 @@ from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.sorted_edges import ordered_edges
-from distgnn.partition.moves.cut_state import start_state
-from distgnn.partition.moves.edge_moves import refine
-from distgnn.partition.moves.groups import groups_of, without_gaps
-from distgnn.partition.moves.merge import merge_groups
-from distgnn.partition.moves.replica_table import count_copies
+from distgnn.partition.refinement.cut_state import start_state
+from distgnn.partition.refinement.edge_moves import refine
+from distgnn.partition.refinement.groups import groups_of, without_gaps
+from distgnn.partition.refinement.merge import merge_groups
+from distgnn.partition.refinement.replica_table import count_copies
 
 SHARES = part_shares(4, [4, 2, 1, 1])
 
@@ -32,7 +32,7 @@ def over_share(copies):
 
 @pytest.mark.parametrize("in_turn", [0, 10**6])
 def test_merged_clusters(sorted_edges, in_turn, monkeypatch):
-    monkeypatch.setattr("distgnn.partition.moves.merge.IN_TURN", in_turn)
+    monkeypatch.setattr("distgnn.partition.refinement.merge.IN_TURN", in_turn)
     rows, degrees, labels = sorted_edges
     groups = groups_of(rows, *without_gaps(labels[rows.src]))
     _, table = merge_groups(groups, degrees, SHARES, rows.num_arcs // 2)

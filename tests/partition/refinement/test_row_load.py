@@ -5,8 +5,8 @@ import pytest
 
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.methods import cut_edges
-from distgnn.partition.moves import group_loads
-from distgnn.partition.moves.group_loads import (
+from distgnn.partition.refinement import group_loads
+from distgnn.partition.refinement.group_loads import (
     count_with_rows,
     no_row_loads,
     row_cost,
@@ -16,9 +16,9 @@ from distgnn.partition.moves.group_loads import (
     shift_rows,
     start_loads,
 )
-from distgnn.partition.moves.group_moves import Placement, move_groups
-from distgnn.partition.moves.groups import Groups, count_present
-from distgnn.partition.moves.replica_table import add_edge, count_copies, empty_table
+from distgnn.partition.refinement.group_moves import Placement, move_groups
+from distgnn.partition.refinement.groups import Groups, count_present
+from distgnn.partition.refinement.replica_table import add_edge, count_copies, empty_table
 
 from ..graphs import core_and_islands
 
