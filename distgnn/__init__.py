@@ -110,11 +110,27 @@ __all__ = [*_PLACES, *_MODULES, "__version__"]
 
 
 def __getattr__(name: str) -> object:
-    if name in _PLACES:
-        return getattr(importlib.import_module(_PLACES[name]), name)
-    if name in _MODULES:
-        return importlib.import_module(f"distgnn.{name}")
+    try:
+        if name in _PLACES:
+            return getattr(importlib.import_module(_PLACES[name]), name)
+        if name in _MODULES:
+            return importlib.import_module(f"distgnn.{name}")
+    except (ImportError, RuntimeError, OSError):
+        _without_mpi()
+        raise
     raise AttributeError(f"module 'distgnn' has no attribute {name!r}")
+
+
+def _without_mpi() -> None:
+    """Raises: RunError, one line, where no MPI library can be loaded."""
+    if "mpi4py.MPI" not in sys.modules:
+        from distgnn.errors import RunError
+        from distgnn.system.launch import import_mpi
+
+        try:
+            import_mpi()
+        except RunError as error:
+            raise error from None
 
 
 def __dir__() -> list[str]:

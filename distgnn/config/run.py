@@ -9,6 +9,7 @@ from distgnn.config.option import DTYPES, check_choice, check_values, documented
 from distgnn.config.schedule import UPDATES, Algorithm
 from distgnn.config.together import check_together
 from distgnn.errors import InputError
+from distgnn.system.cores import users_threads
 
 FEAT_NORMS = ("none", "center", "standardize", "row-l2")
 OF_COLUMNS = ("center", "standardize")  # from statistics over vertices
@@ -122,10 +123,7 @@ def num_threads() -> int:
 
     Raises: InputError where the variable is not a positive number.
     """
-    for name in ("DISTGNN_NUM_THREADS", "OMP_NUM_THREADS"):
-        text = os.environ.get(name)
-        if text:
-            if not text.isdigit() or int(text) < 1:
-                raise InputError(f"{name}={text}: expected a positive number of threads")
-            return int(text)
+    named = users_threads()
+    if named:
+        return named
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -12,6 +12,7 @@ from typing import Any
 from mpi4py import MPI
 
 from distgnn import kernels
+from distgnn.comm import raise_together
 from distgnn.config import num_threads
 from distgnn.kernels.runtime.memory import (
     MPOL_DEFAULT,
@@ -21,10 +22,9 @@ from distgnn.kernels.runtime.memory import (
     page_policy,
     spread_pages,
 )
-from distgnn.system.cores import core_quota
+from distgnn.system.cores import USER_VARIABLES, binding, core_quota
 
 SPREAD = "DISTGNN_PAGES_SPREAD"
-USER_VARIABLES = ("DISTGNN_NUM_THREADS", "OMP_NUM_THREADS")
 
 
 def choose_threads(comm: MPI.Comm) -> int:
@@ -36,7 +36,8 @@ def choose_threads(comm: MPI.Comm) -> int:
     everyone = near.allgather(my_cores())
     near.Free()
     if any(os.environ.get(name) for name in USER_VARIABLES):
-        return num_threads()
+        with raise_together(comm):
+            return num_threads()
     return core_share(my_cores(), everyone, core_quota())
 
 
@@ -125,6 +126,9 @@ def _sharing(host: str, here: list[int], ranks: list[tuple[Any, ...]]) -> str | 
     """Warn where the threads of a machine's ranks are more than the cores they may use together."""
     cores = set().union(*(ranks[rank][1] for rank in here))
     threads = sum(ranks[rank][2] for rank in here)
+    bound = binding()
+    if bound and cores and threads > len(cores):
+        return f"warning: {bound} binds {_ranks(len(here))} on {host} to cores {ranges(sorted(cores))}: unset it"
     if cores and threads > len(cores):
         return f"warning: on {host} {threads} threads of {_ranks(len(here))} share {len(cores)} cores: start fewer"
     for rank in here:

@@ -4,7 +4,13 @@ import os
 import sys
 from pathlib import Path
 
+from distgnn.errors import InputError
 from distgnn.system.jobs.local_mpiexec import GROUPS, PROC_GROUPS, control_groups
+
+USER_VARIABLES = ("DISTGNN_NUM_THREADS", "OMP_NUM_THREADS")
+# By which OpenMP binds threads, each rank to the same cores: the first ones that it may run on.
+BINDING = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
+UNBOUND = ("false", "disabled", "none")
 
 
 def available_cores() -> int:
@@ -25,8 +31,27 @@ def available_sockets() -> int:
 
 
 def threads_per_rank(num_ranks: int) -> int:
-    """Return how many threads each of `num_ranks` ranks on this machine gets: equal shares, at least one."""
-    return max(1, available_cores() // num_ranks)
+    """Return how many threads each of `num_ranks` ranks on this machine gets: the user's word, else equal shares."""
+    return users_threads() or max(1, available_cores() // num_ranks)
+
+
+def users_threads() -> int:
+    """DISTGNN_NUM_THREADS, else OMP_NUM_THREADS; 0 without. Raises: InputError where it is no positive number."""
+    for name in USER_VARIABLES:
+        text = os.environ.get(name)
+        if text:
+            if not text.isdecimal() or not 0 < int(text) < 1 << 31:
+                raise InputError(f"{name}={text}: expected a positive number of threads")
+            return int(text)
+    return 0
+
+
+def binding() -> str:
+    """The variable, with its value, that binds the threads of this process to cores; empty where none does."""
+    if os.environ.get(BINDING[0], "").lower() == UNBOUND[0]:
+        return ""
+    found = ((name, os.environ.get(name, "")) for name in BINDING)
+    return next((f"{name}={text}" for name, text in found if text and text.lower() not in UNBOUND), "")
 
 
 def core_quota(proc: str = PROC_GROUPS, mounts: str = GROUPS) -> float:

@@ -9,9 +9,10 @@ import os
 import re
 import shutil
 import socket
+import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from distgnn.errors import InputError, RunError
@@ -62,6 +63,26 @@ def parse_hosts(lines: list[str], where: str) -> list[tuple[str, int]]:
     if not hosts:
         raise InputError(f"{where}: names no host")
     return hosts
+
+
+def check_names(hosts: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """The hosts. Raises: InputError for names without an address; a starter of the user's may have names of its own."""
+    by_ssh = not any(os.environ.get(name) for name in OWN_STARTERS)
+    unknown = [name for name, _ in hosts if by_ssh and not _leads(name)]
+    if unknown:
+        named = ", ".join(unknown[:MOST_NAMED])
+        raise InputError(f"no address is known of {named}: correct the name, or add it to /etc/hosts or DNS")
+    return hosts
+
+
+def _leads(name: str) -> bool:
+    with suppress(OSError):
+        return bool(socket.getaddrinfo(name, None))
+    with suppress(OSError, subprocess.SubprocessError):
+        said = subprocess.run(["ssh", "-G", name], capture_output=True, text=True, timeout=10, check=False).stdout
+        other = next((line.split()[1] for line in said.splitlines() if line.startswith("hostname ")), name)
+        return other != name and bool(socket.getaddrinfo(other, None))
+    return False
 
 
 @contextmanager

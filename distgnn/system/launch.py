@@ -11,12 +11,13 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from distgnn.errors import InputError, RunError
-from distgnn.system.cores import available_cores, threads_per_rank
+from distgnn.system.cores import available_cores, binding, threads_per_rank
 from distgnn.system.free_memory import check_programs
 from distgnn.system.hosts import BATCH_VARIABLES, check_tasks, host_options, on_this_machine
 from distgnn.system.jobs import local_mpiexec
@@ -134,7 +135,7 @@ def rank_environment(num_ranks: int, threads: int, flavor: str, most: int | None
         the one that everybody waits for, so it is told to sleep: 4 MPICH ranks on 2 cores, one with 4 times the others'
         work, take 12 ms for a step and not 20. A message then takes 120 microseconds and not 10.
     """
-    variables = dict.fromkeys(THREAD_VARIABLES, str(threads))
+    variables = dict.fromkeys((*THREAD_VARIABLES, "DISTGNN_NUM_THREADS"), str(threads))
     variables["DISTGNN_RANKS"] = str(num_ranks)
     variables["PYTHONHASHSEED"] = os.environ.get("PYTHONHASHSEED", "0")  # sets of texts have one order on all ranks
     variables |= torch_environment()
@@ -226,6 +227,7 @@ def _start(program: list[str], ranks: Ranks, threads: int | None, ours: dict[str
         raise InputError(f"ranks and threads must be at least 1, got {num_ranks} ranks and {threads} threads")
     if not hosts:
         check_tasks()
+    check_temporary()
     mpiexec = find_mpiexec()
     flavor, here = mpi_flavor(mpiexec), not hosts and on_this_machine()
     if here:
@@ -233,6 +235,9 @@ def _start(program: list[str], ranks: Ranks, threads: int | None, ours: dict[str
     if flavor == "mpich" and here:
         check_room(num_ranks)
     most = max((count for _, count in hosts), default=num_ranks)  # ranks of a machine
+    bound = binding() if most > 1 else ""
+    if bound:
+        raise InputError(f"{bound} binds all ranks of a machine to the same cores: unset it, ranks share the cores out")
     ours = rank_environment(num_ranks, threads or threads_per_rank(most), flavor, most) | ours
     command = mpiexec_command(mpiexec, flavor, num_ranks)
     if hosts:
@@ -249,6 +254,14 @@ def _start(program: list[str], ranks: Ranks, threads: int | None, ours: dict[str
         return supervise([*command, *ended_with_parent(program)], environment, **how)
 
 
+def check_temporary() -> None:
+    """Raises: RunError where no folder for temporary files can be written."""
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError as error:
+        raise RunError(f"{error.strerror or error}: set TMPDIR to a folder that can be written") from None
+
+
 def check_timeout(name: str, value: float | str) -> float:
     """The seconds. Raises: InputError unless they are a number above 0."""
     try:
@@ -262,9 +275,9 @@ def check_timeout(name: str, value: float | str) -> float:
 
 def _terminal_variables() -> dict[str, str]:
     """Tell rank 0, which writes to mpiexec, what lies behind: MPICH gives it a pipe, Open MPI a terminal of its own."""
-    variables = {} if sys.stdout.isatty() else {"TTY_COMPATIBLE": "0"}  # to rich: no colours
+    variables = {} if sys.stdout is not None and sys.stdout.isatty() else {"TTY_COMPATIBLE": "0"}  # to rich: no colours
     try:
         columns, lines = os.get_terminal_size(sys.stderr.fileno())
-    except (OSError, ValueError):
+    except (OSError, ValueError, AttributeError):  # closed
         return variables
     return variables | {"DISTGNN_TERMINAL": f"{columns or 80}x{lines or 24}"}  # a bare pseudo-terminal has no size

@@ -64,14 +64,20 @@ class LenientStream:
         return getattr(self._stream, name)
 
 
-@contextmanager
-def lenient_output() -> Iterator[None]:
-    """Within, standard output and error may be closed or full: the work goes on, and one line says what was lost."""
-    for number in (0, 1, 2):  # closed ones lead to nowhere: the next file that is opened would get their numbers
+def fill_closed() -> None:
+    """Closed standard streams lead to nowhere: the next file that is opened would get their numbers."""
+    for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one
+            os.set_inheritable(number, True)
+
+
+@contextmanager
+def lenient_output() -> Iterator[None]:
+    """Within, standard output and error may be closed or full: the work goes on, and one line says what was lost."""
+    fill_closed()
     for name, number in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))

@@ -43,6 +43,14 @@ def test_the_users_word_beats_the_share(monkeypatch):
     assert cores.choose_threads(MPI.COMM_SELF) == 3
 
 
+def test_who_binds_all_ranks_to_a_core_is_named(monkeypatch):
+    monkeypatch.setenv("OMP_PROC_BIND", "true")
+    rank = ("host", [0], 1, "")
+    assert cores._sharing("host", [0, 1], [rank, rank]) == (
+        "warning: OMP_PROC_BIND=true binds 2 ranks on host to cores 0: unset it"
+    )
+
+
 SCRIPT = """
 import sys
 import torch

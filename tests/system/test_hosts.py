@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from distgnn.errors import RunError
+from distgnn.errors import InputError, RunError
 from distgnn.system import hosts, launch
 
 HERE = socket.gethostname()
@@ -67,6 +67,14 @@ def test_other_hosts_need_what_starts_ranks_there(batch, monkeypatch, starter, v
         hosts.on_this_machine()
     monkeypatch.setattr(hosts.shutil, "which", lambda name: f"/usr/bin/{name}" if name == starter else None)
     assert not hosts.on_this_machine()
+
+
+def test_a_name_without_an_address_is_refused(batch, monkeypatch):
+    assert hosts.check_names([("localhost", 2)]) == [("localhost", 2)]
+    with pytest.raises(InputError, match=r"no address is known of nowhere\.invalid: correct the name"):
+        hosts.check_names([("localhost", 1), ("nowhere.invalid", 1)])
+    monkeypatch.setenv("HYDRA_LAUNCHER", "own")
+    assert hosts.check_names([("nowhere.invalid", 1)])
 
 
 def test_a_file_that_cannot_be_read_is_said(batch):

@@ -11,6 +11,8 @@ from command import without_rank_variables
 
 from distgnn.errors import InputError, RunError
 from distgnn.system import launch
+from distgnn.system.calls import launch as call
+from distgnn.system.cores import BINDING
 from distgnn.system.hosts import read_hosts
 from distgnn.system.jobs.own_rank import RANK_VARIABLES
 
@@ -148,10 +150,14 @@ def test_a_real_rank_is_one(num_ranks):
     assert launch.import_mpi().COMM_WORLD.size == num_ranks
 
 
-def test_no_mpi_library_is_one_line_that_names_the_extra():
-    source = "from distgnn.system.launch import import_mpi\nimport mpi4py\nimport_mpi()"
+@pytest.mark.parametrize(
+    "call", ["from distgnn.system.launch import import_mpi as it; it()", "import distgnn; distgnn.fit"]
+)
+def test_no_mpi_library_is_one_line_that_names_the_extra(call):
+    source = f"import mpi4py; {call}"
     answer = run_python(source, MPI4PY_LIBMPI="/nonexistent/libmpi.so")
     last = answer.stderr.strip().splitlines()[-1]
+    assert "cannot open shared object file" not in answer.stderr or "import_mpi" in call
     assert "RunError: no MPI library could be loaded" in last and "pip install 'distgnn[mpich]'" in last
 
 
@@ -189,6 +195,51 @@ def test_ranks_sleep_while_waiting_only_where_cores_are_short(monkeypatch):
 def test_counts_below_one_are_refused(num_ranks, threads):
     with pytest.raises(InputError, match="at least 1"):
         launch.run_under_mpi([], num_ranks, threads)
+
+
+@pytest.mark.parametrize(("text", "threads"), [("3", "3"), ("4,2", ""), ("auto", ""), ("0", "")])
+def test_the_users_threads_are_each_ranks_or_refused(monkeypatch, text, threads):
+    seen = recorded_command(monkeypatch)
+    monkeypatch.delenv("DISTGNN_NUM_THREADS", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", text)
+    if threads:
+        launch.run_program(["true"], 2)
+        assert {seen[0][1][name] for name in ("DISTGNN_NUM_THREADS", "OMP_NUM_THREADS")} == {threads}
+        return
+    with pytest.raises(InputError, match=f"OMP_NUM_THREADS={text}: expected a positive number"):
+        launch.run_program(["true"], 2)
+
+
+@pytest.mark.parametrize("name", ["OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"])
+def test_what_binds_all_ranks_to_the_same_cores_is_named(monkeypatch, name):
+    seen = recorded_command(monkeypatch)
+    for other in BINDING:
+        monkeypatch.delenv(other, raising=False)
+    monkeypatch.setenv(name, "0-1")
+    with pytest.raises(InputError, match=f"{name}=0-1 binds all ranks of a machine to the same cores: unset it"):
+        launch.run_program(["true"], 2)
+    launch.run_program(["true"], 1)
+    monkeypatch.setenv("OMP_PROC_BIND", "FALSE")
+    launch.run_program(["true"], 2)
+    assert len(seen) == 2
+
+
+def test_no_folder_for_temporary_files_is_one_line(monkeypatch):
+    def none() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
+
+    monkeypatch.setattr(launch.tempfile, "gettempdir", none)
+    for start in (lambda: launch.run_program(["true"], 2), lambda: call.launch(print, ranks=2)):
+        with pytest.raises(RunError, match=r"No usable temporary directory .* set TMPDIR to a folder that can be"):
+            start()
+
+
+@pytest.mark.slow
+def test_closed_streams_do_not_end_a_call(tmp_path):
+    source = f"import distgnn; open({str(tmp_path / 'out')!r}, 'w').write(str(distgnn.launch(int, ('7',), 2)))"
+    command = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", sys.executable, "-c", source]
+    assert subprocess.run(command, env=without_rank_variables(), timeout=900, check=False).returncode == 0
+    assert (tmp_path / "out").read_text() == "[7, 7]"
 
 
 # running

@@ -27,13 +27,13 @@ def launch(
     """Start a distgnn command with mpiexec on several machines; paths must mean the same on all of them."""
     from distgnn.cli.elastic import Elastic, Machines, argument_place, parsed
     from distgnn.partition import read_manifest
-    from distgnn.system.hosts import read_hosts
+    from distgnn.system.hosts import check_names, read_hosts
     from distgnn.system.jobs.restarts import run_dir_in
 
     if under_mpi():
         raise InputError("distgnn launch starts ranks itself: it cannot run on one")
     launching.check()
-    machines = read_hosts(hosts)
+    machines = check_names(read_hosts(hosts))
     if any(word.partition("=")[0] == "--restarts" for word in command):
         raise InputError("--restarts is an option of launch: it stands before --")
     if not launching.restarts:

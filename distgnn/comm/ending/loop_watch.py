@@ -56,9 +56,11 @@ def watchdog(graph: Any, seconds: float, folder: str | Path | None = None) -> It
 def watch_to_the_end(comm: MPI.Comm) -> None:
     """Watch this process until it ends, where DISTGNN_TIMEOUT is set on rank 0; once, however many graphs it loads.
 
+    Where some of the ranks have loaded a graph among themselves, this watch takes the place of theirs.
+
     Collective: yes. Raises: InputError on every rank.
     """
-    if comm.size == 1 or _watching:
+    if comm.size == 1 or comm.allreduce(bool(_watching), op=MPI.LAND):
         return
     text = comm.bcast(os.environ.get(TIMEOUT_VARIABLE), root=0)
     if not text:
@@ -67,6 +69,8 @@ def watch_to_the_end(comm: MPI.Comm) -> None:
         seconds = check_timeout(TIMEOUT_VARIABLE, text)
     except InputError as error:
         raise on_all_ranks(error) from None
+    if _watching:
+        _watching.pop().close()
     stack = ExitStack()
     _watching.append(stack)
     stack.enter_context(LoopWatch(comm, seconds, None, "--timeout").running())

@@ -13,7 +13,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,9 +21,10 @@ from distgnn.errors import DistGNNError, InputError, OnRank, RunError, RunStoppe
 from distgnn.system.calls import on_rank
 from distgnn.system.calls.packing import pack, unpack
 from distgnn.system.cores import available_sockets
-from distgnn.system.hosts import parse_hosts, read_hosts
+from distgnn.system.hosts import check_names, parse_hosts, read_hosts
 from distgnn.system.jobs.own_rank import leave_step_of_one, under_mpi
-from distgnn.system.launch import run_program, working_folder
+from distgnn.system.launch import check_temporary, run_program, working_folder
+from distgnn.system.output import fill_closed
 
 REASON = "reason.txt"  # in the folder of a call: what is known of a rank that was killed
 THREADS = "DISTGNN_NUM_THREADS"  # of a single process
@@ -79,6 +80,7 @@ def call_on_ranks(
 ) -> list[Any]:
     """As `launch`. Args: graceful: a first signal asks the ranks to end by themselves."""
     ranks = check_ranks(ranks, hosts)
+    check_temporary()
     if ranks == 1 and hosts is None:
         with _threads(threads):
             return [function(*args)]
@@ -87,14 +89,16 @@ def call_on_ranks(
         folder = Path(name)
         (folder / "call.pickle").write_bytes(_packed(function, args))
         (folder / "path.json").write_text(json.dumps([one or working_folder() for one in sys.path]))
+        fill_closed()
         for stream in (sys.stdout, sys.stderr):
-            stream.flush()
+            with suppress(AttributeError, OSError, ValueError):  # closed, full
+                stream.flush()
         received: list[int] = []
         program = [sys.executable, on_rank.__file__, name]
         told: dict[str, Any] = {"graceful": graceful, "received": received, "temporary": folder}
         if hosts is not None and timeout is not None:
             raise InputError("timeout is for ranks of this machine: with hosts, set DISTGNN_TIMEOUT there")
-        places = ranks if hosts is None else _hosts(hosts)
+        places = ranks if hosts is None else check_names(_hosts(hosts))
         code = run_program(program, places, threads, timeout, reason=folder / REASON, **told)
         failures = [unpack(path.read_bytes()) for path in sorted(folder.glob(on_rank.ERROR.format(rank="*")))]
         if not all(one.follows for one in failures) or (failures and not (folder / REASON).is_file()):

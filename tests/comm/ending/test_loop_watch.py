@@ -13,6 +13,7 @@ from distgnn.comm.ending import loop_watch
 from distgnn.comm.ending.loop_watch import LoopWatch, watchdog
 from distgnn.errors import InputError
 from distgnn.partition import partition_graph
+from distgnn.system.launch import TIMEOUT_VARIABLE
 
 SCRIPT = """
 import sys, time
@@ -101,6 +102,21 @@ def test_a_block_is_watched_and_leaves_nothing(comm, tmp_path, monkeypatch):
         comm.Barrier()
     comm.Barrier()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.mpi(3)
+def test_ranks_that_loaded_among_themselves_load_with_all_others(comm, monkeypatch):
+    monkeypatch.setenv(TIMEOUT_VARIABLE, "600")
+    monkeypatch.setattr(loop_watch, "_watching", [])
+    some = comm.Split(comm.rank < 2)
+    if comm.rank < 2:
+        loop_watch.watch_to_the_end(some)
+    loop_watch.watch_to_the_end(comm)
+    assert comm.allgather(comm.rank) == [0, 1, 2]  # nobody is a call ahead
+    loop_watch.watch_to_the_end(some)
+    (watching,) = loop_watch._watching
+    watching.close()
+    some.Free()
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), "soon"])
