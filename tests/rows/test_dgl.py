@@ -16,7 +16,7 @@ from distgnn.system.other_libraries import import_dgl
 
 dgl = import_dgl()
 CASES = cases()
-# One of each kind of message and of each function on rows; all layers: tests/nn/test_dgl_modules.py.
+# One of each kind of message and of each function on rows; all layers: tests/nn/test_distribute.py.
 ROWS = [
     *("sage mean weighted", "sage gcn", "sage pool", "gin max", "gine", "sg weighted", "tag", "appnp weighted"),
     *("gcn2 weighted", "jumping knowledge", "cheb", "edge weight norm both", "gat", "gat weighted", "gatv2", "dot gat"),

@@ -88,20 +88,6 @@ def test_columns_that_are_no_sixes(depth, width):
         assert np.array_equal(got[-1:], inner_product(np.ascontiguousarray(rows[:, -1:]), grads))
 
 
-@pytest.mark.parametrize("num", [0, 1, 3, 259, 700, 9001])
-@pytest.mark.parametrize("depth, width, dtype", [(8, 256, np.float32), (3, 37, np.float64), (1, 5, np.float32)])
-def test_narrow_product_against_numpy(num, depth, width, dtype, num_threads):
-    rows, grads = rows_of(num, depth, dtype), rows_of(num, width, dtype, 1)
-    close(narrow_product(rows, grads), rows.T.astype(np.float64) @ grads)
-
-
-def test_narrow_product_of_bfloat16_is_summed_in_float32():
-    rows, bits = rows_of(500, 3, np.float32), reference.to_bfloat16(rows_of(500, 37, np.float32, 1))
-    close(narrow_product(rows, bits), rows.T.astype(np.float64) @ reference.widened(bits))
-    with pytest.raises(ValueError, match="do not fit"):
-        narrow_product(rows, bits[:499])
-
-
 @pytest.mark.parametrize("columns", [3, 37])
 def test_rows_that_are_made_piece_by_piece_have_the_same_bits(columns, num_threads):
     """12,293 rows: three pieces."""

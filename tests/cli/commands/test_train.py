@@ -87,7 +87,7 @@ def test_check_passes_on_two_ranks():
     assert "training step  ok: 2 ranks against one process" in done.stdout
 
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text()
 SCRIPTS = {"my_train.py": README, "own_loop.py": (ROOT / "docs" / "guide" / "own-loop.md").read_text()}
 

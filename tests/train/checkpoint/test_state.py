@@ -5,7 +5,6 @@ import shutil
 
 import numpy as np
 import pytest
-import scipy.sparse
 import torch
 from cut_graphs import dist_graph, random_cut, random_graph, whole_graph
 from resumed import numbers, stop_after
@@ -13,7 +12,6 @@ from resumed import numbers, stop_after
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError, RunError, RunStopped
 from distgnn.nn import build_model
-from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.train import Trainer
 from distgnn.train.checkpoint import files as files
 
@@ -198,23 +196,6 @@ def test_a_late_run_on_another_cut_begins_with_a_synchronous_epoch(comm, shared_
     errors = [record.get("gradient_error") for record in trainer.fit().records]
     assert errors[4] < 1e-12 < errors[5]
     assert comm.rank > 0 or "its delayed rows are dropped, synchronous epochs fill them again" in said[0]
-
-
-@pytest.mark.mpi(2)
-def test_a_graph_is_recognised_however_it_is_cut_and_stored(comm):
-    from distgnn.train.checkpoint.fingerprint import fingerprint
-
-    data = random_graph(3, weighted=True)
-    data.feats[:, 2:] = 0
-    expected = fingerprint(dist_graph(data, comm))
-    assert fingerprint(dist_graph(data, comm, random_cut(data.edge_list(), 2, 5, split_arcs=True))) == expected
-    assert fingerprint(dist_graph(data, comm, update="copies", dtype="float32")) == expected
-    assert fingerprint(whole_graph(data)) == expected
-    data.feats = scipy.sparse.csr_matrix(data.feats)
-    assert fingerprint(dist_graph(data, comm)) == expected
-    sparse = dist_graph(data, comm, sparse_feats=True)
-    sparse.feats = SparseRows(data.feats[sparse.owned_ids], torch.float32)
-    assert fingerprint(sparse) == expected
 
 
 @pytest.mark.mpi(2)
