@@ -12,6 +12,7 @@ from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.objects.recognise import as_graph_data
 from distgnn.datasets.text.table import TABLES, is_table
 from distgnn.errors import InputError
+from distgnn.system.regular_file import check_name
 
 GENERATORS = ("rmat", "communities")
 # Name -> folder its files lie in, below the data root or one of its `ogb` and `dgl` folders.
@@ -135,6 +136,7 @@ def refuse_renumber(source: Any, renumber: bool) -> None:
 
 def places(source: str, root: Path) -> list[Path]:
     """Folders, or files, that a source may mean: the path itself, then the name below the data root."""
+    check_name(source)
     if Path(source).is_absolute():
         return [Path(source)]
     names = [NAMED[source]] if source in NAMED else []

@@ -17,6 +17,7 @@ MANY_CLASSES = 50
 ONE_WAY = 0.1  # of the edges have an opposite: fewer, and the graph is one-way
 SAMPLE, FEWEST_PAIRS = 1000, 10  # edges that are looked at; fewer say nothing
 BLOCK = 1 << 22
+MOST_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 def add_cautions(graph: GraphFields) -> None:
@@ -85,6 +86,14 @@ def _of_values(graph: GraphFields) -> None:
                 f"{weight[int(np.argmax(bad))]}: models that divide by sums of weights refuse it under --weighted",
                 int(np.count_nonzero(bad)),
             )  # fmt: skip
+        largest = float(np.abs(weight).max(initial=0))
+        if largest * len(weight) > MOST_FLOAT32:  # else no sum is beyond
+            sums = [np.bincount(ends, np.abs(weight).astype(np.float64)).max(initial=0) for ends in graph.edges.T]
+            if max(sums) > MOST_FLOAT32:
+                text = (
+                    f"edge_weight: weights of a vertex add up to {max(sums):.4g}, beyond float32's 3.4e38; scale them"
+                )
+                graph.findings.add("caution", "edge_weight", f"{text} (layers that divide by such a sum give 0)")
     for name in NUMBERS:
         values = getattr(graph, name)
         values = getattr(values, "data", values) if hasattr(values, "tocsr") else values

@@ -7,6 +7,7 @@ counted. `paper` is the form of the DistGNN paper: cd-0, update on copies, every
 
 import os
 import statistics
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -17,7 +18,7 @@ from distgnn import kernels
 from distgnn.bench.contenders import EXACT, PAPER, Contender
 from distgnn.config import Algorithm, ModelConfig, TrainConfig, num_threads
 from distgnn.graph.dist_graph import DistGraph
-from distgnn.graph.loader import load
+from distgnn.graph.loader import load, say_on_stderr
 from distgnn.nn import model_for
 from distgnn.system.sizes import peak_rss_bytes
 from distgnn.train.trainer import Trainer
@@ -29,12 +30,15 @@ EPOCHS_IN_TURN = 3
 class Runner:
     """One contender at work: trains epochs when it is its turn, and keeps what they cost. Collective: everything."""
 
-    def __init__(self, parts: str, contender: Contender, model: ModelConfig, config: TrainConfig):
+    def __init__(
+        self, parts: str, contender: Contender, model: ModelConfig, config: TrainConfig, say: Callable[[str], None]
+    ):
         self.contender = contender
         options = {"seed": config.seed, "sparse_feats": model.takes_sparse_feats} | asdict(contender.schedule)
         if contender.papers_form:
             options |= {"cache_first": False, "transform_first": False}
-        self.graph: DistGraph = load(parts, contender.algorithm, update=contender.update, plain_tensors=True, **options)
+        options |= {"update": contender.update, "plain_tensors": True, "say": say}
+        self.graph: DistGraph = load(parts, contender.algorithm, **options)
         torch.manual_seed(config.seed)
         network = model_for(model, self.graph)
         self.trainer: Trainer = Trainer(network, self.graph, config)
@@ -117,11 +121,19 @@ def run(
         accuracy: train all epochs, evaluating after the first ones, each turn, and then every `eval_every`; report the
             curve. The kernels of all contenders are compiled before.
     """
+    said: set[str] = set()
+
+    def say(line: str) -> None:
+        """Each line once: contenders have one machine."""
+        if line not in said:
+            said.add(line)
+            say_on_stderr(line)
+
     if accuracy:
         # Seconds are read against accuracy from the first epoch on: no contender shall pay for kernels of all.
         for contender in contenders:
-            _warm_up(Runner(parts, contender, model, config))
-    runners = [Runner(parts, contender, model, config) for contender in contenders]
+            _warm_up(Runner(parts, contender, model, config, say))
+    runners = [Runner(parts, contender, model, config, say) for contender in contenders]
     for runner in runners:
         for _ in range(UNCOUNTED_EPOCHS):
             runner.train(1)

@@ -11,6 +11,7 @@ from rich.table import Table
 from distgnn.errors import InputError
 from distgnn.fitting.progress import as_text
 from distgnn.system.atomic import replace_file
+from distgnn.system.regular_file import check_name
 
 
 def print_table(title: str, rows: list[tuple[str, str]]) -> None:
@@ -39,11 +40,15 @@ def print_columns(title: str, columns: list[str], rows: list[list[str]], words: 
     console.print(table, highlight=False)
 
 
-def check_place(out: str | None, what: str = "") -> None:
-    """Raise InputError where no file can be written to `out` (None: none is). `what`: its name in the message."""
+def check_place(out: str | None, what: str = "", end: str = ".json") -> None:
+    """Raise InputError where no file can be written to `out` (None: none is).
+
+    Args: what: its name in the message; end: of the names of such files: those of other kinds are refused.
+    """
     if out is None:
         return
     said = f"cannot write {what} {out}" if what else f"cannot write {out}"
+    check_name(out, end)
     if Path(out).is_dir():
         raise InputError(f"{said}: it is a folder")
     if not Path(out).absolute().parent.is_dir():

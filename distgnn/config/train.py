@@ -141,6 +141,8 @@ class TrainConfig(BatchConfig):
     def check(self) -> None:
         """Raise InputError for the first setting that makes no sense."""
         check_values(self)
+        if self.seed >= 2**63:
+            raise InputError(f"seed is {self.seed}: expected at most 2**63 - 1")
         if not 0 < self.lr <= 1e30:  # beyond it a step is no float32
             raise InputError(f"lr is {self.lr}: expected a positive number, at most 1e30")
         if not 0 <= self.label_smoothing <= 1:

@@ -20,6 +20,7 @@ from distgnn.errors import InputError
 from distgnn.system.atomic import replace_file
 from distgnn.system.output import say
 from distgnn.system.plots import Axis, Series, plot_lines, styled
+from distgnn.system.regular_file import check_name
 from distgnn.train.run.callbacks import Callback
 from distgnn.train.run.run_folder import read_metrics
 
@@ -53,6 +54,10 @@ class LivePlot(Callback):
             raise InputError("LivePlot needs the package matplotlib: pip install matplotlib")
         if file is not None and Path(file).suffix[1:].lower() not in KINDS:
             raise InputError(f"LivePlot cannot write {file}: expected a name that ends in .{', .'.join(KINDS)}")
+        if file is not None:
+            check_name(file)
+            if not Path(file).absolute().parent.is_dir():
+                raise InputError(f"LivePlot cannot write {file}: its folder does not exist")
         self.file: Path | None = None if file is None else Path(file)
         self.seconds: float = seconds
         self._next, self._shown = 0.0, 0

@@ -20,8 +20,7 @@ from distgnn.system.atomic import new_folder, sync_file
 from distgnn.system.regular_file import read_text
 from distgnn.train.checkpoint.weights import load_best, read_feat_norm
 from distgnn.train.export.plain_stack import with_feat_norm
-from distgnn.train.predict import names_file
-from distgnn.train.run.run_folder import PREDICTIONS, best_weights, read_config, read_metrics, run_files
+from distgnn.train.run.run_folder import PREDICTIONS, best_weights, names_file, read_config, read_metrics, run_files
 
 LEFT_OUT = shutil.ignore_patterns(".lock", "epoch-*", "merged", "*.partial", ".*")
 
@@ -99,8 +98,9 @@ class FitResult:
         """
         if data is not None:
             self._check_module()
+            self._there()
             return rows_of_other(str(self.run), self._config, data, self._module)
-        file = self.run / PREDICTIONS
+        file = self._there() / PREDICTIONS
         if not file.is_file():
             raise RunError(f"{self.run} keeps no predictions: distgnn predict {self.run} PARTS --out FILE makes them")
         return torch.from_numpy(np.load(file, allow_pickle=False))
@@ -108,7 +108,7 @@ class FitResult:
     @property
     def node_names(self) -> np.ndarray | None:
         """[N] what the vertex of each row of `predict` was called, where the data said it (`node_names`, renumber)."""
-        file = names_file(self.run / PREDICTIONS)
+        file = names_file(self._there() / PREDICTIONS)
         return np.load(file, allow_pickle=False) if file.is_file() else None
 
     @property
@@ -117,7 +117,7 @@ class FitResult:
 
         Raises: RunError where neither library is there, or the task has no plain model.
         """
-        run = str(self.run)
+        run = str(self._there())
         if self._module is None:
             self._check_module()
             from distgnn.train.export.dgl import to_dgl
@@ -138,6 +138,12 @@ class FitResult:
         place = arguments_of(model).index("feats")
         return with_feat_norm(model.eval(), norm, place, "x")
 
+    def _there(self) -> Path:
+        """The run folder. Raises: RunError where it was removed."""
+        if not self.run.is_dir():
+            raise RunError(f"{self.run} was removed, and with it weights and predictions: save() keeps them elsewhere")
+        return self.run
+
     def _check_module(self) -> None:
         if self._module is None and "model" not in self._config:
             run = str(self.run)
@@ -149,7 +155,7 @@ class FitResult:
         Raises: InputError where something is there, unless `overwrite` and it is a run folder.
         """
         with new_folder(path, run_files, overwrite) as folder:
-            shutil.copytree(self.run, folder, ignore=LEFT_OUT, dirs_exist_ok=True)
+            shutil.copytree(self._there(), folder, ignore=LEFT_OUT, dirs_exist_ok=True)
             for file in folder.rglob("*"):
                 if file.is_file():
                     sync_file(file)

@@ -27,6 +27,7 @@ from distgnn.partition import partition_graph, read_manifest
 from distgnn.partition.folder.manifest_file import FORMAT_VERSION, MANIFEST
 from distgnn.system.atomic import replace_file
 from distgnn.system.cores import available_cores
+from distgnn.system.regular_file import check_name
 
 SPLIT = (0.6, 0.2, 0.2)  # of a graph that has none
 RULES = "stratified, floats are values"  # what else a kept cut depends on
@@ -64,6 +65,8 @@ class _Source:
 
 
 def is_parts(data: Any) -> bool:
+    if isinstance(data, str | Path):
+        check_name(data)
     return isinstance(data, str | Path) and (Path(data) / MANIFEST).is_file()
 
 

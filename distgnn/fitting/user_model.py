@@ -65,6 +65,12 @@ def arguments_of(model: nn.Module) -> list[str]:
         every = list(inspect.signature(model.forward).parameters.values())
     except (TypeError, ValueError):
         every = []
+    lazy = next((name for name, one in model.named_parameters() if torch.nn.parameter.is_lazy(one)), None)
+    if lazy is not None:
+        raise InputError(
+            f"{type(model).__name__}: {lazy} is lazy, and has no size yet: give widths in place of -1 and "
+            "LazyLinear, or call the model once before, on the graph"
+        )
     taken = [one.name for one in every if one.kind in kinds and one.default is inspect.Parameter.empty]
     children = list(model.children())
     if not taken and len(children) == 1 and all(one.kind in VARIABLE for one in every):

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from distgnn.errors import DistGNNError, InputError
+from distgnn.system.regular_file import check_name
 
 AT_FDCWD, RENAME_NOREPLACE, RENAME_EXCHANGE = -100, 1, 2
 
@@ -162,6 +163,7 @@ def check_target(out: str | Path, kind: OurFiles | None, overwrite: bool) -> Non
     target = Path(out).absolute()
     if not target.name:
         raise InputError(f"cannot write {out}: it names no folder")
+    check_name(target)
     if not os.path.lexists(target):
         return
     if not overwrite or kind is None:

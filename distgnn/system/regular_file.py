@@ -8,7 +8,24 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+from distgnn.errors import InputError
+
+LONGEST = 255  # bytes of a name, of file systems
+OF_KINDS = (  # ends of names that say how a file is read
+    ".csv .feather .h5 .hdf5 .html .json .jsonl .npy .npz .parquet .pickle .pkl .png .pt .pth .safetensors .svg .tsv "
+    ".xls .xlsx .xml .yaml .yml"
+).split()
 NOT_REGULAR = "not a regular file, but a pipe, a device or a socket"
+
+
+def check_name(path: str | Path, end: str = "") -> None:
+    """Raise InputError for a name that is too long, or that says another kind of file than `end` does."""
+    name = max(Path(path).parts, key=len, default="")
+    if len(os.fsencode(name)) > LONGEST:
+        raise InputError(f"the name {name[:20]}… has {len(os.fsencode(name))} bytes: at most {LONGEST} are taken")
+    found = Path(path).suffix.lower()
+    if end and found != end and found in OF_KINDS:
+        raise InputError(f"{path}: what is written is {end}, and the name says {found}: end it in {end}")
 
 
 def open_regular(path: str | Path) -> BinaryIO:

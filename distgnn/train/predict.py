@@ -13,8 +13,10 @@ from distgnn.comm.sums import receive_array, send_array
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError
 from distgnn.partition.folder.manifest import names_of
+from distgnn.system.regular_file import check_name
 from distgnn.train.checkpoint.weights import best_is_smoothed
 from distgnn.train.correct_smooth import correct_and_smooth
+from distgnn.train.run.run_folder import names_file
 from distgnn.train.tasks.pairs import task_for
 from distgnn.train.tasks.vertices import of_vertices
 
@@ -62,12 +64,9 @@ def write_best(
             target, texts = names_file(out), names_of(np.load(names_file(out)))
             np.save(f"{target}.partial.npy", texts, allow_pickle=False)
             os.replace(f"{target}.partial.npy", target)
+    elif graph.rank == 0:
+        names_file(out).unlink(missing_ok=True)  # of an earlier answer
     return count, smoothed
-
-
-def names_file(out: str | Path) -> Path:
-    """Where the names of the rows of `out` lie: `logits.names.npy` of `logits.npy`."""
-    return Path(out).with_suffix(".names.npy")
 
 
 def write_rows(graph: Any, ids: np.ndarray, rows: np.ndarray, num_rows: int, out: str) -> None:
@@ -80,6 +79,7 @@ def write_rows(graph: Any, ids: np.ndarray, rows: np.ndarray, num_rows: int, out
     target, partial = Path(out), Path(out + ".partial")
     everything: np.memmap | None = None
     with raise_together(graph.comm):
+        check_name(out, ".npy")
         if graph.rank == 0:
             if target.is_dir() or not target.parent.is_dir():
                 raise InputError(f"cannot write predictions to {target}: expected a file name in an existing folder")

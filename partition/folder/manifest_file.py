@@ -19,7 +19,7 @@ from distgnn.config.cut import ARC_ORDERS
 from distgnn.config.task import EDGE_SPLITS
 from distgnn.errors import PartitionFormatError
 from distgnn.partition.core.part_arrays import COUNTS
-from distgnn.system.regular_file import read_text
+from distgnn.system.regular_file import check_name, read_text
 
 PART_SIZES = ("owned", "interior", "rows", "source_halos", "target_halos", "arcs", "train")
 MEASURES = (
@@ -45,6 +45,7 @@ def read_manifest(folder: str | Path) -> dict[str, Any]:
     Raises: PartitionFormatError if it is missing, damaged, changed by hand, or from a later version.
     """
     path = Path(folder) / MANIFEST
+    check_name(folder)
     if not Path(folder).is_dir():
         raise PartitionFormatError(
             f"{folder}: no such folder (expected a partition folder; distgnn partition makes one of a graph)"

@@ -139,5 +139,13 @@ def test_predict_into_nowhere_and_with_damaged_weights(run, refused, parts, tmp_
     refused("predict", folder, parts, "--out", tmp_path / "no" / "p.npy", says="existing folder")
     (tmp_path / "old.npy").write_text("precious")
     refused("predict", folder, parts, "--out", tmp_path / "old.npy", says="--overwrite")
+    for end in ("csv", "parquet", "json"):
+        refused("predict", folder, parts, "--out", tmp_path / f"p.{end}", says=f"is .npy, and the name says .{end}")
+        refused("correct-smooth", folder, parts, "--out", tmp_path / f"p.{end}", says="end it in .npy")
+    (tmp_path / "p.names.npy").write_text("of an earlier answer")
+    refused("predict", folder, parts, "--out", tmp_path / "p.npy", says="p.names.npy exists")
+    words = ["--out", tmp_path / "p.npy", "--overwrite", "--quiet"]
+    assert run("predict", folder, parts, *words)[0] == 0 and not (tmp_path / "p.names.npy").exists()
+    (tmp_path / "p.npy").unlink()
     (folder / "checkpoint" / "best.safetensors").write_bytes(b"\xff" * 50)
     refused("predict", folder, parts, "--out", tmp_path / "p.npy", says="best.safetensors is damaged")

@@ -3,6 +3,7 @@
 import gc
 import os
 import random
+import shutil
 import signal
 import threading
 import time
@@ -217,6 +218,38 @@ def test_one_logit_is_of_the_second_of_two_classes(graph):
     test = torch.as_tensor(graph.test)
     right = (result.predict()[test, 0] > 0).long() == torch.as_tensor(graph.labels)[test]
     assert result.test_accuracy == pytest.approx(right.float().mean().item())
+
+
+LONG = "n" * 300
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda graph, at: dg.fit(graph, "gcn", 1, out=at / LONG), "has 300 bytes: at most 255"),
+        (lambda graph, at: dg.fit(graph, "gcn", 1, run_dir=str(at / LONG)), "has 300 bytes"),
+        (lambda graph, at: dg.fit(LONG, "gcn", 1), "has 300 bytes"),
+        (lambda graph, at: dg.load(LONG), "has 300 bytes"),
+        (lambda graph, at: graph.save(at / LONG), "has 300 bytes"),
+        (lambda graph, at: dg.LivePlot(at / "no" / "x.png"), "its folder does not exist"),
+        (lambda graph, at: dg.LivePlot(at / f"{LONG}.png"), "has 304 bytes"),
+        (lambda graph, at: dg.fit(graph, "gcn", 1, seed=2**70), r"seed is \d+: expected at most 2\*\*63 - 1"),
+        (lambda graph, at: dg.fit(graph, Rows(8, 8, end=nn.LazyLinear(3)), 1), "end.weight is lazy, and has no size"),
+        (lambda graph, at: dg.fit(graph, lambda graph: Rows(6, 8, end=nn.LazyLinear(3)), 1), "end.weight is lazy"),
+    ],
+)
+def test_what_was_a_raw_error_is_one_line(graph, tmp_path, call, says):
+    with pytest.raises((InputError, RunError), match=says) as caught:
+        call(graph, tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_result_whose_folder_is_gone_says_so(graph, tmp_path):
+    result = dg.fit(graph, "gcn", ranks=1, epochs=1, out=tmp_path / "o", quiet=True)
+    shutil.rmtree(tmp_path / "o")
+    for use in (result.predict, lambda: result.predict(graph), lambda: result.model, lambda: result.node_names):
+        with pytest.raises(RunError, match=r"o/run was removed, .*: save\(\) keeps them elsewhere"):
+            use()
 
 
 @pytest.mark.parametrize("shape", [(60,), (60, 1)])

@@ -42,7 +42,10 @@ def test_records_of_another_process_are_drawn_as_they_come(tmp_path, monkeypatch
 
 def test_a_plot_that_fails_does_not_end_the_run(tmp_path, capfd):
     write(tmp_path / "run" / "metrics.jsonl", 2)
-    with following([dg.LivePlot(tmp_path / "no" / "curves.png")], tmp_path / "run", resume=True):
+    (tmp_path / "no").mkdir()
+    plot = dg.LivePlot(tmp_path / "no" / "curves.png")
+    (tmp_path / "no").rmdir()
+    with following([plot], tmp_path / "run", resume=True):
         pass
     assert re.match(r"distgnn: LivePlot draws no more: FileNotFoundError: .*\n$", capfd.readouterr().err)
 

@@ -61,7 +61,7 @@ def bench(
     rounds: int = typer.Option(4, help="Turns of 3 epochs that each algorithm gets."),
     accuracy: bool = typer.Option(False, help="Train --epochs epochs and report final metric and curve."),
     threads: Threads = None,
-    out: str = typer.Option("bench.json", help="File to write."),
+    out: str = typer.Option("bench.json", help="File to write, JSON."),
     figures: str | None = typer.Option(None, help="Folder for figures (PNG, SVG): time by phase, accuracy curves."),
 ) -> None:
     """Measure what each algorithm costs and buys, side by side in one run; writes bench.json."""
@@ -106,6 +106,7 @@ def bench(
         tables["Scaling, against the first folder"] = SCALING_COLUMNS
     for name, columns in tables.items():
         print_columns(name, list(columns), [[cell(row) for cell in columns.values()] for row in rows])
+    print("× exact and × paper: how many times as fast as cd-0 and as the paper's form an epoch is")
 
 
 def _one_job_per_folder(parts: list[str], argv: list[str], out: str) -> list[dict]:
@@ -113,7 +114,7 @@ def _one_job_per_folder(parts: list[str], argv: list[str], out: str) -> list[dic
     options = [word for word in without("--figures", argv[1:]) if word not in parts]
     rows = []
     for folder in parts:
-        one = f"{out}.part"
+        one = f"{out}.part.json"
         command = [sys.executable, "-m", "distgnn.cli", "bench", folder, *options, "--out", one]
         done = subprocess.run(command, env=os.environ | safe_path(), stdout=subprocess.DEVNULL, check=False)
         if done.returncode:

@@ -12,6 +12,7 @@ from distgnn.config import TrainConfig
 from distgnn.config.task import SPLITS, check_graph_for
 from distgnn.errors import InputError
 from distgnn.fitting.progress import compiling
+from distgnn.system.regular_file import check_name
 from distgnn.system.units import human_share
 
 Run = Annotated[str, typer.Argument(help="Run folder.")]
@@ -42,7 +43,8 @@ def predict(
             raise InputError(f"{parts} has no test edges: there is nothing to predict")
     run_on_ranks(manifest["num_parts"], threads)
     from distgnn.fitting.best_rows import best_rows
-    from distgnn.train.predict import names_file, write_best
+    from distgnn.train.predict import write_best
+    from distgnn.train.run.run_folder import names_file
 
     with compiling(not quiet):
         graph, network, scores = best_rows(run, settings, parts, not quiet and manifest["num_parts"] > 1)
@@ -59,13 +61,15 @@ def predict(
 def check_request(run: str, parts: str, out: str | None, overwrite: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     """The run's settings and the partition's manifest; raises what can be refused before ranks are started."""
     from distgnn.partition import read_manifest
-    from distgnn.train.run.run_folder import exists, model_config, read_config
+    from distgnn.train.run.run_folder import exists, model_config, names_file, read_config
 
     with checked_together():
         settings, manifest = read_config(run), read_manifest(parts)
         model_config(run, settings)  # a run of a script's own model is refused before ranks are started
-        if out is not None and exists(out) and not overwrite:
-            raise InputError(f"{out} exists: choose another --out, or add --overwrite to replace it")
+        for file in () if out is None else (out, str(names_file(out))):
+            check_name(file, ".npy")
+            if exists(file) and not overwrite:
+                raise InputError(f"{file} exists: choose another --out, or add --overwrite to replace it")
     return settings, manifest
 
 

@@ -23,7 +23,7 @@ def report(
     from distgnn.extras.report.read import read_inputs
     from distgnn.extras.report.sections import make_page
 
-    check_place(out)
+    check_place(out, end=".html")
     found = read_inputs(inputs)
     if Path(out).exists() and not overwrite:
         raise InputError(f"{out} exists: choose another --out, or add --overwrite to replace it")

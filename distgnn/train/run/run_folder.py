@@ -30,7 +30,7 @@ import tomli_w
 from distgnn.config import DTYPES, ModelConfig, check_types, parse_sections, read_sections
 from distgnn.errors import InputError, RunError
 from distgnn.system.atomic import lock_file, new_folder, replace_file, sync_folder, why_foreign
-from distgnn.system.regular_file import read_text
+from distgnn.system.regular_file import check_name, read_text
 
 LOCK = ".lock"
 PREDICTIONS = "predictions.npy"
@@ -119,6 +119,11 @@ class RunFolder:
             os.close(lock)
 
 
+def names_file(out: str | Path) -> Path:
+    """Where the names of the rows of `out` lie: `logits.names.npy` of `logits.npy`."""
+    return Path(out).with_suffix(".names.npy")
+
+
 def exists(path: str | Path) -> bool:
     """Is there something at `path` that a user might miss? (Not locks, nor merged parts.)"""
     path = Path(path)
@@ -131,6 +136,7 @@ def check_free(path: Path, overwrite: bool, resume: bool = False) -> None:
     """Raise InputError unless `path` may become a run folder; only run folders are ever replaced or gone on with."""
     if overwrite and resume:
         raise InputError("--resume and --overwrite contradict each other: choose one")
+    check_name(path)
     if not exists(path):
         return
     if not overwrite and not resume:

@@ -256,3 +256,10 @@ def test_classes_that_no_vertex_for_training_has_are_said_when_the_graph_is_cut(
     lines: list[str] = []
     dg.partition_graph(graph, 1, tmp_path / "parts", "libra", direction="both", say=lines.append)
     assert [said in line for line in lines if "no model learns" in line] == ([True] if said else [])
+
+
+def test_weights_whose_sums_no_float32_holds_are_named():
+    """GCN divides by such a sum, which is infinite: its rows are 0, and the loss is flat."""
+    for weight, named in ((1e38, True), (1e37, False)):
+        findings = dg.check_graph([[0, 3], [1, 3], [2, 3], [4, 3]], edge_weight=np.full(4, weight, np.float32))
+        assert any("weights of a vertex add up to 4e+38" in line for line in findings.lines()) == named
