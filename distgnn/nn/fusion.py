@@ -11,22 +11,19 @@ from distgnn.ops.aggregation.row_scale import Scales
 class Fusion(NamedTuple):
     """What a stack lets a convolution do in the same function, by `conv(..., fusion=Fusion(...))`: hooks see it.
 
-    `norm` is (gamma, beta) of a layer norm, or None.
+    `norm` is (gamma, beta) of a layer norm, or None. In a chain of layers (`distgnn/ops/dense/chain.py`):
     `remat`: keep no row of what is made of constant rows. `is_unread`: with remat, of sage and gcn see
     `ops.ConvSpec`; of others this is made for a backward pass, and nobody reads the result.
     """
 
     epilogue: ops.Epilogue
     norm: tuple[torch.Tensor, torch.Tensor] | None = None
-    may_overwrite_grad: bool = False
     remat: bool = False
     is_unread: bool = False
 
     def of(self, scales: Scales, edge_weight: torch.Tensor | None) -> ops.ConvSpec:
         """An aggregation with these scales of sources and targets, and what follows it."""
-        return ops.ConvSpec(
-            scales, edge_weight, self.epilogue, self.may_overwrite_grad, remat=self.remat, is_unread=self.is_unread
-        )
+        return ops.ConvSpec(scales, edge_weight, self.epilogue, remat=self.remat, is_unread=self.is_unread)
 
 
 NOT_FUSED = Fusion(ops.Epilogue())

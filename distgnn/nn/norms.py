@@ -65,6 +65,11 @@ class ColumnNorm(GraphModule):
     def seen(self, mean: torch.Tensor, square: torch.Tensor, count: int) -> None:
         """Take note of statistics [D] over `count` rows."""
 
+    @property
+    def is_step(self) -> bool:
+        """Is it `column_norm` of rows?"""
+        return True
+
     def check(self, rows: torch.Tensor) -> None:
         """Raise ValueError for rows of another shape than the norm is for."""
 
@@ -78,10 +83,8 @@ class ColumnNorm(GraphModule):
         rows: torch.Tensor,
         graph: GraphView | None,
         epilogue: ops.Epilogue,
-        alone: bool = False,
-        room: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """The norm of rows [O, D], ReLU and dropout; alone, room: as in `ops.column_norm`. Collective: yes."""
+        """The norm of rows [O, D], ReLU and dropout. Collective: yes."""
         self.check(rows)
         fixed, parameters = self.fixed(), self.column_parameters()
         graph = self.graph_of(graph)
@@ -95,9 +98,7 @@ class ColumnNorm(GraphModule):
             return centred * scale + offset
         if fixed is None:
             _check_rows(graph, rows)
-        out, mean, square = column_norm(
-            graph, rows, self, parameters, fixed=fixed, epilogue=epilogue, alone=alone, room=room
-        )
+        out, mean, square = column_norm(graph, rows, self, parameters, fixed=fixed, epilogue=epilogue)
         if fixed is None:
             self.seen(mean, square, graph.num_global_nodes)
         return out
@@ -223,15 +224,17 @@ class PairNorm(ColumnNorm):
         rows: torch.Tensor,
         graph: GraphView | None,
         epilogue: ops.Epilogue,
-        alone: bool = False,
-        room: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        if not self.scale_individually:
-            return super().followed(rows, graph, epilogue, alone, room)
+        if self.is_step:
+            return super().followed(rows, graph, epilogue)
         graph = self.graph_of(graph)
         rows = rows - graph_mean(graph, rows)
         rows = self.scale * rows / (self.eps + rows.norm(2, -1, keepdim=True))
         return rows if epilogue.is_empty else ops.activate(graph, rows, epilogue)
+
+    @property
+    def is_step(self) -> bool:
+        return not self.scale_individually
 
     def factors(self, square: torch.Tensor, given: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         factor = self.scale / (self.eps + square.sum()).sqrt()

@@ -40,10 +40,10 @@ class APPNPConv(nn.Module):
     def forward(self, graph: GraphView, feat: torch.Tensor, edge_weight: torch.Tensor | None = None) -> torch.Tensor:
         weight = None if edge_weight is None else normalized_weight(graph, edge_weight)
         initial, scales = feat, scales_of(graph, weight, "out")
-        for step in range(self.k):
+        for _ in range(self.k):
             arcs = weight
             if self.training and self.edge_drop.p > 0:
                 ones = feat.new_ones(graph.num_edges(), 1) if weight is None else weight[:, None]
                 arcs = self.edge_drop(ones, graph)[:, 0]
-            feat = ops.mixed(graph, feat, initial, self.alpha, arcs, scales, alone=step < self.k - 1)
+            feat = ops.mixed(graph, feat, initial, self.alpha, arcs, scales)
         return feat

@@ -42,17 +42,15 @@ class GATConv(AttentionConv):
         bias: torch.Tensor | None,
         fusion: Fusion = NOT_FUSED,
         mean: bool = False,
-        lends: bool = False,
     ) -> torch.Tensor:
         """The convolution and what follows it in one function, [O, H * F], or its mean over heads: see `ops.attend`.
 
-        Without edge weights, residual, activation, dropout. Args: lends: with `mean`, nobody else looks at `feat`.
+        Without edge weights, residual, activation, dropout.
         """
         self.check(graph)
         attn = torch.stack([self.attn_l.flatten(), self.attn_r.flatten()])
         slope = self.leaky_relu.negative_slope
-        more: Any = {"is_unread": fusion.is_unread, "lends": lends}
-        heads = ops.Heads(self.num_heads, slope, fusion.epilogue, fusion.may_overwrite_grad, mean, **more)
+        heads = ops.Heads(self.num_heads, slope, fusion.epilogue, mean, is_unread=fusion.is_unread)
         return ops.attend(graph, feat, self.fc.weight.T, attn, bias, heads, fusion.norm)
 
     @opaque

@@ -8,7 +8,7 @@ from torch import nn
 from distgnn import ops
 from distgnn.nn.conv.attention import AttentionConv
 from distgnn.nn.conv.graph_module import is_watched
-from distgnn.ops.dense.made_again import taken
+from distgnn.ops.dense.chain import Rows, leave
 from distgnn.ops.entry import opaque
 from distgnn.ops.graph_view import GraphView
 
@@ -42,21 +42,22 @@ class GATv2Conv(AttentionConv):
         self.attn: nn.Parameter = nn.Parameter(torch.empty(1, self.num_heads, self.out_feats))
 
     @opaque
-    def forward(self, graph: GraphView, feat: torch.Tensor, get_attention: bool = False) -> Any:
+    def forward(self, graph: GraphView, feat: Any, get_attention: bool = False) -> Any:
         """With `get_attention` also the attention of local arcs, [A, H, 1]."""
         self.check(graph)
-        inputs = self.feat_drop(feat, graph)
-        again = taken(inputs) if self.res_fc is None else None
-        sources = self.heads(self._project(graph, self.fc_src, inputs, again))
-        targets = sources
-        if self.fc_dst is not self.fc_src:
-            targets = self.heads(self._project(graph, self.fc_dst, inputs, again))
+        layers = [self.fc_src] if self.share_weights else [self.fc_src, self.fc_dst]
+        drops = self.training and self.feat_drop.p > 0
+        if isinstance(feat, Rows) and self.res_fc is None and not drops and not any(map(is_watched, layers)):
+            inputs: Any = feat.shared()
+        else:
+            inputs = self.feat_drop(leave(feat, alone=True), graph)
+        ends = [
+            layer(inputs) if is_watched(layer) else ops.linear(graph, inputs, layer.weight.T, layer.bias)
+            for layer in layers
+        ]
+        sources, targets = map(self.heads, leave(ends[0], ends[-1]))
+        feat, inputs = None, None if self.res_fc is None else inputs
         scores = ops.pair_scores(graph, sources, targets, self.attn, self.leaky_relu.negative_slope)
         attention = self.attention(graph, scores)
         out = self.finish(ops.spmm_heads(graph, sources, attention), inputs)
         return (out, attention[:, :, None]) if get_attention else out
-
-    def _project(self, graph: GraphView, layer: nn.Linear, rows: torch.Tensor, again: Any) -> torch.Tensor:
-        if is_watched(layer):
-            return layer(rows)
-        return ops.linear(graph, rows, layer.weight.T, layer.bias, again=again)

@@ -87,11 +87,10 @@ class GCN2Conv(nn.Module):
         if self.weight2 is None and graph.factor_recorder is None:  # which is told of products with weight1
             scales = scales_of(graph, weight, "in")
             after = fusion or NOT_FUSED
-            total = ops.mixed(graph, feat, feat_0, self.alpha, weight, scales, after.may_overwrite_grad)
+            total = ops.mixed(graph, feat, feat_0, self.alpha, weight, scales)
             identity = torch.eye(self.in_feats, dtype=self.weight1.dtype)
             product = (1 - self.beta) * identity + self.beta * self.weight1
-            follows: Any = {"epilogue": after.epilogue, "norm": after.norm, "alone": after.may_overwrite_grad}
-            out = ops.linear(graph, total, product, self.bias, room=feat, **follows)
+            out = ops.linear(graph, total, product, self.bias, epilogue=after.epilogue, norm=after.norm)
             return out if self.activation is None else self.activation(out)
         feat = (1 - self.alpha) * ops.spmm(graph, feat, weight, *scales_of(graph, weight, "in"))
         feat_0 = self.alpha * feat_0

@@ -10,6 +10,7 @@ from distgnn import ops
 from distgnn.config import check_choice
 from distgnn.nn.conv.graph_module import is_watched
 from distgnn.nn.fusion import Fusion
+from distgnn.ops.dense.chain import Rows, enter, leave
 from distgnn.ops.entry import opaque
 from distgnn.ops.graph_view import GraphView
 
@@ -68,11 +69,11 @@ class GINConv(nn.Module):
         if fusion is not None:
             first, _, last = cast(Any, self.apply_func)
             weight = None if edge_weight is None else edge_weight.reshape(-1)
-            alone = fusion.may_overwrite_grad
-            rows = ops.with_neighbours(graph, feat, self.eps, weight, alone)
-            rows = ops.linear(graph, rows, first.weight.T, first.bias, epilogue=ops.Epilogue(relu=True), alone=True)
-            more: Any = {"epilogue": fusion.epilogue, "norm": fusion.norm, "alone": alone}
-            return ops.linear(graph, rows, last.weight.T, last.bias, room=feat, is_unread=fusion.is_unread, **more)
+            rows = ops.with_neighbours(graph, enter(graph, feat), self.eps, weight)
+            rows = ops.linear(graph, rows, first.weight.T, first.bias, epilogue=ops.Epilogue(relu=True))
+            more: Any = {"epilogue": fusion.epilogue, "norm": fusion.norm, "is_unread": fusion.is_unread}
+            rows = ops.linear(graph, rows, last.weight.T, last.bias, **more)
+            return rows if isinstance(feat, Rows) else leave(rows)
         op = "copy_lhs" if edge_weight is None else "mul"
         out = (1 + self.eps) * feat + ops.gspmm(graph, op, self.aggregator_type, feat, edge_weight)
         out = out if self.apply_func is None else self.apply_func(out)

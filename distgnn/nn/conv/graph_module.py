@@ -7,7 +7,8 @@ from torch import nn
 from distgnn.errors import InputError
 from distgnn.ops.graph_view import GraphView
 
-HOOKS = ("_forward", "_backward", "_backward_pre")  # as torch calls its tables of them
+OF_GRADIENTS = ("_backward", "_backward_pre")  # as torch calls its tables of hooks
+HOOKS = ("_forward", *OF_GRADIENTS)
 
 
 class GraphModule(nn.Module):
@@ -36,12 +37,12 @@ def check_in_arcs(layer: Any, graph: GraphView, who: str = "") -> None:
         )
 
 
-def is_watched(module: Any) -> bool:
+def is_watched(module: Any, kinds: tuple[str, ...] = HOOKS) -> bool:
     """Has a user hooks on a module (or on all modules), which may keep its result or the gradient of it?"""
     everywhere = vars(nn.modules.module)
-    return any(getattr(module, f"{kind}_hooks") or everywhere[f"_global{kind}_hooks"] for kind in HOOKS)
+    return any(getattr(module, f"{kind}_hooks") or everywhere[f"_global{kind}_hooks"] for kind in kinds)
 
 
-def takes_hooks_before(module: nn.Module) -> bool:
-    """Has a user hooks on a module that see, or replace, the rows that it is given?"""
-    return bool(getattr(module, "_forward_pre_hooks"))  # noqa: B009 - torch has no public name
+def is_seen(module: nn.Module) -> bool:
+    """Has a user hooks on a module that see what it is given, what it gives, or gradients?"""
+    return is_watched(module) or bool(getattr(module, "_forward_pre_hooks"))  # noqa: B009 - torch has no public name

@@ -9,10 +9,12 @@ from torch import nn
 
 from distgnn.nn.conv.appnp_conv import APPNPConv
 from distgnn.nn.conv.gcn2_conv import GCN2Conv
-from distgnn.nn.conv.graph_module import is_watched
+from distgnn.nn.conv.graph_module import is_seen
 from distgnn.nn.dropout import Dropout, number_sites
+from distgnn.nn.edge_weight_norm import constant
 from distgnn.nn.fusion import NOT_FUSED
 from distgnn.nn.models.stacks import Described, fused_layer, fused_linear, make_norms
+from distgnn.ops.dense.chain import enter, leave
 from distgnn.ops.entry import opaque
 from distgnn.ops.graph_view import GraphView
 
@@ -38,15 +40,10 @@ class DeepStack(Described):
         """Make the layers that come before norms and dropout; returns how many norms and dropouts there are."""
         raise NotImplementedError
 
-    def finish(
-        self, graph: GraphView, run: Any, feats: torch.Tensor, norm: int | None, drop: int, watched: bool = False
-    ) -> torch.Tensor:
-        """A hidden layer `run(fusion=...)` of `feats` with norm (None: without), ReLU and dropout, by number.
-
-        Args: watched: somebody may keep what `run` makes.
-        """
+    def finish(self, graph: GraphView, run: Any, norm: int | None, drop: int) -> Any:
+        """A hidden layer `run(fusion=...)` with norm (None: without), ReLU and dropout, by number."""
         module = None if self.norms is None or norm is None else self.norms[norm]
-        return fused_layer(graph, run, module, self.drops[drop], feats, not watched, not watched)
+        return fused_layer(graph, run, module, self.drops[drop], False, False)
 
 
 class GCN2(DeepStack):
@@ -99,11 +96,18 @@ class GCN2(DeepStack):
     @opaque
     def forward(self, graph: GraphView, feats: torch.Tensor) -> torch.Tensor:
         edge_weight = self.edge_weight_of(graph)
-        rows = initial = self.finish(graph, partial(fused_linear, self.first, graph, feats), feats, None, 0)
+        run = partial(fused_linear, self.first, graph, enter(graph, feats))
+        rows = initial = self.finish(graph, run, None, 0)
+        norms_are_steps = all(getattr(one, "is_step", True) and not is_seen(one) for one in self.norms or [])
+        are_steps = norms_are_steps and constant(edge_weight) and graph.factor_recorder is None
+        del run
         for layer, conv in enumerate(self.convs):
-            run = partial(conv, graph, rows, initial, edge_weight)
-            rows = self.finish(graph, run, rows, layer, layer + 1, is_watched(conv))
-        return fused_linear(self.last, graph, rows, NOT_FUSED)
+            if are_steps and not is_seen(conv):
+                rows = enter(graph, rows)
+            else:
+                rows, initial = leave(rows, initial, alone=not is_seen(conv))
+            rows = self.finish(graph, partial(conv, graph, rows, initial, edge_weight), layer, layer + 1)
+        return leave(fused_linear(self.last, graph, rows, NOT_FUSED))
 
 
 class APPNP(DeepStack):
@@ -148,6 +152,10 @@ class APPNP(DeepStack):
     @opaque
     def forward(self, graph: GraphView, feats: torch.Tensor) -> torch.Tensor:
         for layer in range(len(self.drops)):
-            run = partial(fused_linear, self.linears[layer], graph, feats)
-            feats = self.finish(graph, run, feats, layer, layer)
-        return self.conv(graph, fused_linear(self.linears[-1], graph, feats, NOT_FUSED), self.edge_weight_of(graph))
+            run = partial(fused_linear, self.linears[layer], graph, enter(graph, feats))
+            feats = self.finish(graph, run, layer, layer)
+            del run
+        feats = fused_linear(self.linears[-1], graph, feats, NOT_FUSED)
+        edge_weight = self.edge_weight_of(graph)
+        feats = leave(feats) if is_seen(self.conv) or not constant(edge_weight) else feats
+        return leave(self.conv(graph, feats, edge_weight))

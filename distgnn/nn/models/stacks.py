@@ -19,12 +19,13 @@ from distgnn.nn.conv.gat_conv import GATConv
 from distgnn.nn.conv.gatv2_conv import GATv2Conv
 from distgnn.nn.conv.gin_conv import GINConv
 from distgnn.nn.conv.graph_conv import GraphConv
-from distgnn.nn.conv.graph_module import GraphModule, is_watched, takes_hooks_before
+from distgnn.nn.conv.graph_module import OF_GRADIENTS, GraphModule, is_seen, is_watched
 from distgnn.nn.conv.sage_conv import SAGEConv
 from distgnn.nn.dropout import Dropout, number_sites
+from distgnn.nn.edge_weight_norm import constant
 from distgnn.nn.fusion import NOT_FUSED, Fusion
 from distgnn.nn.norms import BatchNorm1d, ColumnNorm, GraphNorm, PairNorm
-from distgnn.ops.dense.made_again import room_of
+from distgnn.ops.dense.chain import Rows, enter, leave
 from distgnn.ops.entry import opaque
 from distgnn.ops.graph_view import GraphView
 
@@ -94,7 +95,7 @@ class Stack(Described):
         remat: keep only the input of each hidden layer and compute the layer again in the backward pass; the same
             numbers, less memory, more time (exact exchanges, and no norm "batch", which counts what it sees). Of sage
             and gcn, which keep one tensor a layer, that of the first layer is made again from the features, and with
-            norm "layer" the last hidden rows piece by piece. A step then has one backward pass.
+            norm "layer" the last hidden rows piece by piece.
 
     Shape: [O, in_feats] to logits [O, num_classes].
 
@@ -154,8 +155,9 @@ class Stack(Described):
         return {"edge_weight": self.edge_weight_of(graph)}
 
     def convolve(self, graph: GraphView, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
-        """One convolution; `last` where its output is the logits."""
-        return conv(graph, feats, **self.of_arcs(graph))
+        """One convolution; `last` where its output is the logits. Rows on a chain stay there."""
+        options = {"fusion": NOT_FUSED} if isinstance(feats, Rows) and self.fuses(conv) else {}
+        return conv(graph, feats, **self.of_arcs(graph), **options)
 
     @opaque
     def forward(self, graph: GraphView, feats: torch.Tensor) -> torch.Tensor:
@@ -174,39 +176,53 @@ class Stack(Described):
                 modules = [conv, *([] if self.norms is None else [self.norms[layer]])]
                 parameters = [parameter for module in modules for parameter in module.parameters()]
                 plain = self.fuses(conv) and not self.residual and not any(map(is_watched, modules))
-                again = partial(self._hidden_layer, graph, layer, is_unread=True) if plain else None
-                run, alike = partial(self._hidden_layer, graph, layer), plain and isinstance(conv, GINConv | GATConv)
+                run, alike = partial(self._whole_layer, graph, layer), plain and isinstance(conv, GINConv | GATConv)
+                again = partial(run, is_unread=True) if alike else None
                 feats = ops.recompute(graph, run, feats, parameters, again, alike)
             if self.jump != "none":
                 hidden.append(feats)
         if self.jump == "none":
-            if self._makes_last_rows_again(graph):
-                fusion = NOT_FUSED._replace(remat=True)
-                return self.convs[-1](graph, feats, edge_weight=self.edge_weight_of(graph), fusion=fusion)
-            return self.convolve(graph, self.convs[-1], feats, last=True)
+            conv = self.convs[-1]
+            if not self._is_step(graph, conv) or not (self._fuses_last(conv) or isinstance(conv, GATv2Conv)):
+                feats = leave(feats, alone=not is_seen(conv))
+            return leave(self.convolve(graph, conv, feats, last=True))
         return self.read(torch.cat(hidden, 1) if self.jump == "cat" else torch.stack(hidden).amax(0))
+
+    def _is_step(self, graph: GraphView, conv: nn.Module) -> bool:
+        """Does nobody but a layer and the one behind look at rows, and at gradients? See distgnn/ops/dense/chain.py."""
+        is_alone = not self.residual and self.jump == "none" and not is_seen(conv)
+        return is_alone and constant(self.edge_weight_of(graph))
+
+    def _fuses_last(self, conv: Any) -> bool:
+        """Is a last convolution a step as it is?"""
+        return self.fuses(conv) and getattr(conv, "is_plain", True)
 
     def _makes_last_rows_again(self, graph: GraphView) -> bool:
         """With remat, does the last layer narrow, and does nobody but it look at its rows?"""
-        conv: Any = self.convs[-1]
-        if not self.remat or type(conv) not in (SAGEConv, GraphConv) or not conv.is_plain:
-            return False
-        is_seen = is_watched(conv) or takes_hooks_before(conv) or self.residual or self.jump != "none"
-        return not is_seen and graph.narrows(*self.sizes[1:])
+        conv = self.convs[-1]
+        fits = self.remat and type(conv) in (SAGEConv, GraphConv) and self._is_step(graph, conv)
+        return fits and self._fuses_last(conv) and graph.narrows(*self.sizes[1:])
 
-    def _hidden_layer(self, graph: GraphView, layer: int, feats: torch.Tensor, is_unread: bool = False) -> torch.Tensor:
+    def _whole_layer(self, graph: GraphView, layer: int, feats: torch.Tensor, is_unread: bool = False) -> torch.Tensor:
+        return leave(self._hidden_layer(graph, layer, feats, is_unread), alone=True)
+
+    def _hidden_layer(self, graph: GraphView, layer: int, feats: Any, is_unread: bool = False) -> Any:
+        """A convolution and what follows it; rows on a chain where nobody else looks at them."""
         conv, norm = self.convs[layer], None if self.norms is None else self.norms[layer]
         drop: Any = self.drops[layer]
-        # The next convolution makes the gradient; only this layer reads it, or a residual, a jump or a hook too.
-        alone = not self.residual and self.jump == "none" and not is_watched(conv)
+        is_step = self._is_step(graph, conv)
+        feats = feats if is_step else leave(feats, alone=not is_seen(conv))
         if self.fuses(conv) and (norm is None or isinstance(norm, nn.LayerNorm | ColumnNorm)):
-            weight = self.edge_weight_of(graph)
-            made = partial(conv, graph, feats, edge_weight=weight)
+            rows = feats if is_seen(conv) else enter(graph, feats)
+            made = partial(conv, graph, rows, edge_weight=self.edge_weight_of(graph))
+            del rows
             is_unread |= 0 < layer == len(self.drops) - 1 and self._makes_last_rows_again(graph)
-            out = fused_layer(graph, made, norm, drop, feats, alone, not is_watched(conv), self.remat, is_unread)
+            out = fused_layer(graph, made, norm, drop, self.remat, is_unread)
+            out = out if is_step else leave(out)
         else:
+            feats = feats if isinstance(conv, GATv2Conv) else leave(feats, alone=True)
             out = self.convolve(graph, conv, feats, last=False)
-            out = normed_and_activated(graph, norm, out, drop, alone and torch.is_grad_enabled())
+            out = normed_and_activated(graph, norm, enter(graph, out) if is_step else out, drop)
         return out + feats if self.residual and out.shape == feats.shape else out
 
     def fuses(self, conv: nn.Module) -> bool:
@@ -225,56 +241,31 @@ def make_norms(norm: str, width: int, count: int) -> nn.ModuleList | None:
 
 
 def fused_layer(
-    graph: GraphView,
-    run: Callable[..., torch.Tensor],
-    norm: nn.Module | None,
-    drop: Any,
-    feats: torch.Tensor,
-    alone: bool,
-    is_unseen: bool = True,
-    remat: bool = False,
-    is_unread: bool = False,
-) -> torch.Tensor:
-    """`run(fusion=...)` of rows `feats` with norm, ReLU and dropout.
-
-    Args: alone: only the next layer uses the result and its gradient; is_unseen: nobody looks at what `run` makes;
-        is_unread: the next layer makes the result again.
-    """
+    graph: GraphView, run: Callable[..., Any], norm: nn.Module | None, drop: Any, remat: bool, is_unread: bool
+) -> Any:
+    """`run(fusion=...)` with norm, ReLU and dropout. Args: is_unread: the next layer makes the result again."""
     if norm is None or isinstance(norm, nn.LayerNorm):
         parameters = None if norm is None else (norm.weight, norm.bias)
         epilogue = drop.epilogue(graph, 1e-5 if norm is None else norm.eps)
-        return run(fusion=Fusion(epilogue, parameters, alone, remat, is_unread))
-    out = run(fusion=Fusion(ops.Epilogue(), None, is_unseen and not is_watched(norm), remat))
-    return normed_and_activated(graph, norm, out, drop, alone, room_of(feats, out))
+        return run(fusion=Fusion(epilogue, parameters, remat, is_unread))
+    return normed_and_activated(graph, norm, enter(graph, run(fusion=NOT_FUSED._replace(remat=remat))), drop)
 
 
-def fused_linear(module: Any, graph: GraphView, feats: torch.Tensor, fusion: Fusion) -> torch.Tensor:
+def fused_linear(module: Any, graph: GraphView, feats: Any, fusion: Fusion) -> Any:
     """A linear layer and what follows it in one function; where somebody watches the layer, by its own call."""
     weight, bias = module.weight.T, module.bias
     if is_watched(module):
-        feats, weight, bias = module(feats), None, None
-    return ops.linear(
-        graph, feats, weight, bias, epilogue=fusion.epilogue, norm=fusion.norm, alone=fusion.may_overwrite_grad
-    )
+        feats, weight, bias = enter(graph, module(leave(feats, alone=not is_watched(module, OF_GRADIENTS)))), None, None
+    return ops.linear(graph, feats, weight, bias, epilogue=fusion.epilogue, norm=fusion.norm)
 
 
-def normed_and_activated(
-    graph: GraphView,
-    norm: nn.Module | None,
-    rows: torch.Tensor,
-    drop: Any,
-    alone: bool = False,
-    room: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """Norm (None: without), ReLU and dropout of a convolution's rows [O, D].
-
-    Args: alone: nobody else has the rows; room: where to write.
-    """
-    if isinstance(norm, ColumnNorm) and not is_watched(norm):
-        return norm.followed(rows, graph, drop.epilogue(graph), alone, room)
+def normed_and_activated(graph: GraphView, norm: nn.Module | None, rows: Any, drop: Any) -> Any:
+    """Norm (None: without), ReLU and dropout of a convolution's rows [O, D]."""
+    if isinstance(norm, ColumnNorm) and norm.is_step and not is_watched(norm):
+        return norm.followed(rows, graph, drop.epilogue(graph))
     if type(norm) is nn.LayerNorm and not is_watched(norm):
-        epilogue = drop.epilogue(graph, norm.eps)
-        return ops.linear(graph, rows, None, epilogue=epilogue, norm=(norm.weight, norm.bias), alone=alone)
+        return ops.linear(graph, rows, None, epilogue=drop.epilogue(graph, norm.eps), norm=(norm.weight, norm.bias))
+    rows = leave(rows, alone=True)
     if norm is not None:
         rows = norm(rows, graph) if isinstance(norm, GraphModule) else norm(rows)
     return ops.activate(graph, rows, drop.epilogue(graph))
@@ -368,9 +359,8 @@ class GAT(Stack):
         return isinstance(conv, GATConv) and not self.weighted and not conv.drops_attention
 
     def convolve(self, graph: GraphView, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
-        is_seen = is_watched(conv) or takes_hooks_before(conv)
-        if last and self.fuses(conv) and isinstance(conv, GATConv) and not is_seen:
-            return conv.attend(graph, feats, conv.bias, mean=True, lends=True)
+        if last and self.fuses(conv) and isinstance(conv, GATConv) and not is_seen(conv):
+            return conv.attend(graph, feats, conv.bias, mean=True)
         out = super().convolve(graph, conv, feats, last)
         return out.mean(1) if last else out.flatten(1)
 

@@ -18,9 +18,8 @@ The plan decides where the aggregation runs and what is saved; the first row tha
 The narrower row is the one that travels. Late rows (a delayed algorithm) make A x a sum of rows of several epochs, and
 its gradient is that of what was used: x' t would be another one. With `transform_first` off, the paper's form, products
 of dense rows are never first. x is kept in any case, and y where ReLU or dropout follow, without a norm: it says what
-they let through. With a norm z is kept, not y; where only the layer behind reads y it is offered to be made again
-(`dense/made_again.py`), and written over what x was. Constant rows are aggregated by `spmm`, which keeps the result
-over epochs.
+they let through. With a norm z is kept, not y. How long x and y live in a stack says `dense/chain.py`. Constant rows
+are aggregated by `spmm`, which keeps the result over epochs.
 
 x Ws, x' g and g Ws' need no remote data: where an aggregation waits for messages they overlap it.
 
@@ -42,13 +41,15 @@ from distgnn.ops.dense.activation import (
     Norm,
     SavedEpilogue,
     activated,
+    activated_again,
     activated_backward,
     column_sums,
     finish,
     rows_of,
 )
-from distgnn.ops.dense.fused import PLAIN, Call, Fused, Kept
-from distgnn.ops.dense.made_again import MadeAgain, gone_through, lend, room_of, whole
+from distgnn.ops.dense.chain import Rows, apply, tensor_of
+from distgnn.ops.dense.layer import PLAIN, Call, Given, Kept, Layer, Room
+from distgnn.ops.dense.piecewise import PieceRows, Through, unread, whole
 from distgnn.ops.dense.products import (
     Work,
     add_product,
@@ -79,11 +80,9 @@ class ConvSpec:
     """How a convolution aggregates, and what follows it.
 
     Args: scales: (of sources, of targets) or None each; edge_weight: [A] without gradient, or None; epilogue: what
-        follows; may_overwrite_grad: only this function uses the gradient of its result, and may write over it, and
-        only one other function reads the result; loops:
-        factors of each vertex's own row, which the aggregation adds; remat: of constant rows, z and y are made again
-        from x and A x, which are kept anyway; is_unread: behind it is a convolution that narrows, which makes y again
-        from z, piece by piece, and writes the gradient of z over it, once.
+        follows; loops: factors of each vertex's own row, which the aggregation adds. In a chain: remat: of constant
+        rows, z and y are made again from x and A x, which are kept anyway; is_unread: behind it is a convolution that
+        narrows, which makes y again from z, piece by piece, and writes the gradient of z over it.
 
     Example:
         >>> scale = graph.degree_scale("in", -1)
@@ -95,7 +94,6 @@ class ConvSpec:
     scales: Scales
     edge_weight: torch.Tensor | None = None
     epilogue: Epilogue = NO_EPILOGUE
-    may_overwrite_grad: bool = False
     loops: SelfLoops | None = None
     remat: bool = False
     is_unread: bool = False
@@ -104,7 +102,7 @@ class ConvSpec:
 @operator
 def convolve(
     graph: GraphView,
-    feats: torch.Tensor | SparseRows,
+    feats: torch.Tensor | SparseRows | Rows,
     neigh: torch.Tensor,
     own: torch.Tensor | None,
     bias: torch.Tensor | None,
@@ -131,34 +129,33 @@ def convolve(
         >>> torch.allclose(out, dg.ops.spmm(graph, graph.feats))
         True
     """
-    plan = choose_plan(graph, feats, *neigh.shape)
+    plan, rows = choose_plan(graph, feats, *neigh.shape), tensor_of(feats)
     aggregated: torch.Tensor | None = None
     site = None
     if plan is Plan.CONSTANT:
-        kept = feats.sums if isinstance(feats, SparseRows) else None
+        kept = rows.sums if isinstance(rows, SparseRows) else None
         if kept is not None and spec.loops is not None:
             raise ValueError("sums that a batch keeps have no self-loops: multiply first, and add loops with spmm")
         if kept is not None:
             aggregated = kept(spec.edge_weight, spec.scales)
         else:
-            aggregated = spmm(graph, feats, spec.edge_weight, *spec.scales, spec.loops)
+            aggregated = spmm(graph, rows, spec.edge_weight, *spec.scales, spec.loops)
     else:
         site = graph.next_site()
-    gamma, beta = norm or (None, None)
-    needs_grad = torch.is_grad_enabled()
-    call = Call(graph, spec.epilogue, spec.may_overwrite_grad, needs_grad, spec, site, plan)
-    return _Convolve.of((feats, aggregated, neigh, own, bias, gamma, beta), call)
+    del rows
+    call = Call(graph, spec.epilogue, torch.is_grad_enabled(), spec, site, plan)
+    return apply(_Convolve, call, feats, aggregated, neigh, own, bias, *(norm or (None, None)))
 
 
-def choose_plan(graph: GraphView, feats: torch.Tensor | SparseRows, in_feats: int, out_feats: int) -> Plan:
+def choose_plan(graph: GraphView, feats: torch.Tensor | SparseRows | Rows, in_feats: int, out_feats: int) -> Plan:
     """The first row of the table above that fits. Collective: yes."""
-    needs_grad = feats.requires_grad and torch.is_grad_enabled()
-    if isinstance(feats, SparseRows) and feats.sums is not None:
+    needs_grad, rows = feats.requires_grad and torch.is_grad_enabled(), tensor_of(feats)
+    if isinstance(rows, SparseRows) and rows.sums is not None:
         return Plan.CONSTANT
     narrows = graph.narrows(in_feats, out_feats)
-    if not isinstance(feats, SparseRows) and not needs_grad and (not narrows or graph.is_input(feats)):
+    if not isinstance(rows, SparseRows) and not needs_grad and (not narrows or graph.is_input(rows)):
         return Plan.CONSTANT
-    if isinstance(feats, SparseRows) or narrows:
+    if isinstance(rows, SparseRows) or narrows:
         return Plan.PRODUCT_FIRST
     if in_feats < out_feats or not graph.aggregates_exactly or not graph.transform_first:
         return Plan.KEEP_AGGREGATE
@@ -170,76 +167,83 @@ class _Kept(Kept):
     aggregated: torch.Tensor | None
 
 
-class _Convolve(Fused):
+class _Convolve(Layer):
     @staticmethod
-    def run(feats, aggregated, neigh, own, bias, gamma, beta, call: Call, _room: None) -> tuple[torch.Tensor, _Kept]:  # type: ignore[no-untyped-def]
+    def run(feats, aggregated, neigh, own, bias, gamma, beta, call: Call, room: Room) -> tuple[torch.Tensor, _Kept]:  # type: ignore[no-untyped-def]
         is_last = call.epilogue.is_empty and gamma is None and feats.dtype == torch.bfloat16
         dtype = torch.float32 if is_last else feats.dtype  # logits of bfloat16 rows
-        is_unread = call.how.is_unread and call.alone and gamma is not None and call.needs_grad
-        is_unread = is_unread and call.plan is not Plan.CONSTANT and call.graph.factor_recorder is None
-        is_unread = is_unread and has_own_products(call.graph, feats)
-        if is_unread:  # rows as wide as the output lie beside hidden ones, never beside two
+        norm = None if gamma is None else (gamma, beta)
+        leaves_unread = _leaves_unread(call, feats, norm)
+        if leaves_unread:  # rows as wide as the output lie beside hidden ones, never beside two
             call.graph.buffers.give_back(below=feats.nbytes)
-        elif isinstance(feats, MadeAgain):
+        elif isinstance(feats, PieceRows):
             call.graph.buffers.give_back()
-        z, made = _FORWARD[call.plan](call, _Operands(feats, aggregated, neigh, own, dtype))
-        norm = None if gamma is None else (gamma.detach(), beta.detach())
-        takes_place = call.plan is Plan.AGGREGATE_ONLY and made is not None  # z lies where x was
-        over = made if takes_place else feats
-        out, before = finish(call.graph, z, over, bias, norm, call.epilogue, call.needs_grad, is_unread=is_unread)
-        return out, _Kept(before, None if aggregated is not None or takes_place else made)
+        z, made = _FORWARD[call.plan](call, _Operands(feats, aggregated, neigh, own, dtype), room)
+        keeps = call.plan in (Plan.CONSTANT, Plan.KEEP_AGGREGATE)
+        kept = made if keeps and aggregated is None else None
+        del made  # its buffer is free for y
+        unread_y = unread(z), SavedEpilogue(None, z)
+        out, before = unread_y if leaves_unread else finish(call, z, bias, norm, room)
+        return out, _Kept(before, kept)
 
-    @classmethod
-    def again_of(cls, call: Call, inputs: list[Any], out: torch.Tensor, kept: _Kept) -> MadeAgain | None:
-        """Of constant rows under remat from x and A x: products of some rows, and what follows."""
-        plain = all(type(one) in PLAIN for one in inputs[:2])
+    @staticmethod
+    def again(call: Call, source: Any, inputs: Any, out: torch.Tensor, kept: _Kept) -> PieceRows | None:
+        """From z; of constant rows under remat from x and A x: products of some rows, and what follows."""
+        feats, aggregated, neigh, own, bias, gamma, beta = inputs
+        plain = all(type(one) in PLAIN for one in (feats, aggregated))
         if not (call.how.remat and call.needs_grad and call.plan is Plan.CONSTANT and plain):
-            again = super().again_of(call, inputs, out, kept)
-            if again is not None:
-                again.is_unread = kept.epilogue is not None and kept.epilogue.stats is None
-            return again
+            found = activated_again(call, inputs, out, kept.epilogue)
+            if found is not None:
+                found.is_unread = kept.epilogue.stats is None
+            return found
         graph, epilogue = call.graph, call.epilogue
 
-        def make(kept: Any, rows: slice) -> torch.Tensor:
-            feats, aggregated, neigh, own, bias, gamma, beta = kept
-            pairs = [*([] if own is None else [(feats[rows], own)]), (aggregated[rows], neigh)]
+        def make(rows: slice) -> torch.Tensor:
+            pairs = [*([] if own is None else [(source[rows], own)]), (aggregated[rows], neigh)]
             norm = None if gamma is None else (gamma, beta)
             return activated(graph, sum_of_products(graph, pairs), bias, norm, rows_of(epilogue, rows), True)[0]
 
         if kept.epilogue is not None:
             kept.epilogue = SavedEpilogue(None, None, kept.epilogue.stats)
-        parts = [one if one is None else one.detach() for one in inputs]
-        return MadeAgain(parts, make, (out.shape[0], out.shape[1]), out.dtype) if call.alone else None
+        return PieceRows(make, out.shape, out.dtype)
 
     @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        (feats, aggregated, neigh, own, bias, gamma, beta), kept = _Convolve.inputs_and_kept(ctx)
+    def backward(call: Call, given: Given) -> tuple:
+        (feats, aggregated, neigh, own, bias, gamma, beta), kept, grad = given.take()
         norm = None if gamma is None else (gamma, beta)
         aggregated, before = kept.aggregated if aggregated is None else aggregated, kept.epilogue
         del kept
-        call: Call = ctx.call
         if before is not None and before.is_made_in_pieces:
-            z, _ = _constant(call, _Operands(feats, aggregated, neigh, own, feats.dtype))
+            z, _ = _constant(call, _Operands(feats, aggregated, neigh, own, feats.dtype), Room())
             before = SavedEpilogue(None, z, before.stats)
             if norm is None:
                 before = SavedEpilogue(activated(call.graph, z, bias, None, call.epilogue, True)[0])
             del z
-        gone, grad = gone_through(grad), grad.contiguous()
         more: list[Any] = [None, None, None]
-        if gone is not None:
-            call.graph.buffers.give_back(below=grad.nbytes)
-            grads, more = grad, gone
+        if isinstance(grad, Through):
+            grads, more = grad
+            call.graph.buffers.give_back(below=grads.nbytes)
         elif before is None:
+            grad = grad.contiguous()
             more[0] = column_sums(grad) if bias is not None else None
             grads = grad.to(feats.dtype)
         else:
+            grad = grad.contiguous()
             grads, *more = activated_backward(call.graph, grad, before, bias, norm, call.epilogue, call.alone)
         more[0] = more[0] if bias is not None else None
-        found = _Backward(call, feats, aggregated, neigh, own, grads, norm is not None, ctx.needs_input_grad[0])
+        found = _Backward(call, feats, aggregated, neigh, own, grads, norm is not None, given.needs[0])
         del grad, before, aggregated, feats, grads
         keeps = call.plan in (Plan.CONSTANT, Plan.KEEP_AGGREGATE)
         grad_feats = found.from_aggregate() if keeps else found.from_rows()
-        return grad_feats, None, found.of_neigh, found.of_own, *more, None, None, None, None
+        return grad_feats, None, found.of_neigh, found.of_own, *more
+
+
+def _leaves_unread(call: Call, feats: Any, norm: Norm | None) -> bool:
+    """Is y never whole? The step behind then makes it from z, and writes the gradient of z over z."""
+    asked = call.how.is_unread and call.alone and call.needs_grad
+    has_z = norm is not None and call.plan is not Plan.CONSTANT
+    needs_whole_rows = call.graph.factor_recorder is not None  # K-FAC sums products of them
+    return asked and has_z and not needs_whole_rows and has_own_products(call.graph, feats)
 
 
 # --- forward, a function per plan: (z, the aggregate to save or None) ------------------------------------------
@@ -255,7 +259,7 @@ class _Operands(NamedTuple):
     dtype: torch.dtype
 
 
-def _constant(call: Call, x: _Operands) -> tuple[torch.Tensor, torch.Tensor | None]:
+def _constant(call: Call, x: _Operands, room: Room) -> tuple[torch.Tensor, torch.Tensor | None]:
     aggregated = cast(torch.Tensor, x.aggregated)
     passes = not call.needs_grad and call.alone and type(aggregated) is torch.Tensor
     # Of a hidden layer in evaluation: nobody keeps A x, and z takes its place.
@@ -264,7 +268,7 @@ def _constant(call: Call, x: _Operands) -> tuple[torch.Tensor, torch.Tensor | No
     return _add_up(call.graph, x, aggregated, over), aggregated
 
 
-def _product_first(call: Call, x: _Operands) -> tuple[torch.Tensor, None]:
+def _product_first(call: Call, x: _Operands, room: Room) -> tuple[torch.Tensor, None]:
     graph = call.graph
     if x.own is not None and _overlaps(graph, x):
         z, work = _own_product_in_pieces(graph, x.feats, x.own)
@@ -277,15 +281,14 @@ def _product_first(call: Call, x: _Operands) -> tuple[torch.Tensor, None]:
     return z, None
 
 
-def _aggregate_only(call: Call, x: _Operands) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """With A x where that is lent, as z was written over x."""
+def _aggregate_only(call: Call, x: _Operands, room: Room) -> tuple[torch.Tensor, torch.Tensor]:
+    """As `_aggregate_first`, where nobody needs A x later: where x has gone, z takes its place, and y that of A x."""
     if x.own is None or not _overlaps(call.graph, x) or not _goes_over(call, x.feats, x.own):
-        return _aggregate_first(call, x)[0], None
-    room = room_of(x.feats, x.feats)
-    z, aggregated = _aggregate_first(call, x, room)
-    if room is None:
-        return z, None
-    lend(aggregated)
+        return _aggregate_first(call, x, room)
+    place = room.take(x.feats)
+    z, aggregated = _aggregate_first(call, x, room, place)
+    if place is not None:
+        room.rows = aggregated
     return z, aggregated
 
 
@@ -295,11 +298,13 @@ def _goes_over(call: Call, rows: torch.Tensor, weight: torch.Tensor) -> bool:
     return call.how.loops is None and weight.shape[0] == weight.shape[1] == rows.shape[1]
 
 
-def _aggregate_first(call: Call, x: _Operands, room: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
-    """z and A x; room: where z is to be written, the memory of x."""
+def _aggregate_first(
+    call: Call, x: _Operands, room: Room, place: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """z and A x; place: where z is to be written, the memory of x."""
     graph = call.graph
     if x.own is not None and _overlaps(graph, x):
-        z, work = _own_product_in_pieces(graph, x.feats, x.own, room)
+        z, work = _own_product_in_pieces(graph, x.feats, x.own, place)
         aggregated = _aggregate(call, x.feats, work)
         add_product(graph, aggregated, x.neigh, z)
         return z, aggregated
@@ -389,15 +394,15 @@ class _Backward:
         self.aggregated = None
         return grad_feats
 
-    def from_rows(self) -> torch.Tensor | None:
+    def from_rows(self) -> torch.Tensor | Through | None:
         """dx = g Ws' + t Wn', and dWn = x' t, t = A' g."""
         call, graph, feats, grads, own = self.call, self.call.graph, self.feats, self.grads, self.own
-        together = own is not None and isinstance(feats, MadeAgain) and not graph.waits_for_rows
+        together = own is not None and isinstance(feats, PieceRows) and not graph.waits_for_rows
         grad_feats = None
         # `grads` is ours to write over where the epilogue made it, or nobody else uses it.
         made_here = self.has_norm or not call.epilogue.is_empty or call.alone
         is_ours = made_here and grads.shape == feats.shape
-        passes = self.needs_grad and isinstance(feats, MadeAgain) and feats.is_unread
+        passes = self.needs_grad and isinstance(feats, PieceRows) and feats.is_unread
         if self.needs_grad and own is not None and graph.waits_for_rows and not passes:
             over = is_ours and graph.factor_recorder is None and _goes_over(call, grads, own)
             grad_feats = grads if over else graph.buffers.empty(len(grads), own.shape[0], grads.dtype)
@@ -419,7 +424,7 @@ class _Backward:
             grad_feats = sum_of_products(graph, pairs, over=grads if is_ours else None)
         return grad_feats
 
-    def _gradient_before(self, turned: torch.Tensor) -> torch.Tensor:
+    def _gradient_before(self, turned: torch.Tensor) -> Through:
         """dx through what made x. Products come in the order in which they make dx."""
         graph, grads, neigh, own = self.call.graph, self.grads, self.neigh, self.own
 
@@ -431,7 +436,7 @@ class _Backward:
             add_product(graph, *of_neigh, made)
             return made
 
-        gradient: torch.Tensor = self.feats.gradient(make, pieces(len(grads)))
+        gradient: Through = self.feats.gradient(make, pieces(len(grads)))
         return gradient
 
     def _recording(self, inputs: Any, of_neigh: torch.Tensor) -> Work:

@@ -37,13 +37,15 @@ from distgnn.ops.dense.activation import (
     Norm,
     SavedEpilogue,
     activated,
+    activated_again,
     activated_backward,
     rows_of,
     statistics,
     through_norm,
 )
-from distgnn.ops.dense.fused import Call, Fused, Kept
-from distgnn.ops.dense.made_again import no_sums, room_of, unread, whole
+from distgnn.ops.dense.chain import Rows, apply
+from distgnn.ops.dense.layer import Call, Given, Kept, Layer, Room
+from distgnn.ops.dense.piecewise import PieceRows, no_sums, unread, whole
 from distgnn.ops.dense.products import has_own_products, pieces, product, sum_of_products
 from distgnn.ops.edges.on_arcs import check_update
 from distgnn.ops.entry import operator
@@ -57,10 +59,9 @@ KEPT_NARROW = 64  # the same of bfloat16 rows, whose memory is half
 class Heads:
     """The heads of an attention layer, and what follows it.
 
-    Args: slope: of the leaky ReLU; epilogue, may_overwrite_grad: as in `convolve.ConvSpec`; mean: y is the mean over
-        heads, without norm and epilogue; loops: arcs of each owned vertex to itself to add, of the dtype of `attn`;
-        is_unread: with a norm nobody reads y, only its gradient counts. Then one rank makes z in the backward pass,
-        some rows at a time. lends: of a mean, nobody else looks at `feats`: z may be written over them.
+    Args: slope: of the leaky ReLU; epilogue: as in `convolve.ConvSpec`; mean: y is the mean over heads, without norm
+        and epilogue; loops: arcs of each owned vertex to itself to add, of the dtype of `attn`; is_unread: with a norm
+        nobody reads y, only its gradient. In a chain one rank then makes z in the backward pass, some rows at a time.
 
     Example:
         >>> heads = dg.ops.Heads(2, mean=True)
@@ -71,17 +72,15 @@ class Heads:
     num_heads: int
     slope: float = 0.2
     epilogue: Epilogue = NO_EPILOGUE
-    may_overwrite_grad: bool = False
     mean: bool = False
     loops: np.ndarray | None = None
     is_unread: bool = False
-    lends: bool = False
 
 
 @operator
 def attend(
     graph: GraphView,
-    feats: torch.Tensor,
+    feats: torch.Tensor | Rows,
     weight: torch.Tensor,
     attn: torch.Tensor,
     bias: torch.Tensor | None,
@@ -109,11 +108,10 @@ def attend(
         torch.Size([60, 8])
     """
     check_update(graph)
-    gamma, beta = norm or (None, None)
     if heads.mean and not (norm is None and heads.epilogue.is_empty):
         raise ValueError("the mean over heads is the last step: leave out the norm and what follows")
-    call = Call(graph, heads.epilogue, heads.may_overwrite_grad, torch.is_grad_enabled(), heads)
-    return _Attend.of((feats, weight, attn, bias, gamma, beta), call, lends=heads.lends)
+    call = Call(graph, heads.epilogue, torch.is_grad_enabled(), heads)
+    return apply(_Attend, call, feats, weight, attn, bias, *(norm or (None, None)))
 
 
 @dataclass
@@ -137,20 +135,20 @@ class _Kept(Kept):
     norm: Norm | None = None
 
 
-class _Attend(Fused):
+class _Attend(Layer):
     @staticmethod
-    def run(feats, weight, attn, bias, gamma, beta, call: Call, _room: None) -> tuple[torch.Tensor, _Kept]:  # type: ignore[no-untyped-def]
+    def run(feats, weight, attn, bias, gamma, beta, call: Call, room: Room) -> tuple[torch.Tensor, _Kept]:  # type: ignore[no-untyped-def]
         graph, heads = call.graph, call.how
         last = heads.epilogue.is_empty and gamma is None
-        if heads.is_unread and gamma is not None and _makes_pieces(call, feats):
+        norm = None if gamma is None else (gamma, beta)
+        if heads.is_unread and norm is not None and _makes_pieces(call, feats):
             rows, scores = _projected(graph, feats, weight, attn, heads.num_heads)
             kept = as_array(rows).reshape(len(rows), heads.num_heads, -1)
             # Filled where z is made.
             maximum, sums = np.empty((2, *scores[1].shape), scores[1].dtype)
             return unread(rows), _Kept(SavedEpilogue(None), kept, scores, maximum, sums, None)
-        z, *found = _attention(graph, feats, weight, attn, heads, narrow=not last)
+        z, *found = _attention(graph, feats, weight, attn, heads, room, narrow=not last)
         dtype = z.dtype if last else feats.dtype
-        norm = None if gamma is None else (gamma.detach(), beta.detach())
         out, stats = z, None
         if heads.mean:
             out, z = _mean(graph, z, bias, heads.num_heads, feats.dtype)
@@ -158,32 +156,36 @@ class _Attend(Fused):
             out, stats = unread(z, dtype), statistics(graph, z, bias, norm, heads.epilogue)
         elif bias is not None or not last:
             keeps_z = norm is not None and call.needs_grad
-            room = room_of(feats, out) if keeps_z and out.dtype == dtype else None
-            out, stats = activated(graph, z, bias, norm, heads.epilogue, not keeps_z, dtype, room)
+            over = room.take(out) if keeps_z and out.dtype == dtype else None
+            out, stats = activated(graph, z, bias, norm, heads.epilogue, not keeps_z, dtype, over)
         epilogue = SavedEpilogue(z if heads.mean else out.detach())
         if norm is not None:
             epilogue = SavedEpilogue(None, z, stats)
         return out, _Kept(epilogue, *found)
 
     @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        (feats, weight, attn, bias, gamma, beta), saved = _Attend.inputs_and_kept(ctx)
+    def again(call: Call, source: Any, inputs: Any, out: torch.Tensor, kept: _Kept) -> PieceRows | None:
+        return activated_again(call, inputs, out, kept.epilogue)
+
+    @staticmethod
+    def backward(call: Call, given: Given) -> tuple:
+        (feats, weight, attn, bias, gamma, beta), saved, grad = given.take()
         saved.feats, saved.weights, saved.bias = feats, (weight, attn), bias
         saved.norm = None if gamma is None else (gamma, beta)
-        graph, heads = ctx.call.graph, ctx.call.how
+        graph, heads = call.graph, call.how
         before_heads = _through_mean if heads.mean else _through_activation
         before: Any = saved.epilogue
         saved.epilogue = None
-        grads, dots, *more = before_heads(ctx.call, saved, before, grad)
+        grads, dots, *more = before_heads(call, saved, before, grad)
         del before
         del grad
         grad_rows, grad_scores = _through_attention(graph, saved, grads, dots, heads)
         del grads
         through = ThroughScores(graph, saved.feats, *saved.weights)
-        through.record(grad_rows, grad_scores, constant=not ctx.needs_input_grad[0])
+        through.record(grad_rows, grad_scores, constant=not given.needs[0])
         grad_weight, grad_attn = through.of_parameters(grad_rows, grad_scores)
-        of_feats = through.of_feats(grad_rows, grad_scores, saved.together) if ctx.needs_input_grad[0] else None
-        return of_feats, grad_weight, grad_attn, *more, None, None, None, None
+        of_feats = through.of_feats(grad_rows, grad_scores, saved.together) if given.needs[0] else None
+        return of_feats, grad_weight, grad_attn, *more
 
 
 def _arcs(graph: GraphView) -> tuple:
@@ -197,7 +199,7 @@ def _arcs(graph: GraphView) -> tuple:
 
 
 def _makes_pieces(call: Call, feats: Any) -> bool:
-    """May the backward pass make z, some rows at a time? It is to have the gradient for itself."""
+    """May the backward pass make z, some rows at a time?"""
     heads: Heads = call.how
     is_alone = call.alone and call.graph.num_ranks == 1 and heads.loops is None and not heads.mean
     return is_alone and _keeps_rows(feats, heads)
@@ -213,7 +215,7 @@ def _projected(
 
 
 def _attention(
-    graph: GraphView, feats: Any, weight: torch.Tensor, attn: torch.Tensor, heads: Heads, narrow: bool
+    graph: GraphView, feats: Any, weight: torch.Tensor, attn: torch.Tensor, heads: Heads, room: Room, *, narrow: bool
 ) -> tuple:
     """(z [O, H * F], and of `_Kept`: rows, scores of copies at both ends, maximum, sums [O, H], together).
 
@@ -224,7 +226,7 @@ def _attention(
     side_by_side = heads.mean and one_rank and feats.dtype == attn.dtype
     together = over = None
     if side_by_side:
-        together = _room_for_z(graph, feats, owned, width)
+        together = _room_for_z(graph, room, feats, owned * width)
         if together is None:
             together = graph.buffers.empty(2 * owned, width, feats.dtype)
             over = together[owned:]
@@ -236,7 +238,7 @@ def _attention(
     dtype = feats.dtype if narrow and one_rank else attn.dtype
     num_copies = len(ends[1])
     if heads.mean and not side_by_side and heads.loops is None and dtype == feats.dtype:
-        together = _room_for_z(graph, feats, num_copies, width)
+        together = _room_for_z(graph, room, feats, num_copies * width)
     if together is None:
         z = graph.buffers.empty(num_copies, width, dtype)
     else:
@@ -256,13 +258,13 @@ def _attention(
     return z[:owned], kept, ends, maximum[:owned], sums[:owned], together
 
 
-def _room_for_z(graph: GraphView, feats: Any, num_copies: int, width: int) -> torch.Tensor | None:
-    """The memory of lent rows `feats` [O, I], if z of all copies has room there.
+def _room_for_z(graph: GraphView, room: Room, feats: Any, numbers: int) -> torch.Tensor | None:
+    """The memory of `feats` [O, I], where that is free and z of all copies, so many numbers, has room there.
 
     Notes: the gradient of feats is then made there in pieces, with the bits of the whole in our own products.
     """
-    fits = isinstance(feats, torch.Tensor) and num_copies * width <= feats.numel() and has_own_products(graph, feats)
-    return room_of(feats, feats) if fits else None
+    fits = type(feats) is torch.Tensor and numbers <= feats.numel() and has_own_products(graph, feats)
+    return room.take(feats) if fits else None
 
 
 def _keeps_rows(feats: Any, heads: Heads) -> bool:
@@ -316,9 +318,9 @@ def _through_activation(call: Call, saved: _Kept, before: Any, grad: torch.Tenso
     graph, heads, count = call.graph, call.how, call.how.num_heads
     grad = grad.contiguous()
     if saved.norm is not None and before.is_made_in_pieces:
-        return _through_pieces(graph, saved, saved.norm, heads, grad)
+        return _through_pieces(graph, saved, saved.norm, heads, grad if call.alone else grad.clone())
     if saved.norm is None and heads.epilogue.relu:  # <dz, z> in the pass that makes dz
-        grads = grad if heads.may_overwrite_grad else graph.buffers.empty_like(grad)
+        grads = grad if call.alone else graph.buffers.empty_like(grad)
         offset = None if saved.bias is None else as_array(saved.bias)
         given: Any = as_array(grad), as_array(before.out), offset, count
         _, sums, found = kernels.relu_backward_dots(*given, p=heads.epilogue.p, grad_feats=as_array(grads))
@@ -329,7 +331,7 @@ def _through_activation(call: Call, saved: _Kept, before: Any, grad: torch.Tenso
     if last:
         grads, grad_bias, gamma, beta = grad, None if saved.bias is None else grad.sum(0), None, None
     else:
-        given = before, saved.bias, saved.norm, heads.epilogue, heads.may_overwrite_grad
+        given = before, saved.bias, saved.norm, heads.epilogue, call.alone
         grads, grad_bias, gamma, beta = activated_backward(graph, grad, *given)
     if before.rows is not None:
         dots = kernels.head_dots(as_array(grads), as_array(before.rows), count)

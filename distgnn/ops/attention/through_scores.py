@@ -19,7 +19,7 @@ import torch
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
-from distgnn.ops.dense import made_again
+from distgnn.ops.dense import piecewise
 from distgnn.ops.dense.products import narrow_gradient, sum_of_products, weight_gradient
 from distgnn.ops.graph_view import GraphView
 
@@ -84,4 +84,4 @@ class ThroughScores:
             factors = grad_scores.view(len(grad_scores), 2, grad_scores.shape[1] // 2).transpose(0, 1).contiguous()
             whole = grad_rows.clone()
             kernels.head_outer(as_array(whole), as_array(self.attn), as_array(factors))
-            recorder.add([(self.weight, made_again.whole(self.feats), whole)], constant=constant)
+            recorder.add([(self.weight, piecewise.whole(self.feats), whole)], constant=constant)

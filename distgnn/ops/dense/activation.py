@@ -6,6 +6,7 @@ for it. Formulas: `distgnn.kernels.activate`.
 Legend: O rows, D columns.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +16,8 @@ import torch
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.csr_rows import blocks
-from distgnn.ops.dense.made_again import MadeAgain, room_of, unread
+from distgnn.ops.dense.layer import Call, Room
+from distgnn.ops.dense.piecewise import PieceRows
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Facts, Function, is_same, version_of
 from distgnn.ops.graph_view import GraphView
@@ -172,22 +174,24 @@ def rows_of(epilogue: Epilogue, rows: slice) -> Epilogue:
     return epilogue if ids is None else replace(epilogue, row_ids=ids[rows])
 
 
-def activated_again(
-    graph: GraphView, z: torch.Tensor, bias: torch.Tensor | None, norm: Norm, epilogue: Epilogue, dtype: torch.dtype
-) -> MadeAgain:
-    """The result of `activated` from its input, in `dtype`."""
+def activated_again(call: Call, inputs: Sequence[Any], out: torch.Tensor, saved: Any) -> PieceRows | None:
+    """How the result of a layer norm, and what follows, is made from z, which is kept; None where it is not.
 
-    def make(kept: Any, rows: slice) -> torch.Tensor:
-        z, bias, *norm = kept
-        return activated(graph, z[rows], bias, tuple(norm), rows_of(epilogue, rows), dtype=dtype)[0]
+    Args: inputs: of the layer, the last three are bias, gamma and beta. saved: its `SavedEpilogue`.
+    """
+    bias, gamma, beta = inputs[-3:]
+    if gamma is None or not call.needs_grad or saved.is_made_in_pieces:
+        return None
+    graph, epilogue, z = call.graph, call.epilogue, saved.rows
 
-    def through(kept: Any, rows: slice, grad: torch.Tensor, before: Any) -> Any:
-        z, bias, *norm = kept
-        sums = through_norm(graph, grad, z[rows], bias, tuple(norm), rows_of(epilogue, rows), before)
-        z[rows].copy_(grad)
-        return sums
+    def make(rows: slice) -> torch.Tensor:
+        return activated(graph, z[rows], bias, (gamma, beta), rows_of(epilogue, rows), dtype=out_dtype)[0]
 
-    return MadeAgain((z, bias, *norm), make, (z.shape[0], z.shape[1]), dtype, through)
+    def through(rows: slice, grad: torch.Tensor, before: Any) -> Any:
+        return through_norm(graph, grad, z[rows], bias, (gamma, beta), rows_of(epilogue, rows), before)
+
+    out_dtype = out.dtype
+    return PieceRows(make, z.shape, out_dtype, z, through)
 
 
 @dataclass
@@ -213,26 +217,15 @@ class SavedEpilogue:
 
 
 def finish(
-    graph: GraphView,
-    z: torch.Tensor,
-    feats: Any,
-    bias: torch.Tensor | None,
-    norm: Norm | None,
-    epilogue: Epilogue,
-    needs_grad: bool,
-    may_write: bool = True,
-    is_unread: bool = False,
+    call: Call, z: torch.Tensor, bias: torch.Tensor | None, norm: Norm | None, room: Room, may_write: bool = True
 ) -> tuple[torch.Tensor, SavedEpilogue | None]:
-    """What follows z, and what its gradient needs. z is written over where nothing needs it, else rows `feats` that
-    are lent, if there are such. Args: is_unread: only z is needed, for the norm."""
-    if is_unread and norm is not None:
-        return unread(z), SavedEpilogue(None, z)
-    follows = norm is not None or not epilogue.is_empty
+    """What follows z, and what its gradient needs. z is written over where nothing needs it, else what `room` has."""
+    follows = norm is not None or not call.epilogue.is_empty
     if bias is None and not follows:
         return z, None
-    keeps_z = norm is not None and needs_grad
-    room = room_of(feats, z) if keeps_z and may_write else None
-    out, stats = activated(graph, z, bias, norm, epilogue, in_place=may_write and not keeps_z, out=room)
+    keeps_z = norm is not None and call.needs_grad
+    over = room.take(z) if keeps_z and may_write else None
+    out, stats = activated(call.graph, z, bias, norm, call.epilogue, in_place=may_write and not keeps_z, out=over)
     if norm is not None:
         return out, SavedEpilogue(None, z, stats)
     return out, SavedEpilogue(out.detach()) if follows else None

@@ -30,35 +30,33 @@ from distgnn.ops.dense.activation import (
     activated_backward,
     rows_of,
 )
-from distgnn.ops.dense.made_again import MadeAgain, offer, taken
+from distgnn.ops.dense.chain import Rows, apply, tensor_of
+from distgnn.ops.dense.layer import Call, Given, Kept, Layer
+from distgnn.ops.dense.piecewise import PieceRows, whole
 from distgnn.ops.entry import operator
-from distgnn.ops.function import Function
 from distgnn.ops.graph_view import GraphView
 
 Small = torch.Tensor  # [D]
 Copy = Callable[[torch.Tensor], torch.Tensor]
 
 
-class _Call(NamedTuple):
-    graph: GraphView
+class _Norm(NamedTuple):
+    """`how` of a call."""
+
     norm: Any
-    fixed: tuple[Small, Small] | None
-    epilogue: Epilogue
-    alone: bool
+    is_fixed: bool
 
 
 @operator
 def column_norm(
     graph: GraphView,
-    rows: torch.Tensor,
+    rows: torch.Tensor | Rows,
     norm: Any,
     parameters: Sequence[Small],
     *,
     fixed: tuple[Small, Small] | None = None,
     epilogue: Epilogue = NO_EPILOGUE,
-    alone: bool = False,
-    room: torch.Tensor | None = None,
-) -> tuple[torch.Tensor, Small, Small]:
+) -> tuple[Any, Small, Small]:
     """The norm of rows [V, D] over all vertices and what follows it; and the statistics m and q, without gradient.
 
     Collective: twice, and once in the backward pass; with `fixed` statistics not at all.
@@ -67,64 +65,61 @@ def column_norm(
         norm: one with `centre(m, parameters)`, which gives c, and `factors(q, parameters)`, which gives (s, b), of
             torch's operations on [D] numbers.
         parameters: of the norm, [D] each; fixed: (m, q) in place of those of `rows`; epilogue: what follows.
-        alone: only this function uses `rows` and the gradient of its result. It may write over that gradient, and over
-            rows that need none; the result is offered to be made again.
-        room: where to write it.
     """
-    offered: list = []
-    call = _Call(graph, norm, fixed, epilogue, alone)
-    again = taken(rows) if torch.is_grad_enabled() else None
-    out, *statistics = _ColumnNorm.apply(rows.contiguous(), call, again, room, offered, *parameters)
-    return offer(out, offered[0]) if alone and out.requires_grad else out, *statistics
-
-
-class _ColumnNorm(Function):
-    @staticmethod
-    def forward(
-        ctx: Any,
-        rows: torch.Tensor,
-        call: _Call,
-        again: MadeAgain | None,
-        room_of_out: torch.Tensor | None,
-        offered: list,
-        *parameters: torch.Tensor,
-    ) -> tuple:
-        ctx.call, ctx.needs = call, [one.requires_grad for one in parameters]
-        plain, (copy, _) = rows.detach(), _room(rows)
-        own = [one.detach() for one in parameters]
-        fixed = None if call.fixed is None else [one.detach().clone() for one in call.fixed]
-        mean = _mean(call, plain, copy, None) if fixed is None else fixed[0]
-        centre = call.norm.centre(mean, own)
-        square = _mean(call, plain, copy, centre) if fixed is None else fixed[1]
-        scale, offset = call.norm.factors(square, own)
-        over = call.alone and not rows.requires_grad and not torch.is_grad_enabled()
-        if room_of_out is not None:
-            out = room_of_out.detach()
+    with torch.no_grad():
+        if fixed is None:
+            plain = tensor_of(rows).detach()
+            copy, _ = _room(plain)
+            mean = _mean(graph, plain, copy, None)
+            square = _mean(graph, plain, copy, norm.centre(mean, [one.detach() for one in parameters]))
+            del plain
         else:
-            out = plain if over else call.graph.buffers.empty_like(plain)
-        for block in blocks(len(plain), BLOCK_ROWS):
-            out[block].copy_(_made(call, plain, block, (centre, scale, offset), copy))
-        ctx.again = None if again is None else again.of(())
-        kept = (rows,) if again is None else again.kept
-        ctx.save_for_backward(mean, square, *parameters, *kept)
-        offered.append(_again(call, plain, again, (centre, scale, offset)))
-        ctx.mark_non_differentiable(mean, square)
-        ctx.set_materialize_grads(False)
-        return out, mean, square
+            mean, square = (one.detach().clone() for one in fixed)
+    call = Call(graph, epilogue, torch.is_grad_enabled(), _Norm(norm, fixed is not None))
+    rows = rows if isinstance(rows, Rows) else rows.contiguous()
+    return apply(_ColumnNorm, call, rows, mean, square, *parameters), mean, square
+
+
+class _ColumnNorm(Layer):
+    goes_over = True
 
     @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor | None, *unused: Any) -> tuple:
-        (call, count), (mean, square, *others) = (ctx.call, len(ctx.needs)), ctx.saved_tensors
-        parameters, kept = others[:count], others[count:]
-        if grad is None:
-            return *[None] * 5, *(None for _ in parameters)
-        rows = kept[0] if ctx.again is None else ctx.again.of(kept).whole()
-        rows, grad, (copy, other) = rows.detach(), grad.contiguous(), _room(rows)
+    def run(rows: torch.Tensor, mean: Small, square: Small, *others: Any) -> tuple[torch.Tensor, Kept]:
+        *own, call, room = others
+        numbers, (copy, _) = _numbers(call, mean, square, own), _room(rows)
+        over = room.take(rows)
+        out = call.graph.buffers.empty_like(rows) if over is None else over
+        for block in blocks(len(rows), BLOCK_ROWS):
+            out[block].copy_(_made(call, rows, block, numbers, copy))
+        return out, Kept(None)
+
+    @staticmethod
+    def again(call: Call, source: Any, inputs: Any, out: torch.Tensor, kept: Kept) -> PieceRows | None:
+        """The result, from `rows`, or from what those are made of."""
+        if not call.needs_grad:
+            return None
+        numbers = _numbers(call, inputs[1], inputs[2], inputs[3:])
+
+        def make(block: slice) -> torch.Tensor:
+            before = source[block]
+            out = call.graph.buffers.empty_like(before)
+            wide = out if out.dtype != torch.bfloat16 else out.float()
+            made = _made(call, before, slice(None), numbers, wide.copy_, rows_of(call.epilogue, block))
+            return out.copy_(made)
+
+        return PieceRows(make, out.shape, out.dtype)
+
+    @staticmethod
+    def backward(call: Call, given: Given) -> tuple:
+        (rows, mean, square, *parameters), _, grad = given.take()
+        rows, grad = whole(rows), grad.contiguous()
+        copy, other = _room(rows)
         with torch.enable_grad():
             leaves = [one.detach().requires_grad_() for one in (mean, square, *parameters)]
-            centre = call.norm.centre(leaves[0], leaves[2:])
-            scale, offset = call.norm.factors(leaves[1], leaves[2:])
+            centre = call.how.norm.centre(leaves[0], leaves[2:])
+            scale, offset = call.how.norm.factors(leaves[1], leaves[2:])
         c, s, b = (one.detach() for one in (centre, scale, offset))
+        is_fixed = call.how.is_fixed
         out = grad if call.alone else call.graph.buffers.empty_like(grad)
         total, moment = torch.zeros_like(c), torch.zeros_like(c)
         for block in blocks(len(rows), BLOCK_ROWS):
@@ -137,39 +132,28 @@ class _ColumnNorm(Function):
             out[block].copy_(g)
             total += g.sum(0)
             moment += copy(rows[block]).sub_(c).mul_(g).sum(0)
-        of_square = _grads([scale], [moment], leaves[1:2])[0] * (call.fixed is None)
+        of_square = _grads([scale], [moment], leaves[1:2])[0] * (not is_fixed)
         of_centre = -s * total - 2 * of_square * (mean - c)
         of_mean, *of_parameters = _grads([centre, scale, offset], [of_centre, moment, total], [leaves[0], *leaves[2:]])
-        if call.fixed is None:
+        if not is_fixed:
             both = sum_over_ranks(call.graph.transport.comm, torch.stack([of_square, of_mean]).numpy())
             slope, constant = (
                 torch.from_numpy(both) / call.graph.num_global_nodes * torch.tensor([[2.0], [1.0]], dtype=s.dtype)
             )
         for block in blocks(len(rows), BLOCK_ROWS):
             g = other(out[block]).mul_(s)
-            if call.fixed is None and block.start < call.graph.num_owned:
+            if not is_fixed and block.start < call.graph.num_owned:
                 owned = slice(0, call.graph.num_owned - block.start)
                 g[owned] += copy(rows[block][owned]).sub_(c).mul_(slope).add_(constant)
             out[block].copy_(g)
-        needed = (one if needed else None for one, needed in zip(of_parameters, ctx.needs, strict=True))
-        return out, None, None, None, None, *needed
+        needed = (one if needed else None for one, needed in zip(of_parameters, given.needs[3:], strict=True))
+        return out, None, None, *needed
 
 
-def _again(call: _Call, rows: torch.Tensor, source: MadeAgain | None, numbers: tuple) -> MadeAgain:
-    """The result, from `rows`, or from what those are made of."""
-    parts = (rows,) if source is None else source.kept
-    of_source, num_parts = None if source is None else source.of(()), len(parts)
-
-    def make(kept: Any, block: slice) -> torch.Tensor:
-        rows = kept[0] if of_source is None else of_source.of(kept[:num_parts])
-        before = rows[block]
-        out = call.graph.buffers.empty_like(before)
-        wide = out if out.dtype != torch.bfloat16 else out.float()
-        made = _made(call, before, slice(None), kept[-3:], wide.copy_, rows_of(call.epilogue, block))
-        return out.copy_(made)
-
-    numbers = tuple(one.detach() for one in numbers)
-    return MadeAgain((*parts, *numbers), make, (rows.shape[0], rows.shape[1]), rows.dtype)
+def _numbers(call: Call, mean: Small, square: Small, parameters: Sequence[Small]) -> tuple[Small, Small, Small]:
+    """c, s and b."""
+    scale, offset = call.how.norm.factors(square, parameters)
+    return call.how.norm.centre(mean, parameters), scale, offset
 
 
 def _room(rows: torch.Tensor) -> tuple[Copy, Copy]:
@@ -180,19 +164,19 @@ def _room(rows: torch.Tensor) -> tuple[Copy, Copy]:
     return lambda block: one[: len(block)].copy_(block), lambda block: two[: len(block)].copy_(block)
 
 
-def _mean(call: _Call, rows: torch.Tensor, copy: Copy, centre: torch.Tensor | None) -> torch.Tensor:
+def _mean(graph: GraphView, rows: torch.Tensor, copy: Copy, centre: torch.Tensor | None) -> torch.Tensor:
     """The mean over all vertices, of squares from a centre on where one is given: sums over blocks, then over ranks."""
-    owned = rows[: call.graph.num_owned]
+    owned = rows[: graph.num_owned]
     total = torch.zeros(rows.shape[1], dtype=copy(rows[:0]).dtype)
     for block in blocks(len(owned), BLOCK_ROWS):
         wide = copy(owned[block])
         total += wide.sum(0) if centre is None else wide.sub_(centre).square_().sum(0)
-    everywhere = sum_over_ranks(call.graph.transport.comm, total.numpy())
-    return torch.from_numpy(np.asarray(everywhere)) / call.graph.num_global_nodes
+    everywhere = sum_over_ranks(graph.transport.comm, total.numpy())
+    return torch.from_numpy(np.asarray(everywhere)) / graph.num_global_nodes
 
 
 def _made(
-    call: _Call, rows: torch.Tensor, block: slice, numbers: Sequence, room: Callable, epilogue: Epilogue | None = None
+    call: Call, rows: torch.Tensor, block: slice, numbers: Sequence, room: Callable, epilogue: Epilogue | None = None
 ) -> torch.Tensor:
     """y of a block of rows; epilogue: of the block."""
     centre, scale, offset = numbers

@@ -2,8 +2,8 @@
 
     z = x W        y = dropout(relu(norm(z + bias)))        dW = x' g        dx = g W'        g = dL/dz
 
-Kept are x, or how to make it again, and z where there is a norm, else y where something follows. g and dx are written
-over the gradient of y where nobody else has that.
+Kept are x, and z where there is a norm, else y where something follows. What a chain frees is in chain.py. g and dx are
+written over the gradient of y where nobody else has that.
 
 Legend: O rows, I columns in, D columns out.
 """
@@ -17,6 +17,7 @@ from distgnn.ops.dense.activation import (
     Epilogue,
     Norm,
     SavedEpilogue,
+    activated_again,
     activated_backward,
     column_sums,
     finish,
@@ -24,8 +25,9 @@ from distgnn.ops.dense.activation import (
     statistics,
     through_norm,
 )
-from distgnn.ops.dense.fused import Call, Fused, Kept
-from distgnn.ops.dense.made_again import MadeAgain, no_sums, unread
+from distgnn.ops.dense.chain import Rows, apply
+from distgnn.ops.dense.layer import Call, Given, Kept, Layer, Room
+from distgnn.ops.dense.piecewise import PieceRows, no_sums, unread
 from distgnn.ops.dense.products import has_own_products, pieces, sum_of_products, weight_gradient
 from distgnn.ops.entry import operator
 from distgnn.ops.graph_view import GraphView
@@ -34,56 +36,54 @@ from distgnn.ops.graph_view import GraphView
 @operator
 def linear(
     graph: GraphView,
-    feats: torch.Tensor,
+    feats: torch.Tensor | Rows,
     weight: torch.Tensor | None,
     bias: torch.Tensor | None = None,
     *,
     epilogue: Epilogue = NO_EPILOGUE,
     norm: Norm | None = None,
-    alone: bool = False,
-    again: MadeAgain | None = None,
-    room: torch.Tensor | None = None,
     is_unread: bool = False,
 ) -> torch.Tensor:
     """Rows [O, I] times a weight [I, D] (None: the rows themselves), and what follows it.
 
-    Args: alone: nobody else uses the gradient of the result, and only one other function the result, which is offered
-        to be made again; again: how to make `feats` again, where another function takes them, too; room: rows to
-        write the result over, if they are lent; is_unread: with a norm nobody reads the result, only its gradient. Then
-        z is made in the backward pass, some rows at a time.
+    Args: is_unread: with a norm nobody reads the result, only its gradient. In a chain z is then made in the backward
+        pass, some rows at a time.
 
     Example:
         >>> dg.ops.linear(graph, graph.feats, torch.ones(8, 4), epilogue=dg.ops.Epilogue(relu=True)).shape
         torch.Size([60, 4])
     """
-    gamma, beta = norm or (None, None)
-    call = Call(graph, epilogue, alone, torch.is_grad_enabled(), is_unread)
-    return _Linear.of((feats, weight, bias, gamma, beta), call, again, room)
+    call = Call(graph, epilogue, torch.is_grad_enabled(), is_unread)
+    return apply(_Linear, call, feats, weight, bias, *(norm or (None, None)))
 
 
-class _Linear(Fused):
+class _Linear(Layer):
     @staticmethod
-    def run(feats, weight, bias, gamma, beta, call: Call, room: torch.Tensor | None) -> tuple[torch.Tensor, Kept]:  # type: ignore[no-untyped-def]
-        norm = None if gamma is None else (gamma.detach(), beta.detach())
-        if call.how and norm is not None and weight is not None and call.alone and has_own_products(call.graph, feats):
+    def run(feats, weight, bias, gamma, beta, call: Call, room: Room) -> tuple[torch.Tensor, Kept]:  # type: ignore[no-untyped-def]
+        norm = None if gamma is None else (gamma, beta)
+        is_unread = call.how and norm is not None
+        if is_unread and weight is not None and call.alone and has_own_products(call.graph, feats):
             return unread(feats, width=weight.shape[1]), Kept(SavedEpilogue(None))
-        z = feats.detach() if weight is None else sum_of_products(call.graph, [(feats, weight)])
-        if call.how and norm is not None:
+        z = feats if weight is None else sum_of_products(call.graph, [(feats, weight)])
+        if is_unread and norm is not None:
             return unread(z), Kept(SavedEpilogue(None, z, statistics(call.graph, z, bias, norm, call.epilogue)))
-        over = feats if room is None else room
-        out, before = finish(call.graph, z, over, bias, norm, call.epilogue, call.needs_grad, weight is not None)
+        out, before = finish(call, z, bias, norm, room, weight is not None)
         return out, Kept(before)
 
     @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        (feats, weight, bias, gamma, beta), kept = _Linear.inputs_and_kept(ctx)
-        call, before = ctx.call, kept.epilogue
+    def again(call: Call, source: Any, inputs: Any, out: torch.Tensor, kept: Kept) -> PieceRows | None:
+        return activated_again(call, inputs, out, kept.epilogue)
+
+    @staticmethod
+    def backward(call: Call, given: Given) -> tuple:
+        (feats, weight, bias, gamma, beta), kept, grad = given.take()
+        before = kept.epilogue
         del kept
         grads, norm = grad.contiguous(), None if gamma is None or beta is None else (gamma, beta)
         more: Any = None, None, None
         is_ours = call.alone and grads.data_ptr() == grad.data_ptr()
         if norm is not None and before is not None and before.is_made_in_pieces:
-            more = no_sums(grads.shape[1])
+            grads, more = grads if is_ours else grads.clone(), no_sums(grads.shape[1])
             for rows in pieces(len(grads)):
                 z = sum_of_products(call.graph, [(feats[rows], weight)])
                 more = through_norm(call.graph, grads[rows], z, bias, norm, rows_of(call.epilogue, rows), more)
@@ -97,13 +97,13 @@ class _Linear(Fused):
         del grad, before
         more = (more[0] if bias is not None else None, *more[1:])
         if weight is None:
-            return grads, None, *more, None, None, None, None
+            return grads, None, *more
         grads = grads.to(feats.dtype)
-        of_weight = weight_gradient(call.graph, feats, grads) if ctx.needs_input_grad[1] else None
+        of_weight = weight_gradient(call.graph, feats, grads) if given.needs[1] else None
         shape, dtype = feats.shape, feats.dtype
         del feats
         of_feats = None
-        if ctx.needs_input_grad[0]:
+        if given.needs[0]:
             over = grads if is_ours and tuple(grads.shape) == tuple(shape) and grads.dtype == dtype else None
             of_feats = sum_of_products(call.graph, [(grads, weight.T)], over)
-        return of_feats, of_weight, *more, None, None, None, None
+        return of_feats, of_weight, *more

@@ -5,7 +5,7 @@ are multiplied as bfloat16, with weights rounded for the product. Weight gradien
 rows they are taken block by block and added in float32. Products of float32 rows, and of bfloat16 rows where torch has
 none that are quick, are `kernels.product`, unless torch's were found to be quicker for this graph on this machine
 (`graph.tuning`): then bfloat16 rows are widened block by block. Both multiply the same numbers and sum in float32.
-Others are torch's. Weight gradients of rows that are to be made again (`MadeAgain`) are sums over pieces:
+Others are torch's. Weight gradients of rows that are to be made again (`PieceRows`) are sums over pieces:
 `kernels.product`'s have the same bits.
 """
 
@@ -21,7 +21,7 @@ import torch
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.csr_rows import blocks
-from distgnn.ops.dense.made_again import MadeAgain
+from distgnn.ops.dense.piecewise import PieceRows
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.graph_view import GraphView
 
@@ -106,7 +106,7 @@ def add_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, out:
         rows.times(weight.to(out.dtype), out, add=True)
         return
     weight = weight.to(rows.dtype)
-    if isinstance(rows, MadeAgain):
+    if isinstance(rows, PieceRows):
         for block in pieces(len(rows)):
             add_product(graph, rows[block], weight, out[block])
     elif has_own_products(graph, rows) and out.dtype == torch.float32:
@@ -128,7 +128,7 @@ def sum_of_products(graph: GraphView, pairs: list[tuple[Any, ...]], over: torch.
     pairs = [(rows, weight.to(rows.dtype)) for rows, weight in pairs]
     rows, weight = pairs[0]
     out = graph.buffers.empty(len(rows), weight.shape[1], rows.dtype) if over is None else over
-    if isinstance(rows, MadeAgain):
+    if isinstance(rows, PieceRows):
         for block in pieces(len(rows)):
             sum_of_products(graph, [(rows[block], weight)], out[block])
     elif isinstance(rows, SparseRows):
@@ -158,13 +158,13 @@ def weight_gradient(graph: GraphView, rows: Any, grads: torch.Tensor) -> torch.T
 
 def weight_gradients(graph: GraphView, rows: Any, all_grads: list[torch.Tensor]) -> list[torch.Tensor]:
     """The same with several gradients of one shape: rows that are to be made again are made once."""
-    if isinstance(rows, MadeAgain) and has_own_products(graph, rows):
+    if isinstance(rows, PieceRows) and has_own_products(graph, rows):
         found = kernels.inner_products(partial(_array_of, rows), rows.shape[1], [as_array(one) for one in all_grads])
         return [torch.from_numpy(one) for one in found]
     return [_weight_gradient(graph, rows, grads) for grads in all_grads]
 
 
-def _array_of(rows: MadeAgain, first: int, stop: int) -> np.ndarray:
+def _array_of(rows: PieceRows, first: int, stop: int) -> np.ndarray:
     return as_array(rows[first:stop])
 
 
@@ -173,7 +173,7 @@ def _weight_gradient(graph: GraphView, rows: Any, grads: torch.Tensor) -> torch.
         return rows.turned_times(grads)
     if has_own_products(graph, rows):
         return torch.from_numpy(kernels.inner_product(as_array(rows), as_array(grads)))
-    if rows.dtype != torch.bfloat16 and not isinstance(rows, MadeAgain):
+    if rows.dtype != torch.bfloat16 and not isinstance(rows, PieceRows):
         return rows.T @ grads
     total = torch.zeros(rows.shape[1], grads.shape[1], dtype=torch.promote_types(rows.dtype, torch.float32))
     size = OVER_ROWS if _widens(rows) else BLOCK_ROWS
@@ -186,7 +186,7 @@ def narrow_gradient(rows: Any, grads: torch.Tensor) -> torch.Tensor:
     """`weight_gradient` for a few columns of gradients [O, B], float32 for bfloat16 rows: [A, B]."""
     if isinstance(rows, SparseRows):
         return rows.turned_times(grads.to(rows.dtype))
-    if isinstance(rows, MadeAgain):
+    if isinstance(rows, PieceRows):
         return torch.from_numpy(kernels.narrow_products(partial(_array_of, rows), rows.shape[1], as_array(grads)))
     return torch.from_numpy(kernels.narrow_product(as_array(grads), as_array(rows))).T
 

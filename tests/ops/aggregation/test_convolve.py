@@ -12,6 +12,7 @@ from distgnn.comm import sum_over_ranks
 from distgnn.kernels.attention.attention import PARTS
 from distgnn.ops.aggregation.convolve import Plan, choose_plan
 from distgnn.ops.attention.attend import KEPT_COLUMNS, KEPT_NARROW
+from distgnn.ops.dense.chain import enter, leave
 
 CLOSE = {"float64": {"rtol": 1e-9, "atol": 1e-10}, "float32": {"rtol": 1e-3, "atol": 1e-4}}  # sums in another order
 HEADS = 4
@@ -93,8 +94,9 @@ def test_convolution_in_float32(comm, widths):
 
 def convolution(comm, widths, norm: bool, constant: bool, dtype: str) -> None:
     def run(graph, values, epilogue, parameters):
-        spec = ops.ConvSpec((None, graph.degree_scale("in", -1)), None, epilogue, may_overwrite_grad=True)
-        return ops.convolve(graph, values["feats"], values["neigh"], values["own"], values["bias"], spec, parameters)
+        spec = ops.ConvSpec((None, graph.degree_scale("in", -1)), None, epilogue)
+        weights = values["neigh"], values["own"], values["bias"]
+        return leave(ops.convolve(graph, enter(graph, values["feats"]), *weights, spec, parameters), alone=True)
 
     def reference(arcs, values):
         mean = arcs / arcs.sum(1, keepdim=True).clamp(min=1)
@@ -108,8 +110,8 @@ def convolution(comm, widths, norm: bool, constant: bool, dtype: str) -> None:
 @pytest.mark.parametrize("constant", [False, True], ids=["hidden", "constant"])
 def test_attention_against_dense_torch(comm, norm, constant):
     def run(graph, values, epilogue, parameters):
-        heads = ops.Heads(HEADS, 0.2, epilogue, may_overwrite_grad=True)
-        return ops.attend(graph, values["feats"], values["neigh"], values["attn"], values["bias"], heads, parameters)
+        weights, heads = (values["neigh"], values["attn"], values["bias"]), ops.Heads(HEADS, 0.2, epilogue)
+        return leave(ops.attend(graph, enter(graph, values["feats"]), *weights, heads, parameters), alone=True)
 
     compare(comm, run, dense_attention, (11, 8), norm, constant)
 
@@ -117,8 +119,8 @@ def test_attention_against_dense_torch(comm, norm, constant):
 @pytest.mark.mpi(2)
 def test_attention_that_keeps_its_rows(comm):
     def run(graph, values, epilogue, parameters):
-        heads = ops.Heads(HEADS, 0.2, epilogue, may_overwrite_grad=True)
-        return ops.attend(graph, values["feats"], values["neigh"], values["attn"], values["bias"], heads, parameters)
+        weights, heads = (values["neigh"], values["attn"], values["bias"]), ops.Heads(HEADS, 0.2, epilogue)
+        return leave(ops.attend(graph, enter(graph, values["feats"]), *weights, heads, parameters), alone=True)
 
     compare(comm, run, dense_attention, (KEPT_COLUMNS, 8), False, False)
 
