@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
-from distgnn.config.option import option_name
-
 Config = TypeVar("Config", bound=type)
 FOLDER = "distgnn.extras"
 
@@ -32,6 +30,7 @@ class Extra:
         commands: words after `distgnn` -> "module:function".
         options: name of a settings class of `distgnn.config` -> a dataclass whose fields it gets.
         choices: option -> further values of it, each with its help.
+        rates: value of `optimizer` -> learning rate where none is given.
         rules: lines of "does not go together", looked at where all settings that they name are known.
         hooks: name of a point -> "module:name"; `docs/architecture.md` lists the points.
     """
@@ -39,6 +38,7 @@ class Extra:
     commands: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, type] = field(default_factory=dict)
     choices: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    rates: Mapping[str, float] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
     hooks: Mapping[str, str] = field(default_factory=dict)
 
@@ -107,6 +107,8 @@ def part_of(config: Any, kind: type) -> Any:
     return kind(**{one.name: getattr(config, one.name) for one in fields(kind)})
 
 
-def of_extras() -> set[str]:
-    """Names of the options that extras attach."""
-    return {option_name(one) for extra in extras().values() for kind in extra.options.values() for one in fields(kind)}
+def untouched(config: Any) -> set[str]:
+    """Names of the settings that extras have attached to `config` and that are as they were declared."""
+    kinds = (extra.options.get(type(config).__name__) for extra in extras().values())
+    found = (one for kind in kinds if kind is not None for one in fields(kind))
+    return {one.name for one in found if getattr(config, one.name) == one.default}

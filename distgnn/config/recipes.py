@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from distgnn.config.extras import attached
 from distgnn.config.option import check_choice
 from distgnn.config.settings import Settings
 from distgnn.config.train import LEAST_PATIENCE, PATIENT_EPOCHS
@@ -61,12 +62,12 @@ FAST = (
     Row(
         "sparse features",
         lambda graph, task: bool(graph.get("sparse_feats")),
-        {"feat_norm": "row-l2,center", "optimizer": "kfac", "lr": 0.01},
+        {"feat_norm": "row-l2,center"},
     ),
     Row(
         "dense features",
         lambda graph, task: True,
-        {"feat_norm": "standardize", "optimizer": "kfac", "lr": 0.01},
+        {"feat_norm": "standardize"},
     ),
 )
 DEFAULTS = (
@@ -87,7 +88,7 @@ DEFAULTS = (
 )
 TABLES: dict[str | None, tuple[Row, ...]] = {"fast": FAST, None: DEFAULTS}
 BATCHES = {"batch", "stages"}
-FOR_BATCHES: dict[str, Any] = {"optimizer": "adam", "lr": 0.001}  # which K-FAC does not take
+FOR_BATCHES: dict[str, Any] = {"optimizer": "adam", "lr": 0.001}
 
 
 def pick(
@@ -108,7 +109,10 @@ def pick(
     for row in TABLES[recipe]:
         if not row.fits(graph, task):
             continue
-        picked = {**row.options, **(FOR_BATCHES if given & BATCHES else {})}
+        picked = dict(row.options)
+        for more in attached("recipe") if recipe is not None else ():
+            picked |= more.get(row.graphs, {})
+        picked |= FOR_BATCHES if given & BATCHES else {}
         if "optimizer" in given:
             picked.pop("lr", None)  # it was another optimizer's
         options = {name: value for name, value in picked.items() if name not in given}

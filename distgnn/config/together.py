@@ -78,8 +78,6 @@ RULES = [Rule(*row) for row in (
      lambda num_batches, inductive: num_batches and inductive),
     ("cluster batches do not go with --verify-every: choose --batch full",
      lambda num_batches, verify_every: num_batches and verify_every),
-    ("cluster batches do not go with --optimizer kfac: choose --batch full",
-     lambda num_batches, optimizer: num_batches and optimizer == "kfac"),
     # the model
     ("remat is for stacks of equal layers without batch norm: not gcn2, appnp or norm batch",
      lambda model, norm, remat: remat and (model in DEEP_MODELS or norm == "batch")),
@@ -109,9 +107,6 @@ RULES = [Rule(*row) for row in (
     ("{by_arc} works arc by arc, which update on copies (also of 0c and preset distgnn) does not: choose update "
      "owners, or model sage, gcn or gin",
      lambda by_arc, update: by_arc and update == "copies"),
-    # Every copy of a vertex has a share of its gradient: sums of their squares are another matrix on more ranks.
-    ("optimizer kfac is for update on owners: leave update copies out, or choose another optimizer",
-     lambda optimizer, update: optimizer == "kfac" and update == "copies"),
     ("correct_and_smooth needs update on owners: leave it or update copies out",
      lambda correct_and_smooth, update: correct_and_smooth and update == "copies"),
     ("--columns is for models of sums and means: {by_arc} works arc by arc; leave --columns out",

@@ -7,13 +7,14 @@ from importlib.util import find_spec
 from typing import Any
 
 from distgnn.config.batch import BatchConfig
-from distgnn.config.extras import extended
+from distgnn.config.extras import extended, extras
 from distgnn.config.option import check_choice, check_values, documented, option, options_of
 from distgnn.config.task import LOSSES, METRICS, NEGATIVES, TASKS
 from distgnn.config.together import check_together
 from distgnn.errors import InputError
 
-RATES = {"adam": 0.003, "adamw": 0.003, "sgd": 0.01, "kfac": 0.01}  # where none is given; see docs/LOG.md
+OWN_RATES = {"adam": 0.003, "adamw": 0.003, "sgd": 0.01}  # where none is given; see docs/LOG.md
+RATES = OWN_RATES | {name: rate for extra in extras().values() for name, rate in extra.rates.items()}
 OPTIMIZERS = tuple(RATES)
 LR_SCHEDULES = ("constant", "cosine", "one-cycle", "wsd", "plateau")
 OVER_ALL_EPOCHS = ("cosine", "one-cycle", "wsd")  # schedules whose rates depend on the number of epochs
@@ -45,18 +46,15 @@ class TrainConfig(BatchConfig):
     epochs: int = _training(200, "Passes over the whole graph, one step of the optimiser each.", least=1)
     optimizer: str = _training(
         "adam",
-        "What makes a step of a gradient; adamw: Adam with decoupled weight decay; sgd: with momentum 0.9; kfac: "
-        "natural gradient with Kronecker factors.",
-        choices=OPTIMIZERS,
+        "What makes a step of a gradient; adamw: Adam with decoupled weight decay; sgd: with momentum 0.9.",
+        choices=tuple(OWN_RATES),
     )
     lr: float = _training(
         None,
-        "Learning rate of the optimiser; kfac moves matrices with three times this.",
-        default_text="0.003 of adam and adamw, 0.01 of sgd and kfac",
+        "Learning rate of the optimiser.",
+        default_text="0.003 of adam and adamw, 0.01 of sgd",
     )
     weight_decay: float = _training(0.0, "L2 penalty of the weights (of adamw their decay).", least=0.0)
-    kfac_every: int = _training(10, "Steps between new factors of kfac; the first ones come closer together.", least=1)
-    kfac_damping: float = _training(0.003, "Least damping of kfac's factors; a rising loss raises it.", least=1e-12)
     lr_schedule: str = _training(
         "constant",
         "Learning rate over epochs; cosine: to zero at the last epoch; one-cycle: up in 30 % of the epochs, then down "

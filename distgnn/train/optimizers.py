@@ -13,11 +13,11 @@ import torch
 from torch import nn
 
 from distgnn.config import TrainConfig
+from distgnn.config.extras import attached
 from distgnn.errors import InputError
-from distgnn.train.kfac.optimizer import KFAC
 from distgnn.train.steps.own_optimizers import SGD, Adam, AdamW, OwnOptimizer
 
-OWN: dict[str, type[OwnOptimizer]] = {one.name: one for one in (Adam, AdamW, SGD, KFAC)}
+OWN: dict[str, type[OwnOptimizer]] = {one.name: one for one in (Adam, AdamW, SGD)}
 
 
 class TorchOptimizer:
@@ -92,7 +92,8 @@ def make_optimizer(
                 f"scheduler is a {type(make_scheduler).__name__}: expected a function that makes one of an optimiser"
             )
     if optimizer is None:
-        return OWN[config.optimizer].of(parameters, config)
+        more = attached("optimizer") if config.optimizer not in OWN else ()
+        return (OWN | {one.name: one for one in more})[config.optimizer].of(parameters, config)
     if config.optimizer != "adam":
         raise InputError(f"optimizer {config.optimizer} of the settings and a torch optimiser: choose one")
     if isinstance(optimizer, type) and issubclass(optimizer, torch.optim.Optimizer):

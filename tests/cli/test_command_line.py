@@ -29,7 +29,7 @@ def options_of(command: str) -> list[str]:
     return sorted(
         f"{command} {'/'.join(one.opts + one.secondary_opts)}: {kind_of(one)} = {one.default!r}"
         for one in parameters
-        if one.name != "help"
+        if one.name != "help" and not str(getattr(one, "rich_help_panel", "")).startswith("Extra: ")
     )
 
 

@@ -18,8 +18,6 @@ SEVERAL = 1 - np.eye(3)[CLASSES]  # two labels a vertex
         (["--remat", "--wire-backward", "bfloat16"], "--remat repeats exchanges"),
         (["--remat", "--algorithm", "cd-2"], "--remat repeats exchanges"),
         (["--model", "gin", "--dtype", "bfloat16"], "bfloat16 is for sage, gcn, gat"),
-        (["--optimizer", "kfac", "--update", "copies"], "kfac is for update on owners"),
-        (["--optimizer", "kfac", "--algorithm", "0c"], "kfac is for update on owners"),
         (["--columns", "0"], "columns is 0: expected a whole number"),
         (["--columns", "2", "--model", "gat"], "--columns is for models of sums and means: gat"),
         (["--columns", "2", "--model", "gcn2", "--weighted"], "gcn2 with --weighted works arc by arc; leave --columns"),

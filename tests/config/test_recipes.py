@@ -34,9 +34,9 @@ def test_features_choose_the_row_and_given_options_stay(sparse, feat_norm):
 def test_the_graph_and_what_goes_with_the_options_choose_the_row():
     graph = {"sparse_feats": True, "clusters": True, "train": 5000}
     assert pick("fast", graph, "node", set())[0]["batch"].startswith("cluster:")
-    assert pick("fast", graph | {"clusters": False}, "node", set())[0]["optimizer"] == "kfac"
+    assert pick("fast", graph | {"clusters": False}, "node", set())[0]["feat_norm"] == "row-l2,center"
     options, line = pick("fast", graph, "node", set(), lambda options: "batch" not in options)
-    assert options["optimizer"] == "kfac" and "--batch" not in line
+    assert options["feat_norm"] == "row-l2,center" and "--batch" not in line
     options, line = pick("fast", graph | {"train": 140}, "node", set())
     assert options["norm"] == "none" and not {"batch", "optimizer"} & set(options)
     assert "few labels" in line and "--norm none" in line
@@ -51,17 +51,6 @@ def test_defaults_are_those_of_the_graph_and_given_options_stay():
     for other in (graph | {"train": 5000}, graph | {"sparse_feats": False}):
         assert pick(None, other, "node", set()) == ({}, "")
     assert pick(None, graph, "link", set()) == ({}, "")
-
-
-def test_a_rate_goes_with_its_optimizer():
-    assert pick("fast", {}, "node", set())[0]["lr"] == 0.01
-    assert "lr" not in pick("fast", {}, "node", {"optimizer"})[0]
-
-
-def test_batches_are_not_given_to_kfac():
-    options, _ = pick("fast", {"sparse_feats": True}, "node", {"batch"})
-    assert options == {"feat_norm": "row-l2,center", "optimizer": "adam", "lr": 0.001}
-    assert pick("fast", {"sparse_feats": True}, "node", set())[0]["optimizer"] == "kfac"
 
 
 def test_an_unknown_recipe_is_refused():

@@ -82,7 +82,12 @@ class Case:
         """The run's settings."""
         task = "node" if self.task == "multilabel" else self.task
         return TrainConfig(
-            epochs=EPOCHS, eval_every=EPOCHS, optimizer=self.optimizer, kfac_every=2, task=task, batch=self.batch
+            epochs=EPOCHS,
+            eval_every=EPOCHS,
+            optimizer=self.optimizer,
+            task=task,
+            batch=self.batch,
+            **({"kfac_every": 2} if self.optimizer == "kfac" else {}),
         )
 
     def is_possible(self) -> bool:

@@ -116,7 +116,6 @@ def test_a_run_stopped_within_a_pass_is_resumed_to_the_same_bits(comm, shared_tm
         (BATCHES | {"task": "link"}, "do not go with task link"),
         (BATCHES | {"inductive": True}, "do not go with --inductive"),
         (BATCHES | {"verify_every": 2}, "do not go with --verify-every"),
-        (BATCHES | {"optimizer": "kfac"}, "do not go with --optimizer kfac"),
     ],
     ids=lambda value: "" if isinstance(value, str) else "-".join(value),
 )

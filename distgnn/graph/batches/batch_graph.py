@@ -68,7 +68,7 @@ class BatchGraph(DrawsByKeys):
         self._backward: dict[bool, BatchAggregator] = {}
         self.constants: _BatchConstants = _BatchConstants(self)
         self.waits_for_rows: bool = whole.waits_for_rows
-        self.factor_recorder: None = None  # K-FAC is refused: it takes x' t of exact t
+        self.factor_recorder: None = None  # refused: it takes x' t of exact t
         self.exchanges_exactly, self.aggregates_exactly = True, not batches.history
         self.forward_arcs: BatchAggregator = self._aggregator(whole.forward_arcs, backward=False)
 

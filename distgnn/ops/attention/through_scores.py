@@ -78,7 +78,7 @@ class ThroughScores:
         return out
 
     def record(self, grad_rows: torch.Tensor, grad_scores: torch.Tensor, constant: bool) -> None:
-        """Tell who collects factors (K-FAC) the whole dr; `constant`: feats need no gradient."""
+        """Tell who collects factors the whole dr; `constant`: feats need no gradient."""
         recorder = self.graph.factor_recorder
         if recorder is not None:
             factors = grad_scores.view(len(grad_scores), 2, grad_scores.shape[1] // 2).transpose(0, 1).contiguous()

@@ -8,7 +8,7 @@
                                      shares of their losses, norms of gradients and seconds
             model.safetensors        weights and buffers after the last of these epochs
             adam.safetensors         the optimiser's means, squares and step counts; the file has the optimiser's name
-                                     (kfac: velocities, factors, inverses, damping, and Adam's)
+                                     (one of an extra: all that its step keeps)
             objects.safetensors      tensors of a torch optimiser, its scheduler and of callbacks; their numbers are in
                                      checkpoint.json. A torch optimiser has no file of its own
             best.safetensors         weights at the best evaluation so far (absent before the first evaluation)

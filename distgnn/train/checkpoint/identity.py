@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.config import TrainConfig
+from distgnn.config.extras import untouched
 from distgnn.config.train import OVER_ALL_EPOCHS
 from distgnn.errors import InputError
 from distgnn.graph.copy_graph import CopyGraph
@@ -32,7 +33,7 @@ def run_settings(config: TrainConfig, metric: str, describe: dict[str, Any], gra
     train = {name: value for name, value in config.as_dict().items() if name not in FREE_TRAIN}
     unused = {"task": config.task == "node", "optimizer": config.optimizer == "adam"}
     unused |= {name: not getattr(config, name) for name in ("clip_grad", "correct_and_smooth", "label_smoothing")}
-    unused |= dict.fromkeys(("kfac_every", "kfac_damping"), config.optimizer != "kfac")
+    unused |= dict.fromkeys(untouched(config), True)
     unused |= dict.fromkeys(("negatives", "num_negatives"), config.task != "link")
     unused |= dict.fromkeys(("batch", "history", "strata"), not config.num_batches)
     train = {name: value for name, value in train.items() if not unused.get(name)}

@@ -11,9 +11,7 @@ from torch.nn import functional as F
 from distgnn import ops
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError, RunStopped
-from distgnn.nn import build_model
-from distgnn.train import Trainer
-from distgnn.train.kfac.optimizer import (
+from distgnn.extras.kfac.optimizer import (
     DECAY,
     GROWTH,
     MOMENTUM,
@@ -24,7 +22,9 @@ from distgnn.train.kfac.optimizer import (
     Damping,
     spread,
 )
-from distgnn.train.kfac.recorder import second_moment
+from distgnn.extras.kfac.recorder import second_moment
+from distgnn.nn import build_model
+from distgnn.train import Trainer
 
 
 def make(graph, model="sage", *, say=None, on_epoch=None, settings=None, **config) -> Trainer:
@@ -257,7 +257,7 @@ def test_what_is_not_seen_is_said_once(comm):
 
 def test_the_moment_of_constant_rows_is_made_once_and_anew_when_they_change(monkeypatch):
     made = []
-    from distgnn.train.kfac import recorder
+    from distgnn.extras.kfac import recorder
 
     real = recorder.second_moment
     monkeypatch.setattr(recorder, "second_moment", lambda graph, rows: made.append(rows.shape) or real(graph, rows))

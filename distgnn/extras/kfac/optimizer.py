@@ -26,9 +26,11 @@ from torch import nn
 
 from distgnn.comm import agree
 from distgnn.config import TrainConfig
+from distgnn.config.extras import part_of
 from distgnn.errors import RunError
+from distgnn.extras.kfac.extra import KfacOptions
+from distgnn.extras.kfac.recorder import INPUT, OUTPUT, Key, Moment, Recorder, Use
 from distgnn.ops.dense.products import product
-from distgnn.train.kfac.recorder import INPUT, OUTPUT, Key, Moment, Recorder, Use
 from distgnn.train.steps.own_optimizers import Adam, OwnOptimizer
 
 STEP_PER_RATE = 3.0  # eta over the learning rate, which is Adam's
@@ -133,7 +135,8 @@ class KFAC(OwnOptimizer):
 
     @classmethod
     def of(cls, parameters: list[nn.Parameter], config: TrainConfig) -> "KFAC":
-        return cls(parameters, config.lr, config.weight_decay, config.kfac_every, config.kfac_damping)
+        options = part_of(config, KfacOptions)
+        return cls(parameters, config.lr, config.weight_decay, options.kfac_every, options.kfac_damping)
 
     def watch(self, model: nn.Module, graph: Any, say: Callable[[str], None]) -> None:
         names = {id(parameter): name for name, parameter in model.named_parameters()}

@@ -1,0 +1,36 @@
+"""What K-FAC attaches: an optimiser with its settings, and rows of the recipe."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from distgnn.config.extras import Extra, Rule
+from distgnn.config.option import option
+
+_setting = partial(option, panel="")
+
+
+@dataclass
+class KfacOptions:
+    """When factors are made, and how far they are trusted."""
+
+    kfac_every: int = _setting(10, "Steps between new factors; the first ones come closer together.", least=1)
+    kfac_damping: float = _setting(0.003, "Least damping of the factors; a rising loss raises it.", least=1e-12)
+
+
+EXTRA = Extra(
+    options={"TrainConfig": KfacOptions},
+    choices={"optimizer": {"kfac": "natural gradient with Kronecker factors; moves matrices with three times --lr"}},
+    rates={"kfac": 0.01},
+    rules=(
+        # Every copy of a vertex has a share of its gradient: sums of their squares are another matrix on more ranks.
+        Rule(
+            "optimizer kfac is for update on owners: leave update copies out, or choose another optimizer",
+            lambda optimizer, update: optimizer == "kfac" and update == "copies",
+        ),
+        Rule(
+            "cluster batches do not go with --optimizer kfac: choose --batch full",
+            lambda num_batches, optimizer: num_batches and optimizer == "kfac",
+        ),
+    ),
+    hooks={"optimizer": "optimizer:KFAC", "recipe": "recipe:FAST"},
+)
