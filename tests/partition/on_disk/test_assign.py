@@ -37,7 +37,7 @@ def small_pieces(request, monkeypatch):
     monkeypatch.setattr("distgnn.partition.refinement.edge_moves.FEW_EDGES", 1)
     monkeypatch.setattr("distgnn.partition.refinement.groups.ALONE", 0)
     monkeypatch.setattr("distgnn.partition.on_disk.cluster.SMALLEST_BLOCK", 64)
-    monkeypatch.setattr(threads._pool, "num_threads", request.param)
+    monkeypatch.setattr(threads._pool(), "num_threads", request.param)
     return request.param
 
 
@@ -85,6 +85,6 @@ def test_the_same_cut_for_any_number_of_threads(hubs, direction, monkeypatch, sm
     monkeypatch.setattr("distgnn.partition.pipeline.works_on_disk", lambda *_: True)
     folders = []
     for count in (small_pieces, 3):
-        threads._pool.num_threads = count
+        threads._pool().num_threads = count
         folders.append(partition_graph(hubs, 70, tmp_path / str(len(folders)), direction=direction, memory="8GB"))
     assert folders[0]["parts"] == folders[1]["parts"]
