@@ -116,10 +116,11 @@ def add_training_cautions(graph: GraphFields, direction: str, split: bool = Fals
         return
     carries = graph.feats is not None or graph.labels is not None or graph.node_values is not None
     if carries and graph.directed and direction != "both" and graph.edge_types is None and _is_one_way(graph):
-        graph.findings.add(
-            "caution", "edges", "messages travel one way only: fewer than 1 in 10 edges has its opposite; "
-            "--direction both (direction='both') sends them back too", graph.num_edges,
-        )  # fmt: skip
+        how = "--direction both (direction='both') sends them back too"
+        if graph.edge_weight is not None or graph.edge_feats is not None:  # both merges no edges that carry numbers
+            how = "store both arcs of each edge, with its weight or features, to send them back too"
+        text = f"messages travel one way only: fewer than 1 in 10 edges has its opposite; {how}"
+        graph.findings.add("caution", "edges", text, graph.num_edges)
     targets = graph.labels is not None or graph.node_values is not None
     if targets and not split and not has_edge_splits(graph) and all(getattr(graph, name) is None for name in SPLITS):
         graph.findings.add(

@@ -10,6 +10,7 @@ import torch
 
 import distgnn as dg
 from distgnn.datasets import GraphData, as_graph_data
+from distgnn.datasets.findings.cautions import add_training_cautions
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.names.field_names import DGL_NAMES, OF_NODES, PYG_NAMES
 from distgnn.errors import GraphNotice, GraphWarning, InputError
@@ -263,3 +264,14 @@ def test_weights_whose_sums_no_float32_holds_are_named():
     for weight, named in ((1e38, True), (1e37, False)):
         findings = dg.check_graph([[0, 3], [1, 3], [2, 3], [4, 3]], edge_weight=np.full(4, weight, np.float32))
         assert any("weights of a vertex add up to 4e+38" in line for line in findings.lines()) == named
+
+
+@pytest.mark.parametrize("carried", [{}, {"edge_weight": np.ones(40)}, {"edge_feats": np.ones((40, 2))}])
+def test_cautions_of_a_training_give_advice_that_works(carried):
+    """Direction both merges no edges that carry numbers."""
+    edges = np.stack([np.arange(40), (np.arange(40) + 1) % 40]).T
+    graph = dg.GraphData.from_arrays(edges, labels=np.arange(40) % 3, findings=Findings(), **carried)
+    add_training_cautions(graph, "stored")
+    lines = graph.findings.lines()
+    assert any("--direction both" in line for line in lines) == (not carried)
+    assert any("store both arcs of each edge" in line for line in lines) == bool(carried)
