@@ -55,19 +55,17 @@ def run(command: list[str], copy: Path) -> subprocess.CompletedProcess[str]:
 
 
 def requests(name: str) -> list[list[str]]:
-    """Command lines that need the extra."""
+    """Commands that need the extra; a value of an option is refused where the settings are checked."""
     from distgnn.config.extras import extras
     from distgnn.config.option import option_name
 
-    extra = extras()[name]
+    extra, program = extras()[name], [sys.executable, "-m", "distgnn"]
     options = [option_name(one) for kind in extra.options.values() for one in kind.__dataclass_fields__.values()]
-    found = [[word, "x"] for word in extra.commands]
-    found += [["train", "x", f"--{one.replace('_', '-')}", "1"] for one in options]
-    return found + [
-        ["train", "x", f"--{option.replace('_', '-')}", value]
-        for option in extra.choices
-        for value in extra.choices[option]
-    ]
+    check = "from distgnn.config import Settings; Settings().with_options({{{!r}: {!r}}}).checked()"
+    values = ((option, value) for option, found in extra.choices.items() for value in found)
+    found = [[*program, word, "x"] for word in extra.commands]
+    found += [[*program, "train", "x", f"--{one.replace('_', '-')}", "1"] for one in options]
+    return found + [[sys.executable, "-c", check.format(*pair)] for pair in values]
 
 
 def main() -> int:
