@@ -26,6 +26,7 @@ own_rows: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 SPARSE = (
     "sparse gradients of a table are not summed over ranks: make the table with sparse=False, or dg.nn.NodeEmbedding"
 )
+TWICE = "a second derivative of rows is not there: leave create_graph=True out"
 # parameters in whose place others are: an optimiser that has them is refused
 replaced: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 
@@ -55,26 +56,51 @@ def _leaves(*results: torch.Tensor) -> tuple[list[torch.Tensor], Any]:
     return found, transports[0] if transports else None
 
 
-def _backward(loss: torch.Tensor, gradient: Any = None, *args: Any, **kwargs: Any) -> None:
-    """`loss.backward()`. Collective: yes."""
-    plain = local_of(loss)
-    start = torch.ones_like(plain) if gradient is None else local_of(gradient)
-    if plain.numel() != 1 and gradient is None:
-        raise RuntimeError("grad can be implicitly created only for scalar outputs")
-    leaves, transport = _leaves(plain)
+def _several(values: Any) -> list[Any]:
+    return list(values) if isinstance(values, list | tuple) else [values]
+
+
+def _backward(
+    losses: Any,
+    gradients: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    *others: Any,
+    inputs: Any = None,
+    **named: Any,
+) -> None:
+    """`loss.backward()`, or `torch.autograd.backward` of several. Collective: yes."""
+    gradients = named.get("gradient", named.get("grad_tensors", gradients))
+    inputs = next((one for one in others if one is not None), inputs)
+    losses, gradients = _several(losses), _several(gradients)
+    plain = [local_of(one) for one in losses]
+    starts = []
+    for one, start in zip(plain, gradients if len(gradients) == len(plain) else [None] * len(plain), strict=True):
+        if start is None and one.numel() != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        starts.append(torch.ones_like(one) if start is None else local_of(start))
+    leaves, transport = _leaves(*plain)
+    how: dict[str, Any] = {"retain_graph": retain_graph, "create_graph": create_graph}
+    if inputs is not None:
+        how["inputs"] = [local_of(one) for one in _several(inputs)]
+        leaves = [leaf for leaf in leaves if any(leaf is one for one in how["inputs"])]
     if transport is None:
-        plain.backward(start, *args, **kwargs)
+        torch.autograd.backward(plain, starts, **how)
         return
+    if create_graph:
+        refuse("backward", TWICE)
     transport.has_global_loss, comm = True, transport.comm
     alike = alike_of(transport)
-    check = None if alike is None else StepCheck(leaves, plain, optimizers_of(leaves))
+    value = plain[0] if len(plain) == 1 else torch.cat([one.detach().reshape(-1).double() for one in plain])
+    check = None if alike is None else StepCheck(leaves, value, optimizers_of(leaves))
     mark_summed(leaves, 0)  # type: ignore[arg-type]  # what arrives now is not added to a whole gradient
     before = [leaf.grad for leaf in leaves]
     for leaf in leaves:
         leaf.grad = None
     if any(one is not None and one.is_sparse for one in before):
         raise InputError(SPARSE)
-    plain.backward(start if comm.rank == 0 else torch.zeros_like(start), *args, **kwargs)
+    starts = starts if comm.rank == 0 else [torch.zeros_like(start) for start in starts]
+    torch.autograd.backward(plain, starts, **how)
     if any(leaf.grad is not None and leaf.grad.is_sparse for leaf in leaves):
         raise on_all_ranks(InputError(SPARSE))
     with nullcontext() if alike is None or check is None else check.compared(alike):
@@ -88,10 +114,9 @@ def _backward(loss: torch.Tensor, gradient: Any = None, *args: Any, **kwargs: An
 
 def _grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
     """`torch.autograd.grad`: of parameters whole, of rows this rank's rows. Collective: yes."""
-    outputs = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
-    inputs = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
+    outputs, inputs = _several(outputs), _several(inputs)
     if kwargs.get("create_graph"):
-        refuse("autograd.grad", "a second derivative (create_graph=True) of rows is not there")
+        refuse("autograd.grad", TWICE)
     transport = _leaves(*(local_of(one) for one in outputs))[1]
     given = list(grad_outputs) if isinstance(grad_outputs, list | tuple) else [grad_outputs] * len(outputs)
     starts = [
@@ -121,11 +146,18 @@ WHOLE["backward"], WHOLE["grad"] = _backward, _grad
 
 
 @handles("backward")
-def backward(func: Any, rows: RowTensor, gradient: Any = None, *args: Any, **kwargs: Any) -> None:
-    """Args: args, kwargs: as of `torch.Tensor.backward`."""
-    if not isinstance(gradient, RowTensor):
-        raise InputError("backward of rows of all ranks needs one gradient for each row: take .sum() or a loss first")
-    (rows * gradient).sum().backward(None, *args, **kwargs)
+def backward(func: Any, rows: Any, gradient: Any = None, *args: Any, **kwargs: Any) -> None:
+    """Args: rows: one, or several, some of them results of all rows; args, kwargs: as of torch's."""
+    outputs, given = _several(rows), _several(kwargs.pop("grad_tensors", gradient))
+    given = given if len(given) == len(outputs) else [None] * len(outputs)
+    for place, (one, start) in enumerate(zip(outputs, given, strict=True)):
+        if isinstance(one, RowTensor):
+            if not isinstance(start, RowTensor):
+                raise InputError(
+                    "backward of rows of all ranks needs one gradient for each row: take .sum() or a loss first"
+                )
+            outputs[place], given[place] = (one * start).sum(), None
+    _backward(outputs, given, *args, **kwargs)
 
 
 @handles("grad")

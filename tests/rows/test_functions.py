@@ -267,6 +267,10 @@ REFUSED = {
         lambda s, x: torch.autograd.grad(x.requires_grad_().pow(3).sum(), x, create_graph=True),
         "second derivative",
     ),
+    "second derivative, backward": (
+        lambda s, x: (x @ W.clone().requires_grad_()).pow(3).sum().backward(create_graph=True),
+        "leave create_graph=True out",
+    ),
 }
 
 
@@ -359,6 +363,34 @@ def test_steps_with_accumulation_and_clipping(comm):
         losses += [one.sum().item() for one in model.parameters()]
     plain, ours = np.split(np.array(losses), 2)
     np.testing.assert_allclose(ours, plain, rtol=1e-9)
+
+
+BACKWARD = {
+    "a list": lambda first, second, w: torch.autograd.backward([first, second]),
+    "one": lambda first, second, w: torch.autograd.backward(first),
+    "with gradients": lambda first, second, w: torch.autograd.backward(
+        [first, second], grad_tensors=[torch.tensor(2.0).double(), torch.tensor(3.0).double()]
+    ),
+    "rows and a loss": lambda first, second, w: torch.autograd.backward([w[2], second], [torch.ones_like(w[2]), None]),
+    "inputs": lambda first, second, w: (first + second).backward(inputs=[w[0]]),
+    "one input": lambda first, second, w: torch.autograd.backward([first, second], inputs=w[0]),
+    "kept": lambda first, second, w: [(first + second).backward(retain_graph=True) for _ in range(2)],
+}
+
+
+@pytest.mark.mpi(1, 3)
+@pytest.mark.parametrize("name", BACKWARD)
+def test_backward_of_several_losses_and_of_some_inputs(comm, name):
+    found = []
+    for scene in scenes(comm):
+        weights = [W.clone().requires_grad_(), W.clone().requires_grad_()]
+        outputs = [(scene.x @ one).sigmoid() for one in weights]
+        BACKWARD[name](outputs[0].mean(), outputs[1].square().sum(), [*weights, outputs[0]])
+        found.append([one.grad for one in weights])
+    for plain, ours in zip(*found, strict=True):
+        assert (plain is None) == (ours is None)  # of what was not asked for there is none
+        if plain is not None:
+            torch.testing.assert_close(ours, plain, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.mpi(3)

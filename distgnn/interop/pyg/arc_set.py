@@ -10,6 +10,7 @@ Legend: O owned rows, A local arcs, M arcs of the set (loops included), D width.
     sum(arc_rows [M, …], role)  -> [O, …]    its transpose; so are mean, extreme, softmax, degree: over all ranks
 """
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -221,11 +222,26 @@ class ArcSet:
         if not arc_rows.is_floating_point():
             return self.extreme(arc_rows.double(), reduce).to(arc_rows.dtype)
         arcs, own = self.split(arc_rows, float("-inf" if reduce == "max" else "inf"))
-        if own is None:
-            return tied_arc_extreme(self.graph, arcs, reduce, own)
         if self.loops > 1:
             raise InputError(TWO_LOOPS)
-        return tied_arc_extreme(self.graph, arcs, reduce, own[0])
+        found = tied_arc_extreme(self.graph, arcs, reduce, None if own is None else own[0])
+        return self._with_odd(found, arc_rows, reduce, self.sum)
+
+    def _with_odd(
+        self, found: torch.Tensor, rows: torch.Tensor, reduce: str, count: Callable[..., Any]
+    ) -> torch.Tensor:
+        """NaN and infinite results, which kernels leave out as DGL does. Collective: yes."""
+        values = rows.detach()
+        if min_over_ranks(self.graph.comm, int(values.isfinite().all())):
+            return found
+        best = torch.inf if reduce == "max" else -torch.inf
+        with constants():
+            arcs = self.degree("target").clamp(min=1).view(-1, *[1] * (rows.dim() - 1))
+            kinds = ((values == -best, arcs), (values == best, 1), (values.isnan(), 1))
+            met = [count(kind.to(rows.dtype)) >= least for kind, least in kinds]
+        for where, value in zip(met, (-best, best, torch.nan), strict=True):
+            found = found.masked_fill(where, value)
+        return found
 
     def softmax(self, logits: torch.Tensor, role: str = "target") -> torch.Tensor:
         """Softmax of [M, …] over the arcs of each vertex, every column on its own."""
@@ -274,7 +290,8 @@ class ArcSet:
     def extreme_sources(self, rows: torch.Tensor, reduce: str) -> torch.Tensor:
         """Maximum or minimum over in-arcs of source rows [O, D]."""
         if self.is_whole:
-            return tied_extreme(self.graph, rows, reduce)
+            found = tied_extreme(self.graph, rows, reduce)
+            return self._with_odd(found, rows, reduce, lambda odd: self.sum_sources(odd, None))
         return self.extreme(self.spread(rows, "source"), reduce)
 
 

@@ -171,6 +171,26 @@ def test_loops_and_their_weights(comm, graphs, name):
         torch.testing.assert_close(ours, plain, rtol=1e-9, atol=1e-11)
 
 
+def maxima(data, x):
+    """By a layer, by messages, and over weighted rows with loops: maxima and minima."""
+    layers = [nn.SAGEConv(D, 3, aggr=aggr).double() for aggr in ("max", "min")]
+    row, col = utils.add_self_loops(data.edge_index, num_nodes=N)[0]
+    own = utils.scatter(x[row] * 2.0, col, 0, N, "max")
+    return [*(layer(x, data.edge_index) for layer in layers), own]
+
+
+@pytest.mark.mpi(1, 3)
+def test_a_maximum_over_arcs_keeps_nan_as_pyg_does(comm, graphs):
+    found = []
+    for data in graphs:
+        torch.manual_seed(2)
+        x = data.x.detach().clone()
+        x[3, 1], x[9, 4], x[4, 2] = torch.nan, torch.inf, -torch.inf
+        found.append([whole(one) for one in maxima(data, x)])
+    for plain, ours in zip(*found, strict=True):
+        torch.testing.assert_close(ours, plain, rtol=1e-9, atol=1e-11, equal_nan=True)
+
+
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
