@@ -11,7 +11,7 @@ from distgnn.rows.row_tensor import INSTEAD, RowTensor, handles, local_of, refus
 
 PAIRS = (
     "it makes a number for each pair of rows of all ranks: score the pairs that are needed, "
-    "(z[ids_a] * z[ids_b]).sum(-1), take negatives from dg.negative_edges, or run on a folder of one part"
+    "(z[ids_a] * z[ids_b]).sum(-1), with ids of negatives from torch.randint, or run on a folder of one part"
 )
 
 

@@ -32,7 +32,7 @@ TRANSFORMS = {
     "GCNNorm": "leave it out: GCNConv normalises by itself",
     "RandomLinkSplit": "cut it with link_split (distgnn partition --link-split 0.05,0.1) and take graph.edge_pairs",
 }
-BY_PAIRS = "take pairs from dg.negative_edges(graph, count)"
+BY_PAIRS = "draw pairs of ids, torch.randint(data.num_nodes, (2, count))"
 PART_ONLY = "take it before the graph is cut, on the Data that dg.GraphData.from_pyg reads"
 UTILS = {
     **dict.fromkeys(("negative_sampling", "batched_negative_sampling", "structured_negative_sampling"), BY_PAIRS),
