@@ -35,6 +35,7 @@ from distgnn.partition.folder.reader import partition_files
 from distgnn.system.atomic import check_target, new_folder
 from distgnn.system.calls.launch import call_on_ranks, check_ranks
 from distgnn.system.calls.packing import pack, unpack
+from distgnn.system.jobs.own_rank import forget_segment
 from distgnn.system.output import say
 from distgnn.train.run.run_folder import check_free
 from distgnn.train.run.within_memory import MemoryLimit
@@ -94,6 +95,7 @@ def fit(
         >>> len(result.history), tuple(result.predict().shape)
         (3, (200, 10))
     """
+    forget_segment()  # this module has started MPI
     if not isinstance(partition, CutConfig | str | Path | None):
         raise InputError(f"partition is {partition!r}: give a CutConfig, or a folder; the number of parts is ranks")
     if split is not None and (isinstance(split, str) or not isinstance(split, Sequence)):

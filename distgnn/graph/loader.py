@@ -36,7 +36,7 @@ from distgnn.partition import load_part, read_manifest
 from distgnn.partition.folder.manifest_file import part_folder
 from distgnn.system import output
 from distgnn.system.hosts import check_tasks, several_tasks
-from distgnn.system.jobs.own_rank import under_mpi
+from distgnn.system.jobs.own_rank import forget_segment, under_mpi
 from distgnn.system.jobs.rank_log import note
 from distgnn.system.launch import PRINT_VARIABLE
 from distgnn.system.random_states import texts_hash_alike
@@ -159,6 +159,7 @@ def init(comm: MPI.Comm | None = None, leave: Collection[str] = (), *, printing:
     for name in leave:
         check_choice("leave", name, tuple(EFFECTS))
     comm, wanted = comm or MPI.COMM_WORLD, [name for name in EFFECTS if name not in leave]
+    forget_segment()
     if "errors" in wanted:
         abort_on_uncaught(comm, alone=several_tasks() is None)
     if "watch" in wanted:

@@ -18,6 +18,7 @@ NO_MEMORY = re.compile(
     r"|can't start new thread|unable to allocate|insufficient memory|MPI_ERR_NO_MEM",
     re.IGNORECASE,
 )
+ADDRESS_BYTES = 1_500_000_000  # of a rank of a tiny graph that compiles; with 1.38 GB LLVM ended it, OpenBLAS hung
 PROGRAM = 200_000_000  # bytes of a rank that has loaded torch and nothing else, not counting shared pages
 
 
@@ -26,6 +27,12 @@ def check_programs(num_ranks: int, free: int | None = None) -> None:
 
     Args: free: bytes; None asks the system. Raises: InputError with both numbers and how many have room.
     """
+    most = address_limit()
+    if most is not None and most < ADDRESS_BYTES:
+        raise InputError(
+            f"a rank needs about {human_bytes(ADDRESS_BYTES)} of addresses, and may have {human_bytes(most)} "
+            "(ulimit -v): raise the limit"
+        )
     free = available_bytes() if free is None else free
     if num_ranks * PROGRAM > free:
         raise InputError(

@@ -9,6 +9,7 @@ Nothing here imports MPI until `import_mpi` is called: the launcher itself is no
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from typing import Any
 
 from distgnn.errors import InputError, RunError
 from distgnn.system.cores import available_cores, binding, threads_per_rank
-from distgnn.system.free_memory import check_programs
+from distgnn.system.free_memory import address_limit, check_programs
 from distgnn.system.hosts import BATCH_VARIABLES, check_tasks, host_options, on_this_machine
 from distgnn.system.jobs import local_mpiexec
 from distgnn.system.jobs.own_rank import start_mpi, under_mpi
@@ -251,7 +252,9 @@ def _start(program: list[str], ranks: Ranks, threads: int | None, ours: dict[str
     with ExitStack() as stack:
         if hosts:
             command += stack.enter_context(host_options(hosts, flavor, ours | {"DISTGNN_LAUNCHED": "1"}))
-        return supervise([*command, *ended_with_parent(program)], environment, **how)
+        code = supervise([*command, *ended_with_parent(program)], environment, **how)
+    # A library that gets no addresses aborts, and the line on that has been said.
+    return 2 if code == 128 + signal.SIGABRT and address_limit() is not None else code
 
 
 def check_temporary() -> None:

@@ -3,12 +3,18 @@
 import numpy as np
 import pytest
 
+from distgnn.cli import ranks
 from distgnn.datasets import GraphData
 from distgnn.datasets.findings.findings import Findings
 from distgnn.partition import partition_graph
 
 CLASSES, PAIRS = np.arange(30) % 3, np.arange(18).reshape(9, 2)
 SEVERAL = 1 - np.eye(3)[CLASSES]  # two labels a vertex
+
+
+def test_too_little_memory_is_refused_before_ranks_start(refused, two_parts, tmp_path, monkeypatch):
+    monkeypatch.setattr(ranks, "run_under_mpi", lambda *_, **__: pytest.fail("ranks were started"))
+    refused("train", two_parts, "--memory", "1MB", says="raise --memory")
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,14 @@
 """Errors that say that there was no memory are one line; others are not taken for such."""
 
 import errno
+import signal
 
 import numpy as np
 import pytest
 import torch
 
 from distgnn.errors import InputError
-from distgnn.system import free_memory
+from distgnn.system import free_memory, launch
 from distgnn.system.free_memory import no_memory
 from distgnn.system.launch import run_program
 
@@ -56,6 +57,17 @@ def test_a_shortage_is_one_line_with_rank_phase_and_advice(monkeypatch, act):
 @pytest.mark.parametrize("act", OTHERS.values(), ids=OTHERS)
 def test_other_errors_are_none(act):
     assert no_memory(caught(act), 0) is None
+
+
+def test_too_few_addresses_are_one_line_before_ranks_start_and_exit_code_2_after(monkeypatch):
+    monkeypatch.setattr(free_memory, "address_limit", lambda: 1_200_000_000)
+    with pytest.raises(InputError, match=r"needs about 1.5 GB of addresses, and may have 1.2 GB \(ulimit -v\): raise"):
+        run_program(["true"], 2)
+    monkeypatch.setattr(free_memory, "address_limit", lambda: 2_000_000_000)
+    monkeypatch.setattr(launch, "supervise", lambda *_, **__: 128 + signal.SIGABRT)
+    for limit, code in ((2_000_000_000, 2), (None, 134)):
+        monkeypatch.setattr(launch, "address_limit", lambda limit=limit: limit)
+        assert run_program(["true"], 2) == code
 
 
 def test_more_ranks_than_have_memory_are_not_started(monkeypatch):

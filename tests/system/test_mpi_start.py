@@ -1,7 +1,11 @@
 """A network that MPI cannot use is one line with what to set, exit code 2."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
-from command import distgnn
+from command import distgnn, without_rank_variables
 from cut_graphs import random_graph
 
 from distgnn.partition import partition_graph
@@ -52,3 +56,14 @@ def test_where_no_variable_is_set_the_line_says_which(monkeypatch, said, line):
     for name in ("UCX_TLS", "FI_PROVIDER"):
         monkeypatch.delenv(name, raising=False)
     assert no_transport(MPICH.format(said)).startswith(line)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", ["init()", "fit('communities:nodes=60', 'gcn', ranks=1, epochs=1, quiet=True)"])
+def test_a_process_that_is_killed_leaves_no_shared_memory(tmp_path, call):
+    """MPICH unlinks its own at MPI_Finalize only."""
+    source = f"import os, distgnn; distgnn.{call}; os.kill(os.getpid(), 9)"
+    environment = without_rank_variables() | {"DISTGNN_CACHE": str(tmp_path)}
+    process = subprocess.Popen([sys.executable, "-c", source], env=environment)
+    assert process.wait(900) == -9
+    assert not Path(f"/dev/shm/mpich_shm_{process.pid:x}_0").exists()

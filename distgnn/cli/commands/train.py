@@ -72,7 +72,9 @@ def train(
     from distgnn.cli.ranks import checked_together
     from distgnn.fitting.on_rank import check_machines, train_on_this_rank
     from distgnn.partition import read_manifest
+    from distgnn.system.hosts import on_this_machine
     from distgnn.system.jobs.watchdog import start_limit
+    from distgnn.train.run.estimate import check_memory_here
     from distgnn.train.run.within_memory import MemoryLimit
 
     if ranks is not None:
@@ -89,8 +91,10 @@ def train(
         if recipe is not None or config is None:  # a file has every option
             settings, picked = with_recipe(settings, given, recipe, manifest)
         settings = _checked(settings.checked(), launching, manifest)
-        limit = MemoryLimit.parse(memory)
-    _start_ranks(context, parts, settings, launching, manifest["num_parts"] * settings.exchange.columns, threads)
+        limit, num_ranks = MemoryLimit.parse(memory), manifest["num_parts"] * settings.exchange.columns
+        if num_ranks > 1 and not under_mpi() and not limit.chooses and (limit.bytes or on_this_machine()):
+            check_memory_here(manifest, settings.sections(), limit.bytes, num_ranks)
+    _start_ranks(context, parts, settings, launching, num_ranks, threads)
     speak = not quiet and not as_json
     with start_limit(starting):
         settings, lines = check_machines(parts, manifest, settings, limit)

@@ -37,11 +37,10 @@ from distgnn.config.model import DEEP_MODELS
 from distgnn.config.task import HELD_OUT, PAIR_TASKS
 from distgnn.config.wires import row_bytes
 from distgnn.errors import RunError
-from distgnn.system.free_memory import address_limit, available_bytes
+from distgnn.system.free_memory import ADDRESS_BYTES, address_limit, available_bytes
 
 PRIVATE_BYTES = 345_000_000  # 200 MB with tiny graphs, 100 MB more of one that compiles, and small temporaries
 SHARED_BYTES = 190_000_000
-ADDRESS_BYTES = 1_500_000_000  # of a rank of a tiny graph that compiles; with 1.38 GB LLVM ended it, OpenBLAS hung
 ITEM_BYTES = {"float32": 4, "float64": 8, "bfloat16": 3}  # of what a step makes: outputs of bfloat16 rows are float32
 INPUT_BYTES = ITEM_BYTES | {"bfloat16": 2}
 
@@ -257,31 +256,10 @@ def check_memory(comm: Any, manifest: dict[str, Any], settings: dict[str, Any], 
 
     Collective: yes. Args: limit: bytes per rank; None: what is free on each machine, shared by its ranks.
     """
-    from mpi4py import MPI
-
     from distgnn.comm import raise_together
 
-    needed, together, free = needs(comm, manifest, settings, limit)
-    found = []
-    # Options that need less memory, and the sections that they change
-    model, run = settings["model"], settings["run"]
-    options: dict[str, dict] = {}
-    if run["dtype"] == "float32" and run.get("wire") in (None, "float32"):
-        options["--dtype bfloat16"] = {"run": run | {"dtype": "bfloat16"}}
-    exact = run["algorithm"] == "cd-0" and run.get("wire") in (None, "float32")
-    if exact and not model.get("remat") and model["name"] not in DEEP_MODELS and model.get("norm") != "batch":
-        options["--remat"] = {"model": model | {"remat": True}}
-    train = settings.get("train", {})
-    if not train.get("offload"):
-        options["--offload DIR"] = {"train": train | {"offload": "DIR"}}
-    for words, other in options.items():
-        less = needs(comm, manifest, settings | other, limit)[1]
-        if less <= free:
-            found.append(f"{words} ({_gb(less)})")
-    fits = f"take {' or '.join(found)}, or " if found else ""
-    here = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    num_here, few = here.size, manifest["num_parts"]
-    here.Free()
+    ranks, free = _machine(comm)
+    needed = _estimate(manifest, settings, comm.rank)
     most, addresses = address_limit(), ADDRESS_BYTES + needed - PRIVATE_BYTES - SHARED_BYTES
     with raise_together(comm):
         if most is not None and most < addresses:
@@ -289,28 +267,93 @@ def check_memory(comm: Any, manifest: dict[str, Any], settings: dict[str, Any], 
                 f"no memory for rank {comm.rank}: it needs about {_gb(addresses)} of addresses, and may have "
                 f"{_gb(most)} (ulimit -v): raise the limit"
             )
-        if together > free:
-            where = "rank" if limit is not None else f"machine, shared by {num_here} ranks"
-            parts = few * max(2, -(-together // max(free, 1)))
-            raise RunError(
-                f"rank {comm.rank} needs about {_gb(needed)}, and {_gb(free)} are there per {where} "
-                f"(needed there: {_gb(together)}): {fits}take more parts (distgnn repartition … --parts {parts}) on "
-                "more machines, a smaller --hidden-feats, or set --memory if the estimate is wrong"
-            )
+        _check_fits(manifest, settings, limit, ranks, free, comm.rank)
+
+
+def check_memory_here(manifest: dict[str, Any], settings: dict[str, Any], limit: int | None, num_ranks: int) -> None:
+    """The same before ranks are started on this machine. Raises: RunError. Args: limit: as of `check_memory`."""
+    largest = max(range(num_ranks), key=lambda rank: _estimate(manifest, settings, rank))
+    _check_fits(manifest, settings, limit, list(range(num_ranks)), available_bytes(), largest)
+
+
+def _check_fits(
+    manifest: dict[str, Any], settings: dict[str, Any], limit: int | None, ranks: list[int], free: int, rank: int
+) -> None:
+    """Raise RunError where `rank`, or all `ranks` of its machine, do not fit. Args: free: there, in bytes."""
+    needed, together, free = _needs(manifest, settings, limit, ranks, free, rank)
+    if together <= free:
+        return
+    where = "rank" if limit is not None else f"machine, shared by {len(ranks)} ranks"
+    fixed = together_bytes([PRIVATE_BYTES + SHARED_BYTES] * (1 if limit is not None else len(ranks)))
+    fewer = (free - SHARED_BYTES - (together - fixed)) // PRIVATE_BYTES // settings["run"].get("columns", 1)
+    if fixed < free:
+        found = [
+            f"{words} ({_gb(less)})"
+            for words, other in _frugal(settings).items()
+            if (less := _needs(manifest, settings | other, limit, ranks, free, rank)[1]) <= free
+        ]
+        fits = f"take {' or '.join(found)}, or " if found else ""
+        parts = manifest["num_parts"] * max(2, -(-(together - fixed) // (free - fixed)))
+        advice = (
+            f"{fits}take more parts (distgnn repartition … --parts {parts}) on more machines, a smaller --hidden-feats"
+            ", or set --memory if the estimate is wrong"
+        )
+    elif limit is not None:
+        advice = f"the program and its libraries alone take {_gb(fixed)}: raise --memory"
+    elif fewer > 0:
+        advice = (
+            f"programs and libraries alone take {_gb(fixed)}: take fewer ranks (distgnn repartition … --parts {fewer} "
+            "--merge), or more machines (distgnn launch --hosts FILE)"
+        )
+    else:
+        advice = f"programs and libraries alone take {_gb(fixed)}: take a machine with more memory, or more of them"
+    raise RunError(
+        f"rank {rank} needs about {_gb(needed)}, and {_gb(free)} are there per {where} (needed there: {_gb(together)})"
+        f": {advice}"
+    )
+
+
+def _frugal(settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Options that need less memory, and the sections that they change."""
+    model, run, train = settings["model"], settings["run"], settings.get("train", {})
+    options: dict[str, dict] = {}
+    if run["dtype"] == "float32" and run.get("wire") in (None, "float32"):
+        options["--dtype bfloat16"] = {"run": run | {"dtype": "bfloat16"}}
+    exact = run["algorithm"] == "cd-0" and run.get("wire") in (None, "float32")
+    if exact and not model.get("remat") and model["name"] not in DEEP_MODELS and model.get("norm") != "batch":
+        options["--remat"] = {"model": model | {"remat": True}}
+    if not train.get("offload"):
+        options["--offload DIR"] = {"train": train | {"offload": "DIR"}}
+    return options
 
 
 def needs(comm: Any, manifest: dict[str, Any], settings: dict[str, Any], limit: int | None) -> tuple[int, int, int]:
     """Bytes that this rank needs, those that count against what is there (of all ranks of its machine, or with a limit
     of this one), and what is there. Collective: yes."""
-    from mpi4py import MPI
+    return _needs(manifest, settings, limit, *_machine(comm), comm.rank)
 
-    needed = estimate_bytes(manifest, comm.rank // settings["run"].get("columns", 1), settings)
+
+def _needs(
+    manifest: dict[str, Any], settings: dict[str, Any], limit: int | None, ranks: list[int], free: int, rank: int
+) -> tuple[int, int, int]:
+    needed = _estimate(manifest, settings, rank)
     if limit is not None:
         return needed, needed, limit
+    return needed, together_bytes([_estimate(manifest, settings, one) for one in ranks]), free
+
+
+def _estimate(manifest: dict[str, Any], settings: dict[str, Any], rank: int) -> int:
+    return estimate_bytes(manifest, rank // settings["run"].get("columns", 1), settings)
+
+
+def _machine(comm: Any) -> tuple[list[int], int]:
+    """The ranks of this rank's machine, and bytes that are free there. Collective: yes."""
+    from mpi4py import MPI
+
     here = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    together, free = together_bytes(here.allgather(needed)), min(here.allgather(available_bytes()))
+    found = here.allgather((comm.rank, available_bytes()))
     here.Free()
-    return needed, together, free
+    return [rank for rank, _ in found], min(free for _, free in found)
 
 
 def _gb(count: int) -> str:

@@ -49,10 +49,27 @@ def test_too_little_memory_on_one_rank_is_refused_on_all(comm, shared_tmp_path):
     manifest = read_manifest(shared_tmp_path / "parts")
     estimate.check_memory(comm, manifest, SETTINGS, None)
     needed = estimate.estimate_bytes(manifest, 1, SETTINGS)
-    says = r"needs about 0\.5\d* GB, and 0\.1 GB are there per rank .* take more parts .*--hidden-feats"
+    says = r"needs about 0\.5\d* GB, and 0\.1 GB are there per rank .* alone take 0\.535 GB: raise --memory"
     with pytest.raises(RunError, match=says) as caught:
         estimate.check_memory(comm, manifest, SETTINGS, [2 * needed, 100_000_000][comm.rank])
     assert caught.value.agreed
+
+
+def test_the_launcher_refuses_with_what_helps(tmp_path, monkeypatch):
+    """Where programs alone do not fit, more parts would make it worse; as many ranks as it advises fit."""
+    ranks = 12
+    manifest = partition_graph(random_graph(0), ranks, tmp_path / "parts", method="libra")
+    for free, says in ((300, "take a machine with more memory"), (2_000, r"take fewer ranks .*--parts 5 --merge")):
+        monkeypatch.setattr(estimate, "available_bytes", lambda free=free: free * 10**6)
+        with pytest.raises(RunError, match=rf"shared by 12 ranks .* programs and libraries alone take .*: {says}"):
+            estimate.check_memory_here(manifest, SETTINGS, None, ranks)
+    fewer = manifest | {"parts": manifest["parts"][:5], "num_parts": 5}
+    estimate.check_memory_here(fewer, SETTINGS, None, 5)
+    with pytest.raises(RunError, match="raise --memory"):
+        estimate.check_memory_here(fewer, SETTINGS, 10**8, 5)
+    fewer["parts"] = [part | {"owned": 10**7, "rows": 10**7} for part in fewer["parts"]]
+    with pytest.raises(RunError, match=r"take more parts \(distgnn repartition"):
+        estimate.check_memory_here(fewer, SETTINGS, 10**9, 5)
 
 
 @pytest.mark.mpi(2)
