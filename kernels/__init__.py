@@ -18,15 +18,15 @@ from distgnn.kernels.attention.gatv2_scores import pair_scores, pair_scores_back
 from distgnn.kernels.attention.head_dots import head_dots, head_mean, head_outer, head_scores
 from distgnn.kernels.attention.relu_dots import relu_backward_dots
 from distgnn.kernels.attention.sddmm_softmax import edge_softmax, edge_softmax_backward, sddmm
-from distgnn.kernels.dense.activation import activate, activate_backward
-from distgnn.kernels.dense.cross_entropy import cross_entropy, cross_entropy_backward
-from distgnn.kernels.dense.dropout import dropout
-from distgnn.kernels.dense.matmul import inner_product, inner_products, narrow_products, product
-from distgnn.kernels.dense.narrow_product import narrow_product
 from distgnn.kernels.graph.aggregate import spmm
 from distgnn.kernels.graph.blocks import block_csr, block_rows, spmm_blocked
 from distgnn.kernels.graph.csr import csr_from_edges, transpose_csr
 from distgnn.kernels.graph.tuner import Tuning, tune_rows
+from distgnn.kernels.rowwise.activation import activate, activate_backward
+from distgnn.kernels.rowwise.cross_entropy import cross_entropy, cross_entropy_backward
+from distgnn.kernels.rowwise.dropout import dropout
+from distgnn.kernels.rowwise.matmul import inner_product, inner_products, narrow_products, product
+from distgnn.kernels.rowwise.narrow_product import narrow_product
 from distgnn.kernels.runtime.arrays import empty_rows
 from distgnn.kernels.runtime.formats import BlockedCsr
 from distgnn.kernels.runtime.jit import compilation

@@ -44,10 +44,10 @@ from distgnn.ops.aggregation.aggregator import Aggregator, Arcs, Site
 from distgnn.ops.aggregation.constant_rows import ConstantRows
 from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.ops.buffers import Buffers
-from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.edges.local_arcs import LocalArcs
 from distgnn.ops.own_loop import refuse_unsummed_steps
 from distgnn.ops.remote_rows import RowLookup
+from distgnn.ops.rowwise.sparse_rows import SparseRows
 from distgnn.ops.sums import min_over_ranks
 from distgnn.partition import ExchangePlan, LocalGraph
 

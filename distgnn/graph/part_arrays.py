@@ -11,7 +11,7 @@ from distgnn.comm import Transport
 from distgnn.graph.features.feat_norm import FeatNorm
 from distgnn.graph.features.statistics import normalized
 from distgnn.ops.csr_rows import blocks
-from distgnn.ops.dense.sparse_rows import SparseRows, worth_sparse
+from distgnn.ops.rowwise.sparse_rows import SparseRows, worth_sparse
 from distgnn.partition import LocalGraph
 
 BLOCK_ROWS = 1 << 14

@@ -11,7 +11,7 @@ from distgnn.ops.aggregation.row_scale import Scales
 class Fusion(NamedTuple):
     """What a stack lets a convolution do in the same function, by `conv(..., fusion=Fusion(...))`: hooks see it.
 
-    `norm` is (gamma, beta) of a layer norm, or None. In a chain of layers (`distgnn/ops/dense/chain.py`):
+    `norm` is (gamma, beta) of a layer norm, or None. In a chain of layers (`distgnn/ops/rowwise/chain.py`):
     `remat`: keep no row of what is made of constant rows. `is_unread`: with remat, of sage and gcn see
     `ops.ConvSpec`; of others this is made for a backward pass, and nobody reads the result.
     """

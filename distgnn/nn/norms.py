@@ -13,9 +13,9 @@ from torch import nn
 from distgnn import ops
 from distgnn.errors import InputError
 from distgnn.nn.conv.graph_module import GraphModule
-from distgnn.ops.dense.column_norm import column_norm
 from distgnn.ops.entry import opaque
 from distgnn.ops.graph_view import GraphView
+from distgnn.ops.rowwise.column_norm import column_norm
 from distgnn.rows import RowTensor, local_of
 
 

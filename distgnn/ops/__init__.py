@@ -9,11 +9,6 @@ from distgnn.ops.aggregation.spmm import SelfLoops, spmm
 from distgnn.ops.attention.attend import Heads, attend
 from distgnn.ops.attention.heads import pair_dots, pair_scores, spmm_heads
 from distgnn.ops.buffers import Buffers
-from distgnn.ops.dense.activation import Epilogue, activate, relu, relu_dropout
-from distgnn.ops.dense.dropout import dropout, dropout_of
-from distgnn.ops.dense.linear import linear
-from distgnn.ops.dense.products import plain_product
-from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.edges.messages import gsddmm, gspmm
 from distgnn.ops.edges.on_arcs import from_arcs, to_arcs
 from distgnn.ops.edges.relation_arcs import RelationArcs
@@ -21,6 +16,11 @@ from distgnn.ops.edges.softmax import edge_softmax
 from distgnn.ops.readout import readout
 from distgnn.ops.recompute import recompute
 from distgnn.ops.remote_rows import RowLookup, gather_rows_at
+from distgnn.ops.rowwise.activation import Epilogue, activate, relu, relu_dropout
+from distgnn.ops.rowwise.dropout import dropout, dropout_of
+from distgnn.ops.rowwise.linear import linear
+from distgnn.ops.rowwise.products import plain_product
+from distgnn.ops.rowwise.sparse_rows import SparseRows
 from distgnn.ops.sums import all_max, all_sum
 
 __all__ = [

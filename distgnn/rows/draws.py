@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from distgnn.ops.dense.dropout import dropout_by_key
+from distgnn.ops.rowwise.dropout import dropout_by_key
 from distgnn.rows.row_by_row import again
 from distgnn.rows.row_tensor import INSTEAD, RowTensor, handles, refuse, rows_of
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from distgnn.ops.dense.activation import relu as ops_relu
+from distgnn.ops.rowwise.activation import relu as ops_relu
 from distgnn.rows.align import Aligned, local_in
 from distgnn.rows.row_tensor import (
     HANDLERS,

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError
 from distgnn.graph.global_values import is_global_mean
-from distgnn.ops.dense.cross_entropy import summed_cross_entropy
+from distgnn.ops.rowwise.cross_entropy import summed_cross_entropy
 from distgnn.rows import RowTensor, WholeTensor, local_of
 from distgnn.train.users_model import check_width, seen_by_users
 

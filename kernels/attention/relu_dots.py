@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from distgnn.kernels.dense.activation_kernels import BLOCK_ROWS
+from distgnn.kernels.rowwise.activation_kernels import BLOCK_ROWS
 from distgnn.kernels.runtime.arrays import ROWS, output, row_array, sums_dtype, vector
 from distgnn.kernels.runtime.formats import mask_parameters
 from distgnn.kernels.runtime.jit import kernel

@@ -11,7 +11,7 @@ from distgnn import kernels, ops
 from distgnn.graph import tuning
 from distgnn.graph.loader import load
 from distgnn.kernels.graph import blocks
-from distgnn.ops.dense import products
+from distgnn.ops.rowwise import products
 from distgnn.partition import partition_graph
 
 SIDECAR = "part-0/tuning.json"

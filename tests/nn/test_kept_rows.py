@@ -10,8 +10,8 @@ from distgnn.config import ModelConfig
 from distgnn.nn import SAGEConv, model_for
 from distgnn.nn.models.build import STACKS
 from distgnn.ops import Buffers, buffers, with_neighbours
-from distgnn.ops.dense import products
-from distgnn.ops.dense.chain import enter
+from distgnn.ops.rowwise import products
+from distgnn.ops.rowwise.chain import enter
 
 NODES, WIDTH = 2100, 128  # a hidden tensor is over 1 MB: smaller ones do not come from the graph's buffers
 EACH = {"sage": 1, "gcn": 1, "gat": 2, "gin": 3, "gcn2": 2, "appnp": 1, "gatv2": 3}

@@ -10,7 +10,7 @@ from distgnn.graph.training_exchanges import TrainingExchanges
 from distgnn.kernels import Tuning
 from distgnn.nn import build_model
 from distgnn.ops.buffers import Buffers
-from distgnn.ops.dense.products import LEAST_ROWS, NUM_PIECES, product_pieces
+from distgnn.ops.rowwise.products import LEAST_ROWS, NUM_PIECES, product_pieces
 from distgnn.train import Trainer
 
 

@@ -19,8 +19,8 @@ from torch import nn
 from distgnn.comm import start_sum_over_ranks, wait_for_all
 from distgnn.errors import InputError
 from distgnn.ops import SparseRows
-from distgnn.ops.dense.products import BLOCK_ROWS, weight_gradient
 from distgnn.ops.function import version_of
+from distgnn.ops.rowwise.products import BLOCK_ROWS, weight_gradient
 from distgnn.rows import WholeTensor, local_of
 
 WIDEST = 2048  # columns of a factor that is a matrix

@@ -22,7 +22,7 @@ from distgnn.ops.aggregation.aggregator import Arcs, Site
 from distgnn.ops.aggregation.halo import reduce_onto
 from distgnn.ops.aggregation.row_scale import RowScale, Scales, whole_scales
 from distgnn.ops.aggregation.spmm import spmm
-from distgnn.ops.dense.sparse_rows import SparseRows
+from distgnn.ops.rowwise.sparse_rows import SparseRows
 
 SHARED = (
     "buffers", "comm", "dtype", "edge_weight", "info", "multilabel", "num_classes", "num_feats", "num_ranks",

@@ -18,8 +18,8 @@ from distgnn.graph.induced import to_copies
 from distgnn.kernels.simd.philox import derive_key, philox_python
 from distgnn.ops.aggregation.row_scale import Scales
 from distgnn.ops.aggregation.spmm import aggregate
-from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.function import version_of
+from distgnn.ops.rowwise.sparse_rows import SparseRows
 
 COLUMNS = 256  # of features that are aggregated at a time
 

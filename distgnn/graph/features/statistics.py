@@ -14,7 +14,7 @@ from distgnn.config.run import OF_COLUMNS, parse_feat_norm
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.graph.features.feat_norm import ROUNDING, FeatNorm, inverse_norms
 from distgnn.ops.csr_rows import blocks
-from distgnn.ops.dense.sparse_rows import SparseRows
+from distgnn.ops.rowwise.sparse_rows import SparseRows
 
 BLOCK_ROWS = 1 << 14
 

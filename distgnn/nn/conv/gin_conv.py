@@ -10,9 +10,9 @@ from distgnn import ops
 from distgnn.config import check_choice
 from distgnn.nn.conv.graph_module import is_watched
 from distgnn.nn.fusion import Fusion
-from distgnn.ops.dense.chain import Rows, enter, leave
 from distgnn.ops.entry import opaque
 from distgnn.ops.graph_view import GraphView
+from distgnn.ops.rowwise.chain import Rows, enter, leave
 
 AGGREGATORS = ("sum", "mean", "max")
 

@@ -14,9 +14,9 @@ from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.edge_weight_norm import constant
 from distgnn.nn.fusion import NOT_FUSED
 from distgnn.nn.models.stacks import Described, fused_layer, fused_linear, make_norms
-from distgnn.ops.dense.chain import enter, leave
 from distgnn.ops.entry import opaque
 from distgnn.ops.graph_view import GraphView
+from distgnn.ops.rowwise.chain import enter, leave
 
 
 class DeepStack(Described):

@@ -25,9 +25,9 @@ from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.edge_weight_norm import constant
 from distgnn.nn.fusion import NOT_FUSED, Fusion
 from distgnn.nn.norms import BatchNorm1d, ColumnNorm, GraphNorm, PairNorm
-from distgnn.ops.dense.chain import Rows, enter, leave
 from distgnn.ops.entry import opaque
 from distgnn.ops.graph_view import GraphView
+from distgnn.ops.rowwise.chain import Rows, enter, leave
 
 
 class Described(nn.Module):
@@ -189,7 +189,7 @@ class Stack(Described):
         return self.read(torch.cat(hidden, 1) if self.jump == "cat" else torch.stack(hidden).amax(0))
 
     def _is_step(self, graph: GraphView, conv: nn.Module) -> bool:
-        """Does nobody but a layer and the one behind look at rows, and at gradients? See distgnn/ops/dense/chain.py."""
+        """Do a layer and the one behind alone look at rows, and at gradients? See distgnn/ops/rowwise/chain.py."""
         is_alone = not self.residual and self.jump == "none" and not is_seen(conv)
         return is_alone and constant(self.edge_weight_of(graph))
 

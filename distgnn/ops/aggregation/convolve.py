@@ -35,7 +35,9 @@ import torch
 
 from distgnn.ops.aggregation.row_scale import Scales
 from distgnn.ops.aggregation.spmm import SelfLoops, aggregate, spmm
-from distgnn.ops.dense.activation import (
+from distgnn.ops.entry import operator
+from distgnn.ops.graph_view import GraphView
+from distgnn.ops.rowwise.activation import (
     NO_EPILOGUE,
     Epilogue,
     Norm,
@@ -47,10 +49,10 @@ from distgnn.ops.dense.activation import (
     finish,
     rows_of,
 )
-from distgnn.ops.dense.chain import Rows, apply, tensor_of
-from distgnn.ops.dense.layer import PLAIN, Call, Given, Kept, Layer, Room
-from distgnn.ops.dense.piecewise import PieceRows, Through, unread, whole
-from distgnn.ops.dense.products import (
+from distgnn.ops.rowwise.chain import Rows, apply, tensor_of
+from distgnn.ops.rowwise.layer import PLAIN, Call, Given, Kept, Layer, Room
+from distgnn.ops.rowwise.piecewise import PieceRows, Through, unread, whole
+from distgnn.ops.rowwise.products import (
     Work,
     add_product,
     has_own_products,
@@ -61,9 +63,7 @@ from distgnn.ops.dense.products import (
     weight_gradient,
     weight_gradients,
 )
-from distgnn.ops.dense.sparse_rows import SparseRows
-from distgnn.ops.entry import operator
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.rowwise.sparse_rows import SparseRows
 
 
 class Plan(Enum):

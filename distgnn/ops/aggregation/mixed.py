@@ -13,13 +13,13 @@ import torch
 from distgnn.ops.aggregation.row_scale import Scales
 from distgnn.ops.aggregation.spmm import aggregate, spmm
 from distgnn.ops.csr_rows import blocks
-from distgnn.ops.dense.activation import BLOCK_ROWS, NO_EPILOGUE
-from distgnn.ops.dense.chain import Rows, apply, enter, tensor_of
-from distgnn.ops.dense.layer import Call, Given, Kept, Layer, Room
-from distgnn.ops.dense.piecewise import PieceRows
-from distgnn.ops.dense.sparse_rows import dense
 from distgnn.ops.entry import operator
 from distgnn.ops.graph_view import GraphView
+from distgnn.ops.rowwise.activation import BLOCK_ROWS, NO_EPILOGUE
+from distgnn.ops.rowwise.chain import Rows, apply, enter, tensor_of
+from distgnn.ops.rowwise.layer import Call, Given, Kept, Layer, Room
+from distgnn.ops.rowwise.piecewise import PieceRows
+from distgnn.ops.rowwise.sparse_rows import dense
 
 
 @operator

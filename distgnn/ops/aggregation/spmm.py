@@ -16,11 +16,11 @@ import torch
 from distgnn.ops.aggregation.aggregator import Aggregator, Site
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.aggregation.row_scale import RowScale, Scales
-from distgnn.ops.dense.products import Work
-from distgnn.ops.dense.sparse_rows import dense
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function
 from distgnn.ops.graph_view import GraphView
+from distgnn.ops.rowwise.products import Work
+from distgnn.ops.rowwise.sparse_rows import dense
 
 FLOATS = (torch.float32, torch.float64, torch.bfloat16)
 

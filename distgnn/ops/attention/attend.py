@@ -31,7 +31,10 @@ from distgnn import kernels
 from distgnn.kernels.attention.attention import PARTS
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.attention.through_scores import ThroughScores
-from distgnn.ops.dense.activation import (
+from distgnn.ops.edges.on_arcs import check_update
+from distgnn.ops.entry import operator
+from distgnn.ops.graph_view import GraphView
+from distgnn.ops.rowwise.activation import (
     NO_EPILOGUE,
     Epilogue,
     Norm,
@@ -43,13 +46,10 @@ from distgnn.ops.dense.activation import (
     statistics,
     through_norm,
 )
-from distgnn.ops.dense.chain import Rows, apply
-from distgnn.ops.dense.layer import Call, Given, Kept, Layer, Room
-from distgnn.ops.dense.piecewise import PieceRows, no_sums, unread, whole
-from distgnn.ops.dense.products import has_own_products, pieces, product, sum_of_products
-from distgnn.ops.edges.on_arcs import check_update
-from distgnn.ops.entry import operator
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.rowwise.chain import Rows, apply
+from distgnn.ops.rowwise.layer import Call, Given, Kept, Layer, Room
+from distgnn.ops.rowwise.piecewise import PieceRows, no_sums, unread, whole
+from distgnn.ops.rowwise.products import has_own_products, pieces, product, sum_of_products
 
 KEPT_COLUMNS = 128  # of x, from which on r is saved: a product's time for each number of r grows with them
 KEPT_NARROW = 64  # the same of bfloat16 rows, whose memory is half

@@ -19,9 +19,9 @@ import torch
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
-from distgnn.ops.dense import piecewise
-from distgnn.ops.dense.products import narrow_gradient, sum_of_products, weight_gradient
 from distgnn.ops.graph_view import GraphView
+from distgnn.ops.rowwise import piecewise
+from distgnn.ops.rowwise.products import narrow_gradient, sum_of_products, weight_gradient
 
 
 @dataclass

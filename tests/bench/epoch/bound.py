@@ -20,7 +20,7 @@ from distgnn import kernels
 from distgnn.config import ModelConfig, num_threads
 from distgnn.graph.loader import use_threads
 from distgnn.ops.aggregation.halo import as_array
-from distgnn.ops.dense.products import product_dtype, turned_product
+from distgnn.ops.rowwise.products import product_dtype, turned_product
 from distgnn.partition import load_part
 
 PRODUCTS_PER_LAYER = {"sage": 2, "gcn": 1, "gat": 1, "gatv2": 2, "gin": 1}

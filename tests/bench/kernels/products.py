@@ -27,12 +27,12 @@ def measure() -> None:
     from distgnn import kernels
     from distgnn.config import num_threads
     from distgnn.graph.loader import use_threads
-    from distgnn.kernels.dense.narrow_product import most_vectors
+    from distgnn.kernels.rowwise.narrow_product import most_vectors
     from distgnn.kernels.runtime.jit import kernel
     from distgnn.kernels.runtime.threads import run
     from distgnn.kernels.runtime.tiles import Tile, registers
     from distgnn.kernels.simd.vectors import fma, full, store, zeros
-    from distgnn.ops.dense.products import has_bfloat16_products, turned_product
+    from distgnn.ops.rowwise.products import has_bfloat16_products, turned_product
 
     lanes, vectors = registers()[0] // 4, most_vectors()
     tile = Tile(lanes, tuple(range(0, lanes * vectors, lanes)), (0,) * vectors)

@@ -11,7 +11,7 @@ from distgnn.config import ModelConfig
 from distgnn.datasets import GraphData
 from distgnn.graph.batches import Batches
 from distgnn.nn import build_model
-from distgnn.ops.dense.sparse_rows import SparseRows
+from distgnn.ops.rowwise.sparse_rows import SparseRows
 from distgnn.train.loss import rank_loss
 
 

@@ -12,7 +12,7 @@ from distgnn.comm import sum_over_ranks
 from distgnn.kernels.attention.attention import PARTS
 from distgnn.ops.aggregation.convolve import Plan, choose_plan
 from distgnn.ops.attention.attend import KEPT_COLUMNS, KEPT_NARROW
-from distgnn.ops.dense.chain import enter, leave
+from distgnn.ops.rowwise.chain import enter, leave
 
 CLOSE = {"float64": {"rtol": 1e-9, "atol": 1e-10}, "float32": {"rtol": 1e-3, "atol": 1e-4}}  # sums in another order
 HEADS = 4

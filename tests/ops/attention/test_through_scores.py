@@ -8,7 +8,7 @@ import torch
 from distgnn import ops
 from distgnn.ops.attention import through_scores
 from distgnn.ops.attention.through_scores import ThroughScores
-from distgnn.ops.dense.products import sum_of_products
+from distgnn.ops.rowwise.products import sum_of_products
 
 
 @pytest.mark.parametrize("num", [0, 1, 2, 5000])

@@ -5,7 +5,7 @@ import scipy.sparse
 import torch
 from cut_graphs import dist_graph, random_cut, random_graph, whole_graph
 
-from distgnn.ops.dense.sparse_rows import SparseRows
+from distgnn.ops.rowwise.sparse_rows import SparseRows
 from distgnn.train.checkpoint import files as files
 
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import torch
 
-from distgnn.ops.dense.activation import (
+from distgnn.ops.entry import operator
+from distgnn.ops.graph_view import GraphView
+from distgnn.ops.rowwise.activation import (
     NO_EPILOGUE,
     Epilogue,
     Norm,
@@ -25,12 +27,10 @@ from distgnn.ops.dense.activation import (
     statistics,
     through_norm,
 )
-from distgnn.ops.dense.chain import Rows, apply
-from distgnn.ops.dense.layer import Call, Given, Kept, Layer, Room
-from distgnn.ops.dense.piecewise import PieceRows, no_sums, unread
-from distgnn.ops.dense.products import has_own_products, pieces, sum_of_products, weight_gradient
-from distgnn.ops.entry import operator
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.rowwise.chain import Rows, apply
+from distgnn.ops.rowwise.layer import Call, Given, Kept, Layer, Room
+from distgnn.ops.rowwise.piecewise import PieceRows, no_sums, unread
+from distgnn.ops.rowwise.products import has_own_products, pieces, sum_of_products, weight_gradient
 
 
 @operator

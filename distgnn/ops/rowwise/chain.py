@@ -36,11 +36,11 @@ from typing import Any
 
 import torch
 
-from distgnn.ops.dense.layer import Call, Given, Layer, Room, Saved, Single, check_exact, detached
-from distgnn.ops.dense.piecewise import PieceRows
 from distgnn.ops.entry import operator
 from distgnn.ops.function import own_tensor
 from distgnn.ops.graph_view import GraphView
+from distgnn.ops.rowwise.layer import Call, Given, Layer, Room, Saved, Single, check_exact, detached
+from distgnn.ops.rowwise.piecewise import PieceRows
 
 
 @dataclass(eq=False)

@@ -7,7 +7,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from distgnn.ops.buffers import Buffers
-from distgnn.ops.dense import products
+from distgnn.ops.rowwise import products
 
 PRODUCTS = (torch.ops.aten.mm.default, torch.ops.aten.mm.out, torch.ops.aten.addmm.out, torch.ops.aten.addmm_.default)
 

@@ -7,7 +7,7 @@ from cut_graphs import random_graph, whole_graph
 from distgnn import ops
 from distgnn.config import ModelConfig
 from distgnn.nn import model_for
-from distgnn.ops.dense.chain import enter, leave
+from distgnn.ops.rowwise.chain import enter, leave
 
 HEAD = """| step | reads | writes | keeps | x in the backward pass |
 |---|---|---|---|---|

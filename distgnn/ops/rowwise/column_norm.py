@@ -21,7 +21,9 @@ import torch
 
 from distgnn.comm import sum_over_ranks
 from distgnn.ops.csr_rows import blocks
-from distgnn.ops.dense.activation import (
+from distgnn.ops.entry import operator
+from distgnn.ops.graph_view import GraphView
+from distgnn.ops.rowwise.activation import (
     BLOCK_ROWS,
     NO_EPILOGUE,
     Epilogue,
@@ -30,11 +32,9 @@ from distgnn.ops.dense.activation import (
     activated_backward,
     rows_of,
 )
-from distgnn.ops.dense.chain import Rows, apply, tensor_of
-from distgnn.ops.dense.layer import Call, Given, Kept, Layer
-from distgnn.ops.dense.piecewise import PieceRows, whole
-from distgnn.ops.entry import operator
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.rowwise.chain import Rows, apply, tensor_of
+from distgnn.ops.rowwise.layer import Call, Given, Kept, Layer
+from distgnn.ops.rowwise.piecewise import PieceRows, whole
 
 Small = torch.Tensor  # [D]
 Copy = Callable[[torch.Tensor], torch.Tensor]

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from distgnn.kernels import cross_entropy, cross_entropy_backward, set_num_threads
-from distgnn.kernels.dense.cross_entropy import BLOCK_ROWS
+from distgnn.kernels.rowwise.cross_entropy import BLOCK_ROWS
 
 from ..graphs import close, rows_of
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import DTypeLike
 
-from distgnn.kernels.dense.narrow_product import PARTS, NarrowSums, most_vectors, narrow_product, separate_tiles
+from distgnn.kernels.rowwise.narrow_product import PARTS, NarrowSums, most_vectors, narrow_product, separate_tiles
 from distgnn.kernels.runtime.arrays import (
     CACHE_LINE,
     ROWS,

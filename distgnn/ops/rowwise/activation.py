@@ -16,11 +16,11 @@ import torch
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.csr_rows import blocks
-from distgnn.ops.dense.layer import Call, Room
-from distgnn.ops.dense.piecewise import PieceRows
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Facts, Function, is_same, version_of
 from distgnn.ops.graph_view import GraphView
+from distgnn.ops.rowwise.layer import Call, Room
+from distgnn.ops.rowwise.piecewise import PieceRows
 
 BLOCK_ROWS = 1 << 12  # rows of a pass, which stay in the caches from one operation to the next
 Norm = tuple[torch.Tensor, torch.Tensor]  # gamma and beta of a layer norm, [D] each

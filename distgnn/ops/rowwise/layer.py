@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import torch
 
 from distgnn.errors import RunError, on_all_ranks
-from distgnn.ops.dense.piecewise import PieceRows
 from distgnn.ops.function import Function
 from distgnn.ops.graph_view import GraphView
+from distgnn.ops.rowwise.piecewise import PieceRows
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 WRITTEN = (

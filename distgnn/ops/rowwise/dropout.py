@@ -5,10 +5,10 @@ import torch
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
-from distgnn.ops.dense.activation import activate, before_relu, relu_dropout
 from distgnn.ops.entry import operator
 from distgnn.ops.function import linear_map
 from distgnn.ops.graph_view import GraphView
+from distgnn.ops.rowwise.activation import activate, before_relu, relu_dropout
 
 
 @operator

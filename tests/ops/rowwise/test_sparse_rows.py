@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from distgnn.datasets import GraphData
-from distgnn.ops.dense.sparse_rows import SparseRows
+from distgnn.ops.rowwise.sparse_rows import SparseRows
 from distgnn.system.other_libraries import import_dgl
 
 WIDTH = 40

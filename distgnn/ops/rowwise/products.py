@@ -21,9 +21,9 @@ import torch
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.csr_rows import blocks
-from distgnn.ops.dense.piecewise import PieceRows
-from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.graph_view import GraphView
+from distgnn.ops.rowwise.piecewise import PieceRows
+from distgnn.ops.rowwise.sparse_rows import SparseRows
 
 OVER_ROWS = 1 << 13  # rows of a block that is written over what it is made of: it stays in the caches
 BLOCK_ROWS = 1 << 15  # rows whose bfloat16 products are summed inside one product that is rounded

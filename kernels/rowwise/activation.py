@@ -10,7 +10,7 @@ and two numbers per row, and `out` is made again from them. Without ReLU, and wi
 
 import numpy as np
 
-from distgnn.kernels.dense.activation_kernels import (
+from distgnn.kernels.rowwise.activation_kernels import (
     BIAS,
     BLOCK_ROWS,
     backward_kernel,

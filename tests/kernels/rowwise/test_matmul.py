@@ -5,7 +5,7 @@ import pytest
 
 from distgnn.kernels import inner_product, inner_products, narrow_product, narrow_products, product
 from distgnn.kernels.check import reference
-from distgnn.kernels.dense import matmul
+from distgnn.kernels.rowwise import matmul
 from distgnn.kernels.runtime import arrays
 from distgnn.kernels.runtime.arrays import empty_rows
 

@@ -1,1 +1,0 @@
-"""Differentiable dense work on rows: products, activation, dropout, sparse features."""

@@ -1,0 +1,1 @@
+"""Differentiable work on rows without arcs: products, norms, activation, dropout, loss, sparse features."""

@@ -1,1 +1,0 @@
-"""Dense work on rows: products, bias + ReLU + dropout, random masks."""

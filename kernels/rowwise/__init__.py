@@ -1,0 +1,1 @@
+"""Work on rows without arcs: products, bias + norm + ReLU + dropout, cross entropy."""
