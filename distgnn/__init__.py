@@ -65,6 +65,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers and editors
     from distgnn.ops.own_loop import broadcast_parameters as broadcast_parameters
     from distgnn.ops.own_loop import sum_gradients as sum_gradients
     from distgnn.partition import partition_graph as partition_graph
+    from distgnn.predicting.predict import predict as predict
     from distgnn.system.calls.launch import launch as launch
     from distgnn.system.other_libraries import import_dgl as import_dgl
     from distgnn.train import Callback as Callback
@@ -82,6 +83,7 @@ _PLACES = {
     "FitResult": "distgnn.fitting.result",
     "LivePlot": "distgnn.fitting.live_plot",
     "load_result": "distgnn.fitting.result",
+    "predict": "distgnn.predicting.predict",
     "Trainer": "distgnn.train",
     "TrainResult": "distgnn.train",
     "Callback": "distgnn.train",

@@ -59,14 +59,19 @@ def write_best(
     write_rows(graph, ids, rows_to_write(found, classes, several), count, out)
     names = graph.local.node_names
     if names is not None and config.task in ON_VERTICES:
-        write_rows(graph, ids, names, count, str(names_file(out)))
-        if graph.rank == 0 and names.ndim == 2:  # bytes of texts
-            target, texts = names_file(out), names_of(np.load(names_file(out)))
-            np.save(f"{target}.partial.npy", texts, allow_pickle=False)
-            os.replace(f"{target}.partial.npy", target)
+        write_names(graph, ids, names, count, out)
     elif graph.rank == 0:
         names_file(out).unlink(missing_ok=True)  # of an earlier answer
     return count, smoothed
+
+
+def write_names(graph: Any, ids: np.ndarray, names: np.ndarray, count: int, out: str) -> None:
+    """Write what vertices are called beside their rows in `out`. Collective: yes."""
+    write_rows(graph, ids, names, count, str(names_file(out)))
+    if graph.rank == 0 and names.ndim == 2:  # bytes of texts
+        target, texts = names_file(out), names_of(np.load(names_file(out)))
+        np.save(f"{target}.partial.npy", texts, allow_pickle=False)
+        os.replace(f"{target}.partial.npy", target)
 
 
 def write_rows(graph: Any, ids: np.ndarray, rows: np.ndarray, num_rows: int, out: str) -> None:

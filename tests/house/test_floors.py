@@ -51,8 +51,11 @@ FLOORS = (  # the lowest first
     ),
     Floor("bench", f"{BELOW_BENCH}", "rich numpy torch", "matplotlib mpi4py"),
     Floor("fitting", f"{BELOW_BENCH}", "rich numpy torch", "matplotlib IPython pandas"),
-    Floor("cli", f"{BELOW_BENCH} bench fitting", "rich typer", "matplotlib mpi4py torch"),
-    Floor("extras", f"{BELOW_BENCH} bench fitting cli", "torch numpy rich typer jinja2 mpi4py", "matplotlib"),
+    Floor("predicting", f"{BELOW_BENCH} fitting", "numpy torch safetensors", "pyarrow"),
+    Floor("cli", f"{BELOW_BENCH} bench fitting predicting", "rich typer", "matplotlib mpi4py torch"),
+    Floor(
+        "extras", f"{BELOW_BENCH} bench fitting predicting cli", "torch numpy rich typer jinja2 mpi4py", "matplotlib"
+    ),
     Floor("__main__", "cli"),  # nobody else imports the program
 )
 NO_FLOOR = ("distgnn",)  # packages that hold files of several floors, and no code

@@ -1,12 +1,15 @@
 """What a run predicts with its best weights: `distgnn predict`, and `distgnn correct-smooth` of its logits."""
 
+import importlib
 import json
+import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from distgnn.cli.display import print_table
-from distgnn.cli.options import AsJson, Silent, Threads
+from distgnn.cli.options import AsJson, Silent, Threads, in_panel
 from distgnn.cli.ranks import checked_together, run_on_ranks
 from distgnn.config import TrainConfig
 from distgnn.config.task import SPLITS, check_graph_for
@@ -18,19 +21,32 @@ from distgnn.system.units import human_share
 Run = Annotated[str, typer.Argument(help="Run folder.")]
 Parts = Annotated[str, typer.Argument(help="Partition folder of the same graph, with any number of parts.")]
 Overwrite = Annotated[bool, typer.Option(help="Replace an existing file.")]
+OWN = "A model of your own"
 ON_VERTICES = ("node", "regression")  # as train.predict has them, which is imported late
 
 
 def predict(
-    run: Run,
-    parts: Parts,
-    out: str = typer.Option(..., help="File to write: float32 logits [N, C] as .npy; of links scores [M]."),
+    run: Annotated[str, typer.Argument(help="Run folder; or FILE.py:FUNCTION, which makes a torch module.")],
+    parts: Annotated[str, typer.Argument(help="Partition folder of the same graph; for FILE.py:FUNCTION any graph.")],
+    out: str = typer.Option(..., help="File: rows [N, C] as .npy; FILE.py:FUNCTION also .parquet, or a folder."),
     classes: bool = typer.Option(False, help="Write the most likely class of each vertex instead, int64 [N]."),
+    weights: str | None = in_panel(OWN, None, "File of weights: .pt, .ckpt or .safetensors."),
+    layers: str | None = in_panel(OWN, None, "Modules inside whose rows are wanted, too, with commas: convs.1."),
+    ranks: int | None = in_panel(OWN, None, "Processes (default: one for each socket, or part)."),
     threads: Threads = None,
     overwrite: Overwrite = False,
     quiet: Silent = False,
 ) -> None:
-    """Predict every vertex, or the edges of the test split, with the best weights of a run."""
+    """Predict every vertex, or the edges of the test split: with a run's best weights, or a model trained elsewhere."""
+    if is_function(run):
+        if classes:
+            raise InputError("--classes is for run folders: take the largest of each row, rows.argmax(1)")
+        return _with_own_model(run, parts, out, weights, layers, ranks, threads, overwrite, quiet)
+    for name, value in (("--weights", weights), ("--layers", layers), ("--ranks", ranks)):
+        if value is not None:
+            raise InputError(f"{name} is for FILE.py:FUNCTION: a run folder has its own model, a part for each rank")
+    if Path(out).suffix not in (".npy", ""):
+        raise InputError(f"--out is {out}: the rows of a run are written as .npy")
     from distgnn.train.run.run_folder import run_task
 
     settings, manifest = check_request(run, parts, out, overwrite)
@@ -56,6 +72,45 @@ def predict(
         if graph.local.node_names is not None and task in ON_VERTICES:
             rows.append(("their names", str(names_file(out))))
         print_table("Predicted", rows)
+
+
+def is_function(text: str) -> bool:
+    """Is this FILE.py:FUNCTION?"""
+    return text.rpartition(":")[0].endswith(".py")
+
+
+def made_by(text: str) -> Any:
+    """What the function FILE.py:FUNCTION gives. Raises: InputError where there is none."""
+    file, _, name = text.rpartition(":")
+    path = Path(file).resolve()
+    if not path.is_file():
+        raise InputError(f"{file}: there is no such file")
+    sys.path.insert(0, str(path.parent))  # ranks import from there, too
+    function = getattr(importlib.import_module(path.stem), name, None)
+    if not callable(function):
+        raise InputError(f"{file} has no function {name!r}")
+    return function()
+
+
+def _with_own_model(
+    make: str,
+    data: str,
+    out: str,
+    weights: str | None,
+    layers: str | None,
+    ranks: int | None,
+    threads: int | None,
+    overwrite: bool,
+    quiet: bool,
+) -> None:
+    from distgnn.predicting.predict import predict
+
+    wanted = tuple(one.strip() for one in layers.split(",")) if layers else ()
+    how: dict[str, Any] = {"weights": weights, "layers": wanted, "out": out, "overwrite": overwrite}
+    found = predict(made_by(make), data, ranks, threads=threads, quiet=quiet, **how)
+    if not quiet:
+        paths = found if isinstance(found, dict) else {"output": found}
+        print_table("Predicted", [(name, str(path)) for name, path in paths.items()])
 
 
 def check_request(run: str, parts: str, out: str | None, overwrite: bool) -> tuple[dict[str, Any], dict[str, Any]]:

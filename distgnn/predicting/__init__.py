@@ -1,0 +1,1 @@
+"""`dg.predict`: what a trained model gives for every vertex."""

@@ -1,0 +1,75 @@
+"""Weights of a model that was trained elsewhere, from its file: nothing in the file is executed."""
+
+import pickle
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+from distgnn.errors import InputError
+
+INSIDE = ("state_dict", "model_state_dict", "model", "net")  # keys under which trainers keep a state dict
+MOST_LINES = 5
+
+
+def load_foreign(model: nn.Module, file: str | Path) -> nn.Module:
+    """Put the weights of a file into a model, which is returned.
+
+    Args: file: `.safetensors`, or what `torch.save` wrote: a state dict, or a checkpoint that has one, as Lightning's.
+    Raises: InputError where the file cannot be read, or names or shapes do not fit: a line for each.
+    """
+    state = _read(Path(file))
+    expected = model.state_dict()
+    for prefix in ("module.", "model.", "_orig_mod."):  # of DataParallel, a LightningModule's attribute, torch.compile
+        if state and all(name.startswith(prefix) for name in state) and not any(n.startswith(prefix) for n in expected):
+            state = {name.removeprefix(prefix): one for name, one in state.items()}
+    faults = []
+    for name in expected.keys() & state.keys():
+        there, here = (list(one[name].shape) for one in (state, expected))
+        if there != here and not is_lazy(expected[name]):
+            faults.append(f"{name} is {there} in the file, the model has {here}")
+    faults += [_missing(name, state, expected) for name in expected if name not in state]
+    faults += [_unknown(name, expected) for name in state if name not in expected]
+    if faults:
+        more = [f"and {len(faults) - MOST_LINES} more"] if len(faults) > MOST_LINES else []
+        raise InputError(f"{file} does not fit {type(model).__name__}: " + "; ".join([*faults[:MOST_LINES], *more]))
+    model.load_state_dict(state)
+    return model
+
+
+def _missing(name: str, state: dict[str, Any], expected: dict[str, Any]) -> str:
+    near = get_close_matches(name, [one for one in state if one not in expected], 1)
+    return f"{name} is missing" + (f", the file has {near[0]}" if near else "")
+
+
+def _unknown(name: str, expected: dict[str, Any]) -> str:
+    near = get_close_matches(name, list(expected), 1)
+    return f"the model has no {name}" + (f", it has {near[0]}" if near else "")
+
+
+def _read(file: Path) -> dict[str, torch.Tensor]:
+    if not file.is_file():
+        raise InputError(f"{file}: there is no such file of weights")
+    try:
+        if file.suffix == ".safetensors":
+            return load_file(file)
+        found = torch.load(file, map_location="cpu", weights_only=True)
+    except SafetensorError as error:
+        raise InputError(f"{file} is damaged: {error}") from error
+    except pickle.UnpicklingError as error:
+        raise InputError(
+            f"{file} holds more than weights, and is not executed: save model.state_dict() ({str(error).split('.')[0]})"
+        ) from error
+    except (OSError, RuntimeError, EOFError, ValueError, KeyError) as error:
+        raise InputError(f"{file} cannot be read as weights: {' '.join(str(error).split())[:200]}") from error
+    for key in INSIDE:
+        if isinstance(found, dict) and isinstance(found.get(key), dict):
+            found = found[key]
+    if not isinstance(found, dict) or not found or not all(isinstance(one, torch.Tensor) for one in found.values()):
+        raise InputError(f"{file} holds a {type(found).__name__}, no state dict: save model.state_dict()")
+    return found

@@ -1,0 +1,212 @@
+"""`dg.predict`: the rows that a model gives for every vertex, on ranks, without sampling and without training.
+
+```
+predict(model, data, ranks)
+  ├─ cut_of              the partition folder, from the cache or cut: that of `dg.fit`     source.py
+  ├─ call_on_ranks       predict_part: the model in evaluation mode, its rows into files
+  └─ what was asked for  tensors by name, or the files                                     row_files.py
+```
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+from distgnn.config import CutConfig
+from distgnn.errors import InputError, on_all_ranks
+from distgnn.fitting.progress import compiling, phases
+from distgnn.fitting.source import Cut, cut_of, given_parts, is_parts
+from distgnn.fitting.user_model import adapt, arguments_of, without_compile
+from distgnn.graph.loader import load
+from distgnn.predicting.foreign_weights import load_foreign
+from distgnn.predicting.row_files import Target
+from distgnn.rows import RowTensor, local_of
+from distgnn.rows.align import in_space
+from distgnn.system.calls.launch import call_on_ranks, check_ranks
+from distgnn.system.calls.packing import pack, unpack
+from distgnn.system.output import say
+from distgnn.train.predict import write_names, write_rows
+from distgnn.train.run.run_folder import names_file
+from distgnn.train.users_model import named_faults, sees_rows
+
+OUTPUT = "output"  # the name of what a model gives, beside those of layers
+DTYPES = {torch.float64: "float64", torch.bfloat16: "bfloat16"}
+
+
+@dataclass(frozen=True)
+class Job:
+    """What ranks are given. Args: model: packed; layers: modules whose rows are wanted, too; folder: for the files."""
+
+    parts: str
+    model: bytes
+    layers: tuple[str, ...]
+    folder: str
+    speak: bool
+
+
+def predict(
+    model: nn.Module,
+    data: Any,
+    ranks: int | None = None,
+    *,
+    weights: str | Path | None = None,
+    layers: str | Sequence[str] = (),
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    partition: CutConfig | str | Path | None = None,
+    threads: int | None = None,
+    data_root: str | Path | None = None,
+    seed: int = 0,
+    quiet: bool = False,
+) -> Any:
+    """The rows that a trained model gives for all vertices, exactly, on ranks of this machine.
+
+    Args:
+        model: any torch module of PyG's, DGL's or your layers, wherever it was trained. A copy of it runs in
+            evaluation mode, without gradients; the one given stays as it is.
+        data: the graph, as `dg.fit` takes it, or a partition folder; labels are not needed.
+        ranks: processes; None: one for each socket, or for each part of a folder. One is this process itself.
+        weights: a file for the model: `.pt` or `.ckpt` (a state dict, or one under "state_dict", "model_state_dict" or
+            "model"; nothing in it is executed), or `.safetensors`.
+        layers: names of modules inside whose rows are wanted, too: embeddings, as "convs.1".
+        out: a file, `.npy` or `.parquet`, or a folder, which gets shards of a million rows; of several results each has
+            its name before the ending. None: tensors are returned.
+        overwrite: replace such a file; partition, threads, data_root, quiet: as of `dg.fit`; seed: of the cut's split.
+
+    Returns:
+        [N, C] in the order of the data, float32 (float64 of a float64 model). A dict by name where the model gives
+        several: a dict by its keys, a tuple by "0", "1", …; and where layers are named, "output" beside them. With
+        `out`, the path, or a dict of paths.
+
+    Raises:
+        InputError where the model draws random numbers in evaluation mode, takes what the graph has not, or gives no
+        rows of vertices; where names or shapes of weights do not fit; where `out` cannot be written. No file is left.
+
+    Example:
+        >>> import distgnn, torch
+        >>> mlp = torch.nn.Linear(64, 3)
+        >>> tuple(distgnn.predict(mlp, "communities:nodes=200", ranks=1, quiet=True).shape)
+        (200, 3)
+    """
+    model = without_compile(model)
+    if not isinstance(model, nn.Module):
+        raise InputError(f"model is a {type(model).__name__}: give a torch module; of a run, dg.load_result(run).model")
+    names = (layers,) if isinstance(layers, str) else tuple(layers)
+    _check_layers(model, names)
+    if weights is not None:
+        model = load_foreign(unpack(pack(model, type(model).__name__)), weights)
+    if any(map(is_lazy, (*model.parameters(), *model.buffers()))):
+        raise InputError(f"{type(model).__name__} has weights without numbers (a lazy module): load its weights first")
+    arguments_of(model)  # for its error
+    target = None if out is None else Target(Path(out), overwrite, (OUTPUT, *names))
+    packed, tell = pack(model, type(model).__name__), (lambda line: None) if quiet else say
+    with _cut(data, ranks, partition, seed, data_root, quiet, tell) as cut:
+        place = None if target is None else target.folder
+        with tempfile.TemporaryDirectory(prefix=".distgnn-predict-", dir=place) as folder:
+            job = Job(cut.folder, packed, names, folder, not quiet)
+            count = cut.manifest["num_parts"]
+            made = call_on_ranks(predict_part, (job,), count, threads=threads, graceful=True)[0]
+            mode: Any = None if target is None else "r"
+            files = {name: Path(folder) / f"{place}.npy" for place, name in enumerate(made)}
+            found = {n: np.load(files[n], mmap_mode=mode) if one is None else one for n, one in made.items()}
+            if target is not None:
+                called = names_file(Path(folder) / "0.npy")
+                return target.keep(found, np.load(called) if called.is_file() else None)
+            tensors = {name: torch.as_tensor(one) for name, one in found.items()}
+            return tensors[OUTPUT] if list(tensors) == [OUTPUT] else tensors
+
+
+@contextmanager
+def _cut(
+    data: Any, ranks: int | None, partition: Any, seed: int, data_root: Any, quiet: bool, tell: Callable[[str], None]
+) -> Iterator[Cut]:
+    if is_parts(data) or isinstance(partition, str | Path):
+        cut = given_parts(data) if is_parts(data) else given_parts(partition, data)
+        if ranks is not None and check_ranks(ranks) != cut.manifest["num_parts"]:
+            raise InputError(f"{cut.folder} is for {cut.manifest['num_parts']} ranks, not {ranks}: leave ranks out")
+        yield cut
+        return
+    count = check_ranks(ranks)
+    with phases(not quiet) as progress:
+        made = cut_of(data, count, partition, None, seed, data_root, tell, progress)
+        cut = made.__enter__()
+    try:
+        yield cut
+    finally:
+        made.__exit__(None, None, None)
+
+
+def _check_layers(model: nn.Module, names: Sequence[str]) -> None:
+    known = dict(model.named_modules())
+    for name in names:
+        if name not in known or not name:
+            raise InputError(f"the model has no module {name!r}: it has {', '.join(one for one in known if one)}")
+
+
+def predict_part(job: Job) -> dict[str, Any]:
+    """Run the model on this rank's part and write its rows. Collective: yes.
+
+    Returns: by name None for what is in a file, or a tensor that is not of rows, of rank 0.
+    """
+    model = unpack(job.model)
+    wanted = next((DTYPES[one.dtype] for one in model.parameters() if one.dtype in DTYPES), "float32")
+    with compiling(job.speak):
+        graph: Any = load(job.parts, dtype=wanted, say=None)
+        given: dict[str, Any] = {}
+        modules = dict(model.named_modules())
+        for name in job.layers:
+            modules[name].register_forward_hook(lambda module, args, made, name=name: given.update({name: made}))
+        model = adapt(model).eval()
+        before = torch.get_rng_state()
+        face = graph if sees_rows(model, graph) else graph.plain
+        with torch.no_grad(), named_faults(model, face):
+            made = model(face, face.feats)
+        if not torch.equal(before, torch.get_rng_state()):
+            raise on_all_ranks(
+                InputError(
+                    f"{type(model).__name__} draws random numbers in evaluation mode, so that its answer is not one: "
+                    "write F.dropout(x, p, self.training)"
+                )
+            )
+        found = {**_named(made), **{name: given.get(name) for name in job.layers}}
+        names = graph.plain.local.node_names
+        if names is not None:
+            write_names(graph, graph.owned_ids, names, int(graph.num_nodes), str(Path(job.folder) / "0.npy"))
+        return {name: _kept(graph, name, place, one, job) for place, (name, one) in enumerate(found.items())}
+
+
+def _named(made: Any) -> dict[str, Any]:
+    if isinstance(made, dict):
+        return {str(name): one for name, one in made.items()}
+    if isinstance(made, tuple | list):
+        return {str(place): one for place, one in enumerate(made)}
+    return {OUTPUT: made}
+
+
+def _kept(graph: Any, name: str, place: int, made: Any, job: Job) -> Any:
+    """None, when rows have been written; or what is no row of each vertex."""
+    space = graph.vertex_space
+    plain = isinstance(made, torch.Tensor) and not isinstance(made, RowTensor) and made.dim()
+    if plain and len(made) == space.num_local:
+        made = graph.rows_of(made)  # of a model that takes this rank's rows
+    if not isinstance(made, torch.Tensor):
+        raise on_all_ranks(InputError(f"the model gave a {type(made).__name__} for {name}: expected rows of vertices"))
+    if not isinstance(made, RowTensor):
+        return local_of(made).detach()
+    if made.row_dim or made.shape[0] != space.num_global:
+        raise on_all_ranks(
+            InputError(f"the model gave {list(made.shape)} for {name}: the graph has {graph.num_nodes} vertices")
+        )
+    rows = in_space(made, space).inner.detach()[: graph.num_owned]
+    rows = rows.float() if rows.dtype in (torch.bfloat16, torch.float16) else rows
+    file = str(Path(job.folder) / f"{place}.npy")
+    write_rows(graph, graph.owned_ids, rows.contiguous().numpy(), space.num_global, file)
+    return None
