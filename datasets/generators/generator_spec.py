@@ -3,6 +3,8 @@
 from dataclasses import field, fields
 from typing import Any, TypeVar
 
+import numpy as np
+
 from distgnn.errors import InputError
 
 Options = TypeVar("Options")
@@ -44,6 +46,8 @@ def parse_spec(text: str, options_class: type[Options], seed: int) -> Options:
     options = options_class(**values)
     for name, entry in known.items():
         (low, high), found = entry.metadata["range"], getattr(options, name)
+        if entry.type is int and not isinstance(found, int | np.integer):  # a seed beside the text
+            raise InputError(f"{kind}: {name} must be a whole number, found {found!r}")
         if not low <= found <= high:
             raise InputError(f"{kind}: {name} must be between {low} and {high}, found {found}")
     return options

@@ -9,7 +9,8 @@ from distgnn.datasets import GraphData
 
 def written(tmp_path, **fields):
     edges = np.sort(np.random.default_rng(0).integers(0, 20, (60, 2)))  # one-way
-    folder = GraphData.from_arrays(edges, 20, labels=np.arange(20) % 3, **fields).save(tmp_path / "graph")
+    fields = {"feats": np.ones((20, 2)), "labels": np.arange(20) % 3} | fields
+    folder = GraphData.from_arrays(edges, 20, **fields).save(tmp_path / "graph")
     np.save(folder / "year.npy", np.arange(20))
     return folder
 

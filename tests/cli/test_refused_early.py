@@ -90,7 +90,8 @@ def test_what_a_graph_has_not_is_refused_before_ranks_start(refused, tmp_path, m
 
     monkeypatch.delattr(ranks, "run_on_ranks")  # nothing is started
     feats = np.ones((30, 2), np.float32)
-    partition_graph(GraphData.from_arrays(PAIRS, 30, False, **({"feats": feats} | fields)), 1, tmp_path / "parts")
+    graph = GraphData.from_arrays(PAIRS, 30, False, **({"feats": feats} | fields))
+    partition_graph(graph, 1, tmp_path / "parts", say=lambda line: None)  # some is said of it at the cut
     refused("train", tmp_path / "parts", "--run-dir", tmp_path / "run", *words, says=says)
 
 

@@ -125,7 +125,7 @@ def test_ids_of_any_type(dtype):
     ],
 )
 def test_classes_of_texts_and_of_numbers_with_gaps_keep_their_names(labels, classes, names, tmp_path):
-    graph = GraphData.from_arrays(PAIRS, labels=labels, train=[0, 1], findings=Findings())
+    graph = GraphData.from_arrays(PAIRS, feats=FEATS, labels=labels, train=[0, 1], findings=Findings())
     assert (graph.labels.tolist(), graph.class_names) == (classes, names)
     assert bool(graph.findings.lines()) == bool(names)
     again = dg.load_graph(str(graph.save(tmp_path / "graph")))
@@ -205,7 +205,7 @@ def test_what_is_suspicious_is_said_once(make, text):
 def test_what_training_would_not_expect_is_said_when_the_graph_is_cut(direction, split, edges, said, tmp_path):
     ends = np.random.default_rng(0).integers(0, 50, (100, 2))
     ends = ends if edges == "one-way" else np.concatenate([ends, ends[:, ::-1]])
-    graph = GraphData.from_arrays(ends, 50, labels=np.arange(50) % 3)
+    graph = GraphData.from_arrays(ends, 50, feats=np.ones((50, 2)), labels=np.arange(50) % 3)
     lines: list[str] = []
     options = {"direction": direction, "split": split, "seed": 7, "say": lines.append}
     manifest = dg.partition_graph(graph, 2, tmp_path / "parts", "libra", **options)
@@ -264,6 +264,16 @@ def test_weights_whose_sums_no_float32_holds_are_named():
     for weight, named in ((1e38, True), (1e37, False)):
         findings = dg.check_graph([[0, 3], [1, 3], [2, 3], [4, 3]], edge_weight=np.full(4, weight, np.float32))
         assert any("weights of a vertex add up to 4e+38" in line for line in findings.lines()) == named
+
+
+@pytest.mark.parametrize(("labels", "head"), [(None, "no features"), ([0, 1, 0, 1, 0], "caution: no features")])
+@pytest.mark.parametrize("feats", [None, np.ones((5, 1), np.float32)])
+def test_a_graph_without_features_is_named_when_it_is_cut(labels, head, feats, tmp_path):
+    """`train` refuses its parts."""
+    lines: list[str] = []
+    graph = GraphData.from_arrays(PAIRS, 5, feats=feats, labels=labels, findings=Findings())
+    dg.partition_graph(graph, 1, tmp_path / "parts", "libra", direction="both", say=lines.append)
+    assert any(line.startswith(f"{head}: train and fit need") for line in lines) == (feats is None)
 
 
 @pytest.mark.parametrize("carried", [{}, {"edge_weight": np.ones(40)}, {"edge_feats": np.ones((40, 2))}])

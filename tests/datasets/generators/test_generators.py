@@ -96,6 +96,13 @@ def test_wrong_options_are_refused(spec, message):
         load_graph(spec)
 
 
+@pytest.mark.parametrize("seed", [1.5, "a", None])
+@pytest.mark.parametrize("kind", ["rmat", "communities"])
+def test_a_seed_that_is_no_whole_number_is_refused(kind, seed):
+    with pytest.raises(InputError, match=f"{kind}: seed must be a whole number, found {seed!r}"):
+        load_graph(f"{kind}:", seed=seed)
+
+
 def test_whole_numbers_may_be_written_short():
     assert load_graph("communities:nodes=2e3").num_nodes == 2000
 
