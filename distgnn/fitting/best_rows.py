@@ -1,6 +1,5 @@
 """What a run's best weights give: of a partition folder of its graph, or of another graph with the same columns."""
 
-import copy
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from distgnn.datasets import GraphData, load_graph
 from distgnn.datasets.findings.findings import Findings
 from distgnn.errors import InputError
 from distgnn.fitting.source import is_parts
-from distgnn.fitting.user_model import adapt
+from distgnn.fitting.user_model import adapt, copied
 from distgnn.graph.loader import load, say_on_stderr
 from distgnn.nn import distribute, model_for
 from distgnn.partition import partition_graph
@@ -49,7 +48,7 @@ def best_rows(
         if config is not None:
             network = model_for(config, graph, run_task(settings))
         else:
-            network = adapt(copy.deepcopy(module))  # type: ignore[arg-type]
+            network = adapt(copied(module))  # type: ignore[arg-type]
             if not sees_rows(network, graph):
                 distribute(network, graph)
         load_best(run, network.to(graph.weight_dtype))

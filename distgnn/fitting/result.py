@@ -1,6 +1,5 @@
 """FitResult: what `dg.fit` gives, read from the run folder that the ranks wrote; and how it is kept."""
 
-import copy
 import json
 import shutil
 import weakref
@@ -15,7 +14,7 @@ from distgnn.config.task import human_metric
 from distgnn.errors import InputError, RunError
 from distgnn.fitting.best_rows import rows_of_other
 from distgnn.fitting.cut_cache import give_up, hold
-from distgnn.fitting.user_model import arguments_of, without_compile
+from distgnn.fitting.user_model import arguments_of, copied, without_compile
 from distgnn.system.atomic import new_folder, sync_file
 from distgnn.system.regular_file import read_text
 from distgnn.train.checkpoint.weights import load_best, read_feat_norm
@@ -130,7 +129,7 @@ class FitResult:
                 except (ImportError, InputError) as error:
                     failed.append(error)
             raise RunError(f"no library is here that has this model: {failed[0]}; {failed[1]}")
-        model = copy.deepcopy(self._module)
+        model = copied(self._module)
         load_best(run, model)
         norm = read_feat_norm(run, self._config)
         if norm is None:
@@ -176,7 +175,7 @@ def load_result(path: str | Path, model: nn.Module | None = None) -> FitResult:
     model = without_compile(model)
     result = FitResult(path, model)
     if model is not None:
-        load_best(str(path), copy.deepcopy(model))
+        load_best(str(path), copied(model))
     if not best_weights(path).is_file():
         raise RunError(f"{path} has no weights: {best_weights(path)} is missing")
     return result

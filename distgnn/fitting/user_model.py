@@ -9,6 +9,7 @@
 | (*args), around one module, as DataParallel's | what that one takes |
 """
 
+import copy
 import inspect
 from typing import Any
 
@@ -41,6 +42,13 @@ def without_compile(model: Any) -> Any:
     return model
 
 
+def copied(model: nn.Module) -> nn.Module:
+    """A copy with all tensors of its own; `copy.deepcopy` refuses what weight_norm has computed from its parameters."""
+    values = (value for module in model.modules() for value in vars(module).values())
+    made = [value for value in values if isinstance(value, torch.Tensor) and not value.is_leaf]
+    return copy.deepcopy(model, {id(value): value.detach().clone() for value in made})
+
+
 class _Adapted:
     """`forward` of a module, called with (graph, feats)."""
 
@@ -69,7 +77,7 @@ def arguments_of(model: nn.Module) -> list[str]:
     if lazy is not None:
         raise InputError(
             f"{type(model).__name__}: {lazy} is lazy, and has no size yet: give widths in place of -1 and "
-            "LazyLinear, or call the model once before, on the graph"
+            "LazyLinear, or call the model once before, on PyG's or DGL's graph"
         )
     taken = [one.name for one in every if one.kind in kinds and one.default is inspect.Parameter.empty]
     children = list(model.children())

@@ -13,13 +13,15 @@ import pytest
 import torch
 from command import distgnn
 from torch import nn
+from torch.nn.utils import parametrizations
 
 import distgnn as dg
 from distgnn.errors import InputError, RunError, RunStopped
 from distgnn.fitting import cut_cache
+from distgnn.system.calls.packing import pack, unpack
 from distgnn.train.run.run_folder import read_metrics
 
-pytest.importorskip("torch_geometric")  # a plain model, and what stands for edge_index
+GCNConv = pytest.importorskip("torch_geometric.nn").GCNConv  # a plain model, and what stands for edge_index
 
 SMALL = {"hidden_feats": 8, "epochs": 4, "lr": 0.02}
 
@@ -250,6 +252,35 @@ def test_a_result_whose_folder_is_gone_says_so(graph, tmp_path):
     for use in (result.predict, lambda: result.predict(graph), lambda: result.model, lambda: result.node_names):
         with pytest.raises(RunError, match=r"o/run was removed, .*: save\(\) keeps them elsewhere"):
             use()
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm.*deprecated:FutureWarning")
+@pytest.mark.parametrize("how", [nn.utils.weight_norm, parametrizations.weight_norm, parametrizations.orthogonal])
+def test_weights_that_are_computed_from_others_travel_and_come_back(graph, how):
+    model = Rows()
+    model.read = how(model.read)
+    result = dg.fit(graph, model, ranks=1, epochs=2, quiet=True)
+    assert type(result.model.read).__name__ == type(model.read).__name__ and result.predict().shape == (60, 3)
+    assert list(result.model.state_dict()) == list(model.state_dict())
+    for old, new in zip(model.state_dict().values(), unpack(pack(model, "model")).state_dict().values(), strict=True):
+        assert torch.equal(old, new)
+
+
+class Lazy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.read = GCNConv(-1, 8), nn.LazyLinear(3)
+
+    def forward(self, x, edge_index):
+        return self.read(self.conv(x, edge_index))
+
+
+def test_a_lazy_model_that_was_called_once_trains(graph):
+    data, model = graph.to_pyg(graph.edge_list()), Lazy()
+    with pytest.raises(InputError, match="or call the model once before, on PyG's"):
+        dg.fit(data, model, ranks=1)
+    model(data.x, data.edge_index)
+    assert dg.fit(data, model, ranks=1, epochs=1, quiet=True).predict().shape == (60, 3)
 
 
 @pytest.mark.parametrize("shape", [(60,), (60, 1)])

@@ -66,6 +66,7 @@ EXCEPTIONS = {
     ("distgnn.graph.dist_graph", "mpi4py"): "takes a communicator, by default that of all ranks",
     ("distgnn.graph.cores", "mpi4py"): "asks which ranks share a machine",
     ("distgnn.ops.sums", "mpi4py"): "names the reduction of a single number",
+    ("distgnn.system.calls.packing", "torch"): "makes a parametrized module again; only where one was packed",
     ("distgnn.train.self_check", "mpi4py"): "compares all ranks with this one alone",
     ("distgnn.train.run.machine", "mpi4py"): "writes the version of the MPI library into the run folder",
 }
