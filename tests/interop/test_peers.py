@@ -24,6 +24,8 @@ EQUAL = [
     *("norms on some rows: batch norm of the masked", "norms on some rows: masked twice", "pyg: SAGEConv, table"),
     *("habits of Data: called with names", "habits of Data: an accuracy as PyG's examples have it"),
     *("script: pyg gcn", "script: pyg sage split", "script: pyg gae", "script: dgl gcn"),
+    *("loop: pyg early stopping with the best state", "loop: pyg bootstrapped views with a moving target"),
+    *("loop: pyg labels propagated then reused as features", "loop: dgl predictions corrected and smoothed"),
 ]
 WHOLE_KINDS = [  # a few milliseconds a case
     *("statistics of rows", "rows x rows", "order of rows", "losses", "elementwise and columns", "global ids"),

@@ -2,6 +2,7 @@
 
 import warnings
 
+import numpy as np
 import pytest
 import torch
 from against_dgl import Inputs, num_arc_ids, run_rows, run_whole, same
@@ -10,6 +11,7 @@ from dgl_layers import cases
 from torch import nn
 from torch.nn import functional as F
 
+from distgnn.datasets import GraphData
 from distgnn.errors import InputError
 from distgnn.graph.face.row_graph import with_rows
 from distgnn.system.other_libraries import import_dgl
@@ -175,7 +177,8 @@ def test_what_needs_a_whole_graph_is_refused_by_name_and_readouts_are_exact(comm
     other.ndata["z"] = feats
     assert "z" in other.ndata and "z" not in graph.ndata
     calls = {
-        "add_self_loop": "--self-loops add",
+        "add_self_loop": "--self-loops add, and leave this line out",
+        "remove_self_loop": "--self-loops remove, or add where each gets one next: leave this line out",
         "to_bidirected": "--direction both",
         "to_simple": "before it is cut",
         "khop_graph": "before it is cut",
@@ -186,3 +189,5 @@ def test_what_needs_a_whole_graph_is_refused_by_name_and_readouts_are_exact(comm
             getattr(dgl, name)(graph, "h") if name == "topk_nodes" else getattr(dgl, name)(graph)
     with pytest.raises(InputError, match=r"dgl.sample_neighbors needs a whole graph"):
         dgl.sampling.sample_neighbors(graph, [0], 2)
+    without = with_rows(dist_graph(GraphData.from_arrays(np.array([[0, 1], [2, 1]]), num_nodes=4), comm))
+    assert dgl.remove_self_loop(without).num_edges() == without.num_edges()  # cut as the line says

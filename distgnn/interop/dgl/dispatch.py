@@ -98,9 +98,11 @@ OF_ROWS: dict[tuple[str, str], Callable[..., Any]] = {
 EXACT = ("reverse", "batch_graphs")  # functions of a graph that ask it for what it has
 READOUTS = ("readout", "sum", "mean", "max", "softmax", "broadcast")  # of nodes and edges: `sum_nodes`, …
 BEFORE = {  # what a graph is made with, before it is cut
-    "add_self_loop": "distgnn partition --self-loops add",
-    "remove_self_loop": "distgnn partition --self-loops remove",
-    **dict.fromkeys(("to_bidirected", "add_reverse_edges"), "distgnn partition --direction both"),
+    "add_self_loop": "distgnn partition --self-loops add, and leave this line out",
+    "remove_self_loop": "distgnn partition --self-loops remove, or add where each gets one next: leave this line out",
+    **dict.fromkeys(
+        ("to_bidirected", "add_reverse_edges"), "distgnn partition --direction both, and leave this line out"
+    ),
 }
 
 
@@ -132,7 +134,9 @@ def _dispatch_in_dgl() -> None:
 def _refused(name: str) -> Callable[..., Any]:
     advice = BEFORE.get(name, "prepare it before it is cut (GraphData.from_dgl, distgnn partition)")
 
-    def refuse(*arguments: Any, **options: Any) -> NoReturn:
+    def refuse(*arguments: Any, **options: Any) -> Any:
+        if name == "remove_self_loop" and hasattr(arguments[0], "has_self_loops") and not arguments[0].has_self_loops():
+            return arguments[0].clone()  # there is none: what DGL gives
         raise InputError(f"dgl.{name} needs a whole graph, and a rank has its own arcs only: {advice}")
 
     return refuse
