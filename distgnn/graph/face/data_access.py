@@ -343,10 +343,13 @@ class DataAccess:
         return not self._any(len(np.unique(keys)) < len(keys))
 
     def coalesce(self) -> Any:
-        """This graph, if no arc is there twice. Raises: InputError."""
+        """This graph with its arcs sorted by source and target, if no arc is there twice. Raises: InputError."""
         if not self.is_coalesced():
             raise InputError(f"arcs that are there twice cannot be merged in a graph that is cut: {BEFORE_THE_CUT}")
-        return self
+        made = self.__copy__()
+        made.__dict__ |= {"info": self.plain.info | {"arc_order": "sorted"}, "kept_arcs": {}}
+        made.__dict__["arc_space"] = type(self.arc_space)(made.plain)
+        return made
 
     def _any(self, here: Any) -> bool:
         return int(sum_over_ranks(self.plain.comm, np.array([int(here)]))[0]) > 0

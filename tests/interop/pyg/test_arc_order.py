@@ -73,6 +73,22 @@ def test_another_order_is_refused_and_what_the_line_says_works(comm):
     assert GraphData.from_pyg(data.coalesce(), directed=False).arc_order == "sorted"
 
 
+@pytest.mark.mpi(1, 3)
+@pytest.mark.parametrize("directed", [True, False])
+def test_coalesced_arcs_are_in_the_order_that_pyg_gives_them(comm, directed):
+    data, _ = scene(comm, "mixed")
+    data.x, data.edge_index = data.x.float().double(), torch.unique(data.edge_index, dim=1).flip(1).roll(7, 1)
+    numbers = torch.arange(data.num_edges, dtype=torch.float64)
+    graph = with_rows(dist_graph(GraphData.from_pyg(data, directed=directed), comm))
+    conv = nn.GraphConv(D, 2).double()
+    conv(graph.x, graph.edge_index)  # what the graph keeps of its own order
+    ours, theirs = graph.coalesce(), data.coalesce()
+    expected = conv(theirs.x, theirs.edge_index, numbers)
+    torch.testing.assert_close(conv(ours.x, ours.edge_index, numbers).whole(), expected)
+    ours.edata["number"] = numbers
+    assert torch.equal(ours.edata["number"].whole(), numbers) and "number" not in graph.edata
+
+
 LAYERS = {
     "GCN": lambda: nn.GCNConv(D, 3),
     "GCN without loops": lambda: nn.GCNConv(D, 3, add_self_loops=False),
