@@ -164,16 +164,22 @@ def _narrow(feats: np.ndarray, heads: np.ndarray) -> Iterator[tuple[str, dict[st
     yield "add_rows of", {"out": feats, "rows": PLACES, "packed": bits}
 
 
-def self_check(dtypes: tuple[str, ...] = ("float32", "float64")) -> list[tuple[str, bool, float]]:
+def self_check(
+    dtypes: tuple[str, ...] = ("float32", "float64"), advance: Callable[[str, int, int], None] = lambda *_: None
+) -> list[tuple[str, bool, float]]:
     """Run every kernel at least once and compare.
 
+    Args: advance: called before the first and after each, with a title, how many are done, and of how many.
     Returns: list of (kernel, ok, max_error); the error is relative to the largest expected value.
     """
-    results = []
-    for label, name, given in examples(dtypes):
+    results: list[tuple[str, bool, float]] = []
+    every = list(examples(dtypes))
+    for label, name, given in every:
+        advance("kernels", len(results), len(every))
         pairs = list(CASES[name](getattr(kernels, name), given, large_graph()))
         ok = all(difference(*pair) <= 1 for pair in pairs)
         results.append((label, ok, max(relative_error(got, _as_stored(got, expected)) for got, expected in pairs)))
+    advance("kernels", len(every), len(every))
     return results
 
 

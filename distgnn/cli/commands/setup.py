@@ -20,7 +20,7 @@ from distgnn.cli.options import AsJson, Quiet, Threads
 from distgnn.config import DTYPES, EDGE_MODELS, MODELS, check_choice
 from distgnn.errors import InputError, RunError
 from distgnn.fitting.progress import phases
-from distgnn.system.launch import safe_path
+from distgnn.system.launch import import_mpi, safe_path
 from distgnn.system.output import plain, say
 from distgnn.system.units import human_seconds
 
@@ -49,7 +49,9 @@ def check(
     graph = load_graph("communities:nodes=600,communities=12,avg_degree=10,feats=19,classes=5,seed=1")
     torch.manual_seed(0)
     model = build_model(ModelConfig(hidden_feats=16), 19, 5)
-    report = check_installation(self_check(), kernels.get_num_threads, graph, model)
+    with phases(import_mpi().COMM_WORLD.rank == 0) as advance:  # the first time kernels are compiled, for minutes
+        results = self_check(advance=advance)
+    report = check_installation(results, kernels.get_num_threads, graph, model)
     made = kernels.compilation()
     finding = f"{made.compiled} kernels compiled, {made.loaded} loaded from the cache, {made.seconds:.1f} s in all"
     report.add("machine code", True, finding)
