@@ -7,7 +7,6 @@ dg.fit on several ranks    following(plots, run)       the caller draws what ran
 """
 
 import io
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from typing import Any
 
 from distgnn.errors import InputError
 from distgnn.system.atomic import replace_file
-from distgnn.system.output import say
+from distgnn.system.output import in_notebook, say
 from distgnn.system.plots import Axis, Series, plot_lines, styled
 from distgnn.system.regular_file import check_name
 from distgnn.train.run.callbacks import Callback
@@ -78,12 +77,12 @@ class LivePlot(Callback):
     def start(self) -> None:
         """A new run: its curves get a place of their own."""
         self._next, self._shown, self._handle = 0.0, 0, None
-        if self.file is None and not _in_notebook():
+        if self.file is None and not in_notebook():
             say('LivePlot draws in notebooks; in a script, dg.LivePlot("curves.png") writes a file')
 
     def show(self, records: Sequence[dict[str, Any]], last: bool = False) -> None:
         """Draw the records of metrics.jsonl, unless that was done a moment ago; `last`: in any case."""
-        notebook, began = _in_notebook(), time.monotonic()
+        notebook, began = in_notebook(), time.monotonic()
         if len(records) == self._shown or (self.file is None and not notebook) or (began < self._next and not last):
             return
         self._shown = len(records)
@@ -176,9 +175,3 @@ def _identity(file: Path) -> tuple[int, ...]:
     except OSError:
         return ()
     return found.st_ino, found.st_size
-
-
-def _in_notebook() -> bool:
-    """Whether this process shows what it displays below a cell."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    return hasattr(shell, "kernel")

@@ -27,9 +27,20 @@ def plain(text: object) -> str:
     )
 
 
+def in_notebook() -> bool:
+    """Whether this process shows what it displays below a cell."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return hasattr(shell, "kernel")
+
+
+def progress_stream() -> TextIO:
+    """Where progress goes: standard error; below a cell, which shows errors in red, standard output."""
+    return sys.stdout if in_notebook() else sys.stderr
+
+
 def say(text: object, head: str = "distgnn: ") -> None:
     """A line on standard error, without terminal control."""
-    print(f"{head}{plain(text)}", file=sys.stderr, flush=True)
+    print(f"{head}{plain(text)}", file=progress_stream(), flush=True)
 
 
 class LenientStream:

@@ -5,10 +5,10 @@ is not known before it has called them: there is no total.
 """
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 
 from distgnn.kernels.runtime import jit
+from distgnn.system.output import progress_stream
 
 TITLE = "compiling kernels (once per machine)"
 PATIENCE = 0.5  # seconds of compiling that are not worth a line
@@ -76,12 +76,12 @@ class _StderrLine:
         self.started = False
 
     def __call__(self, compiled: int, ended: bool) -> None:
-        terminal = sys.stderr.isatty()
+        terminal = progress_stream().isatty()
         text = ("\r" if terminal else "") + f"distgnn: {TITLE} {compiled}"
         if ended:
-            print(f"{text}, done", file=sys.stderr, flush=True)
+            print(f"{text}, done", file=progress_stream(), flush=True)
         elif terminal or not self.started:
-            print(text, end="" if terminal else " …\n", file=sys.stderr, flush=True)
+            print(text, end="" if terminal else " …\n", file=progress_stream(), flush=True)
         self.started = True
 
 
@@ -93,7 +93,7 @@ class _OneLine:
 
     def __call__(self, compiled: int, ended: bool) -> None:
         if not self.started:
-            print(f"distgnn: {TITLE} …", file=sys.stderr, flush=True)
+            print(f"distgnn: {TITLE} …", file=progress_stream(), flush=True)
         self.started = True
 
 

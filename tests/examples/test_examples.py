@@ -170,6 +170,7 @@ def test_the_notebook_in_a_kernel(tmp_path, monkeypatch):
     nbclient.NotebookClient(notebook, timeout=900, kernel_name="python3", resources=where).execute()
     shown = [out.get("data", {}) for cell in notebook.cells for out in cell.get("outputs", ())]
     assert sum("image/png" in data for data in shown) == 1  # replaced, not one below the other
+    assert not any(out.get("name") == "stderr" for cell in notebook.cells for out in cell.get("outputs", ()))  # red
     said = "".join(data.get("text/plain", "") for data in shown)
     assert "FitResult(epochs=30, loss=" in said and "[(0, " in said and ", (1, " in said
 

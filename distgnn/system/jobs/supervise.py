@@ -27,7 +27,7 @@ from distgnn.system.jobs import job_cleanup, parent_death
 from distgnn.system.jobs.job_cleanup import children, stop_tree
 from distgnn.system.jobs.local_mpiexec import HOST, memory_kills, say, why_killed
 from distgnn.system.jobs.parent_death import die_with_parent
-from distgnn.system.output import Relay
+from distgnn.system.output import Relay, in_notebook
 
 LOOK_SECONDS = 1.0
 SAME_SECONDS = 2.0  # signals that come within it are one request: some senders reach every process of a job
@@ -154,6 +154,7 @@ class Job:
                     env=self.environment,
                     stdin=subprocess.DEVNULL,
                     stdout=writer,
+                    stderr=subprocess.STDOUT if in_notebook() else None,
                     start_new_session=True,
                     preexec_fn=die_with_parent(signal.SIGKILL),
                 )

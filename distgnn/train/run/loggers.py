@@ -2,7 +2,6 @@
 
 import csv
 import os
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from distgnn.config.task import SPLITS, human_metric
-from distgnn.system.output import plain
+from distgnn.system.output import plain, progress_stream
 from distgnn.system.units import human_seconds
 from distgnn.train.run.callbacks import Callback, Callbacks
 
@@ -61,7 +60,7 @@ class ConsoleLogger(Callback):
     """A bar on a terminal, else a line now and then, on standard error."""
 
     def __init__(self) -> None:
-        self._bar = bool(os.environ.get("DISTGNN_TERMINAL")) or sys.stderr.isatty()
+        self._bar = bool(os.environ.get("DISTGNN_TERMINAL")) or progress_stream().isatty()
         self._began = self._told = time.monotonic()
         self._done_before, self._text = 0, EpochText()
 
@@ -95,8 +94,8 @@ class ConsoleLogger(Callback):
 
     def _write(self, text: str) -> None:
         with suppress(OSError):  # a closed standard error does not end a run
-            sys.stderr.write(text)
-            sys.stderr.flush()
+            progress_stream().write(text)
+            progress_stream().flush()
 
 
 class CsvLogger(Callback):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from command import without_rank_variables
@@ -15,6 +16,7 @@ from distgnn.errors import InputError
 from distgnn.system.calls.launch import launch
 from distgnn.system.jobs.job_cleanup import runs
 from distgnn.system.jobs.own_rank import OURS
+from distgnn.system.output import say
 
 SCRIPT = """
 import os, sys, time, traceback
@@ -100,6 +102,15 @@ def test_what_cannot_travel_is_named(function, args, place):
     assert str(caught.value).startswith(f"{place} cannot travel to the ranks: cannot pickle") and "\n" not in str(
         caught.value
     )
+
+
+def test_a_notebook_shows_no_progress_in_red(monkeypatch, capfd):
+    shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None))
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    say("here")
+    launch(lambda: print("there", file=sys.stderr), ranks=2)
+    out, err = capfd.readouterr()
+    assert "distgnn: here" in out and "there" in out and not err
 
 
 def test_one_rank_is_this_process(monkeypatch):
