@@ -1,5 +1,6 @@
 """Loading one rank's part of a partition folder as the graph a model sees."""
 
+import builtins
 import inspect
 import io
 import logging
@@ -182,6 +183,9 @@ def init(comm: MPI.Comm | None = None, leave: Collection[str] = (), *, printing:
             sys.stdout.reconfigure(line_buffering=True, write_through=False)
         if comm.rank and not printing and os.environ.get(PRINT_VARIABLE) == "once":
             sys.stdout = open(os.devnull, "w")
+    copies = getattr(builtins.open, "copies", None)
+    if copies is not None:
+        copies.replace_below()
     if comm.rank == 0:
         logging.getLogger("distgnn").info("set in this process: %s", ", ".join(wanted) or "nothing")
     return comm

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,12 @@ from distgnn.system.hosts import BATCH_VARIABLES, check_tasks, host_options, on_
 from distgnn.system.jobs import local_mpiexec
 from distgnn.system.jobs.own_rank import start_mpi, under_mpi
 from distgnn.system.jobs.supervise import ended_with_parent, supervise
+from distgnn.system.own_copies import publish
 from distgnn.system.shared_memory import check_room, check_room_here
 
 Ranks = int | list[tuple[str, int]]
 THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+FILES = "DISTGNN_FILES"  # see own_copies.py; "all": each rank of a script writes for itself
 PRINT_VARIABLE = "DISTGNN_PRINT"  # "once": after `dg.load`, ranks but the first print nothing on standard output
 TIMEOUT_VARIABLE = "DISTGNN_TIMEOUT"  # seconds until ranks that exchange nothing are ended (comm/ending/loop_watch.py)
 INSTALL_HINT = "install one with `pip install 'distgnn[mpich]'`, or load your site's MPI module"
@@ -210,14 +213,21 @@ def run_program(
         reason: a file that gets the line on a rank that was killed.
 
     Raises: as `run_under_mpi`. Notes: what a script computes of a graph is the same on all ranks, so the first one
-        prints it, unless DISTGNN_PRINT is "all".
+        prints it, unless DISTGNN_PRINT is "all", and writes its files, unless DISTGNN_FILES is "all".
     """
     ours = {PRINT_VARIABLE: os.environ.get(PRINT_VARIABLE, "once")}
     if timeout is not None:
         ours[TIMEOUT_VARIABLE] = str(check_timeout("timeout", timeout))
     if reason is not None:
         ours[local_mpiexec.REASON] = str(reason)
-    return _start(program, ranks, threads, ours, how)
+    if os.environ.get(FILES) == "all":
+        return _start(program, ranks, threads, ours, how)
+    with tempfile.TemporaryDirectory(prefix=".distgnn-files-", ignore_cleanup_errors=True) as folder:
+        ours[FILES] = f"{folder}:{time.time()}"
+        try:
+            return _start(program, ranks, threads, ours, how)
+        finally:
+            publish(folder)
 
 
 def _start(program: list[str], ranks: Ranks, threads: int | None, ours: dict[str, str], how: dict[str, Any]) -> int:

@@ -1,6 +1,7 @@
 """Output that never ends a run: text made safe for a terminal, and standard streams that may be closed or full."""
 
 import errno
+import inspect
 import os
 import sys
 import threading
@@ -41,6 +42,48 @@ def progress_stream() -> TextIO:
 def say(text: object, head: str = "distgnn: ") -> None:
     """A line on standard error, without terminal control."""
     print(f"{head}{plain(text)}", file=progress_stream(), flush=True)
+
+
+class Held:
+    """Standard error of a rank that says what the first one says: kept, and shown where the rank fails."""
+
+    def __init__(self, stream: TextIO, head: str):
+        self._stream, self._head, self._text = stream, head, ""
+        self.passes = False
+
+    def write(self, text: str) -> int:
+        frame = inspect.currentframe()
+        caller = frame.f_back if frame is not None else None
+        name = "" if caller is None else str(caller.f_globals.get("__name__"))
+        if self.passes or caller is None or name.startswith(("distgnn.", "traceback")):  # uncaught, or a line of ours
+            self.show()
+            return self._stream.write(text)
+        self._text = (self._text + text)[-LONGEST_HELD:]
+        return len(text)
+
+    def show(self) -> None:
+        """Write what was kept, each line of it once, with the rank in front."""
+        lines, self._text = dict.fromkeys(self._text.splitlines()), ""
+        self._stream.writelines(f"{self._head}{line}\n" for line in lines if line.strip())
+        self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+LONGEST_HELD = 1 << 16
+
+
+def hold(head: str) -> None:
+    """From now on Python's standard error of this process is kept. Args: head: of each line, once it is shown."""
+    sys.stderr = cast(TextIO, Held(sys.stderr, head))
+
+
+def show_held() -> None:
+    """This process fails: show what was kept, and what follows."""
+    if isinstance(sys.stderr, Held):
+        sys.stderr.show()
+        sys.stderr.passes = True
 
 
 class LenientStream:

@@ -9,6 +9,7 @@ import typer
 from distgnn.cli.options import with_options
 from distgnn.config import LaunchConfig
 from distgnn.errors import InputError
+from distgnn.system import run_script
 from distgnn.system.launch import run_program, run_under_mpi, under_mpi
 
 CONTEXTS = {
@@ -76,4 +77,5 @@ def run(
         raise InputError("distgnn run starts ranks itself: under mpiexec or srun, run the script with python")
     if not module and not Path(command[0]).is_file():
         raise InputError(f"no script {command[0]}: give the path of a Python file, or -m and the name of a module")
-    raise typer.Exit(run_program([sys.executable, *(["-m"] if module else []), *command], ranks, threads, timeout))
+    program = [sys.executable, run_script.__file__, *["-m"] * module, *command]
+    raise typer.Exit(run_program(program, ranks, threads, timeout))

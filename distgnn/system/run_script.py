@@ -1,0 +1,47 @@
+"""What a rank of `distgnn run` does: a user's script, as `python SCRIPT …` or `python -m MODULE …` runs it.
+
+    python run_script.py [-m] SCRIPT ARGUMENTS …
+
+The first thing is `import distgnn`, so that functions on files are replaced before a library takes them.
+"""
+
+import os
+import runpy
+import sys
+from types import TracebackType
+
+
+def main() -> None:
+    module = sys.argv[1] == "-m"
+    del sys.argv[: 2 if module else 1]
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.getcwd() if module else os.path.dirname(os.path.realpath(sys.argv[0]))
+
+    import distgnn  # noqa: F401
+    from distgnn.system.output import show_held
+
+    try:
+        if module:
+            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(sys.argv[0], run_name="__main__")
+    except SystemExit as error:
+        if error.code:
+            show_held()
+        raise
+    except Exception as error:  # shown as Python does, without the lines of this file
+        if not getattr(error, "agreed", False):
+            show_held()
+        trace = _of_the_script(error.__traceback__)
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        sys.exit(1)
+
+
+def _of_the_script(trace: TracebackType | None) -> TracebackType | None:
+    while trace is not None and trace.tb_frame.f_code.co_filename in (__file__, runpy.__file__, "<frozen runpy>"):
+        trace = trace.tb_next
+    return trace
+
+
+if __name__ == "__main__":
+    main()
