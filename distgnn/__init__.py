@@ -35,11 +35,16 @@ if "torch" not in sys.modules:
 # A process that a rank has started is no rank; a rank has its end seen to from its first import on.
 forget_parent()
 
+
 # In a user's script, files are those that one process writes: before the script goes on.
-if "DISTGNN_FILES" in os.environ:
-    from distgnn.system.own_copies import keep_copies
+def _keep_copies() -> None:
+    from distgnn.system.scripts.own_copies import keep_copies
 
     keep_copies()
+
+
+if "DISTGNN_FILES" in os.environ:
+    _keep_copies()
 
 if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers and editors
     from distgnn import comm as comm

@@ -25,7 +25,7 @@ from distgnn.system.hosts import BATCH_VARIABLES, check_tasks, host_options, on_
 from distgnn.system.jobs import local_mpiexec
 from distgnn.system.jobs.own_rank import start_mpi, under_mpi
 from distgnn.system.jobs.supervise import ended_with_parent, supervise
-from distgnn.system.own_copies import publish
+from distgnn.system.scripts.own_copies import publish
 from distgnn.system.shared_memory import check_room, check_room_here
 
 Ranks = int | list[tuple[str, int]]

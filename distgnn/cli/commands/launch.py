@@ -9,8 +9,8 @@ import typer
 from distgnn.cli.options import with_options
 from distgnn.config import LaunchConfig
 from distgnn.errors import InputError
-from distgnn.system import run_script
 from distgnn.system.launch import run_program, run_under_mpi, under_mpi
+from distgnn.system.scripts import run_script
 
 CONTEXTS = {
     "launch": {"ignore_unknown_options": True},  # options of COMMAND

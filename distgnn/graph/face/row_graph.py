@@ -24,7 +24,7 @@ from distgnn.ops.sums import all_sum
 from distgnn.rows import RowTensor, Space, WholeTensor, local_of, rows_of
 from distgnn.rows.align import in_space, part_of
 from distgnn.rows.row_tensor import keep_from_compiler, whole_of
-from distgnn.system.random_states import share_random_states
+from distgnn.system.scripts.random_states import share_random_states
 
 GIVES = {  # what an operator gives where that is not a row of each vertex
     **dict.fromkeys(("to_arcs", "on_arcs", "gsddmm", "edge_softmax", "pair_scores", "pair_dots"), "arcs"),

@@ -54,7 +54,7 @@ def run(folder: Path) -> None:
     from distgnn.system.atomic import replace_file
     from distgnn.system.calls.packing import pack, unpack
     from distgnn.system.launch import import_mpi
-    from distgnn.system.random_states import share_random_states
+    from distgnn.system.scripts.random_states import share_random_states
 
     comm = import_mpi().COMM_WORLD
     try:

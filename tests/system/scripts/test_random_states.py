@@ -7,7 +7,7 @@ import pytest
 import torch
 from command import distgnn, python
 
-from distgnn.system.random_states import share_random_states
+from distgnn.system.scripts.random_states import share_random_states
 
 SETS = """
 import os, sys

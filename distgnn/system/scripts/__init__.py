@@ -1,0 +1,1 @@
+"""What a user's script finds on ranks: files, states of random numbers, and how it is run."""
