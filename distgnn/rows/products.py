@@ -15,7 +15,7 @@ PAIRS = (
 )
 
 
-@handles("matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "mv", "dot", "inner", "vdot")
+@handles("matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "mv", "dot", "inner", "vdot", "_sparse_mm")
 def matmul(func: Any, *args: Any, **kwargs: Any) -> Any:
     """A product of matrices: which of the dimensions counts rows decides."""
     name = func.__name__
@@ -34,6 +34,10 @@ def product(left: Any, right: Any, name: str = "matmul") -> Any:
     at_left = left.dim() - left.row_dim if isinstance(left, RowTensor) else 0  # 1: its last dimension, summed over
     at_right = right.dim() - right.row_dim if isinstance(right, RowTensor) else 0
     summed_right = 1 if right.dim() == 1 else 2
+    if at_right >= summed_right and left.layout != torch.strided:
+        return _sparse(left, right, name)
+    if at_left == 1 and right.layout != torch.strided:
+        refuse(name, "write (A.t() @ x).t() for x.t() @ A")
     if at_left == 1 or (at_right and at_right == summed_right):
         return _summed(left, right, at_left, at_right, name)
     if at_left and at_right and (at_left > 2) != (at_right > 2):
@@ -71,6 +75,24 @@ def _summed(left: Any, right: Any, at_left: int, at_right: int, name: str) -> to
     return whole_of(found if space.comm.size == 1 else all_sum(space.graph, found))
 
 
+def _sparse(matrix: torch.Tensor, rows: RowTensor, name: str) -> RowTensor:
+    """A sparse N x N matrix in the source's order times rows: each rank takes its rows of the matrix. Collective."""
+    space = rows.row_space
+    if rows.dim() > 2 or matrix.shape != (space.num_global, space.num_global):
+        refuse(name, "a sparse matrix is [N, N] and rows are [N] or [N, D]: take A.to_dense()")
+    every = matrix.to_sparse_coo().coalesce()
+    (targets, sources), here = every.indices(), torch.full((space.num_global,), -1)
+    here[space.index] = torch.arange(space.num_local)
+    mine = here[targets] >= 0
+    wanted, columns = sources[mine].unique(return_inverse=True)
+    size = space.num_local, len(wanted)
+    part = torch.sparse_coo_tensor(
+        torch.stack([here[targets[mine]], columns]), every.values()[mine], size, check_invariants=False
+    )
+    found = space.rows_at(rows.inner, wanted.numpy())
+    return rows.like(torch.sparse.mm(part, found.view(len(wanted), -1)).view(space.num_local, *rows.shape[1:]))
+
+
 @handles("linear")
 def linear(func: Any, input: Any, weight: Any, bias: Any = None) -> Any:
     """x Wᵀ + b."""
@@ -83,7 +105,7 @@ def linear(func: Any, input: Any, weight: Any, bias: Any = None) -> Any:
 INSTEAD["addbmm"] = "write input + (a @ b).sum(0)"
 
 
-@handles("addmm", "addmv", "baddbmm")
+@handles("addmm", "addmv", "baddbmm", "_sparse_addmm")
 def addmm(func: Any, input: Any, left: Any, right: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     out = product(left, right, func.__name__)
     out = out if alpha == 1 else out * alpha

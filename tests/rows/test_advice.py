@@ -17,6 +17,7 @@ utils = pytest.importorskip("torch_geometric.utils")
 transforms = pytest.importorskip("torch_geometric.transforms")
 N, D, C = 40, 6, 4
 IDS = torch.tensor([3, 39, 7, 0])
+SPARSE = torch.eye(N).double().to_sparse()
 
 
 def scene(comm):
@@ -38,6 +39,11 @@ ADVICE = {
         lambda s: s.x[:, None][s.x > 0, 0],
         lambda s: s.x[s.x > 0],
     ),
+    "take A.to_dense()": (
+        lambda s: SPARSE @ s.x3,
+        lambda s: (SPARSE @ s.x, SPARSE.to_dense() @ s.x, SPARSE.to_dense()[:3] @ s.x),
+    ),
+    "write (A.t() @ x).t()": (lambda s: s.x.t() @ SPARSE, lambda s: (SPARSE.t() @ s.x).t()),
     "a norm of the whole matrix": (lambda s: torch.linalg.norm(s.x, 1), lambda s: s.x.norm()),
     "leave create_graph=True out": (
         lambda s: torch.autograd.grad(s.x.pow(3).sum(), s.x, create_graph=True),

@@ -22,6 +22,10 @@ def _random(*shape):
 W, T, ALL_MASK = _random(D, 5), _random(N, D), torch.arange(N) < 20
 IDS, PAIRS = torch.tensor([3, 40, 7, 7, 0, 12]), torch.randint(0, N, (2, 30), generator=_draw)
 PERM = torch.randperm(N, generator=_draw)
+ENDS, KINDS = torch.randint(0, N, (2, 90), generator=_draw), torch.arange(90) % CLASSES
+SPARSE = torch.sparse_coo_tensor(
+    ENDS, torch.arange(90).double() - 30, (N, N), check_invariants=True
+)  # with some entries twice
 CLASS_WEIGHT = torch.rand(CLASSES, dtype=torch.float64, generator=_draw)
 
 
@@ -57,6 +61,12 @@ FUNCTIONS = [
     lambda s, x: x.view(-1, 2, 3) @ W[:3, :2],
     lambda s, x: torch.matmul(x, W @ torch.sigmoid(x.mean(0)[:5])),
     lambda s, x: torch.mm(mat2=W, input=x),
+    lambda s, x: SPARSE @ (SPARSE @ x),
+    lambda s, x: torch.sparse.mm(SPARSE.to_sparse_csr(), x),
+    lambda s, x: torch.spmm(SPARSE.t(), s.lin(x)),
+    lambda s, x: SPARSE.matmul(x[:, 0]),
+    lambda s, x: torch.sparse.addmm(x, SPARSE, x, beta=0.5, alpha=2.0),
+    lambda s, x: torch.sparse_coo_tensor(ENDS, s.lin.bias[KINDS], (N, N), check_invariants=True) @ x,
     lambda s, x: torch.cdist(x, T[:3]),
     lambda s, x: F.one_hot(s.y).double() @ W[:CLASSES],
     lambda s, x: s.bn(x),
@@ -181,6 +191,7 @@ def run(scene: Scene, function) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.mpi(1, 3)
+@pytest.mark.filterwarnings("ignore:Sparse CSR")  # torch's own, at its first CSR matrix
 def test_value_and_gradients(comm):
     plain, rows = scenes(comm)
     for number, function in enumerate(FUNCTIONS):
