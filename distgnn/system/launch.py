@@ -222,6 +222,7 @@ def run_program(
         ours[local_mpiexec.REASON] = str(reason)
     if os.environ.get(FILES) == "all":
         return _start(program, ranks, threads, ours, how)
+    check_temporary()
     with tempfile.TemporaryDirectory(prefix=".distgnn-files-", ignore_cleanup_errors=True) as folder:
         ours[FILES] = f"{folder}:{time.time()}"
         try:

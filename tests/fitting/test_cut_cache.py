@@ -15,7 +15,6 @@ from distgnn.config import CutConfig
 from distgnn.errors import InputError
 from distgnn.fitting import cut_cache, source
 from distgnn.fitting.source import cut_of
-from distgnn.partition.on_disk.workspace import Workspace
 
 
 @pytest.fixture
@@ -56,8 +55,8 @@ def test_the_same_content_is_cut_once(cut, graph, tmp_path):
 
 
 @pytest.mark.parametrize("number", [errno.EBADF, errno.ENOSYS, errno.ENOLCK])
-def test_a_file_system_without_locks_is_said_and_used(cut, graph, monkeypatch, tmp_path, number):
-    """Elsewhere: the folder of a cut on disk. What may be in use there stays when the cache is full."""
+def test_a_file_system_without_locks_is_said_and_used(cut, graph, monkeypatch, number):
+    """What may be in use there stays when the cache is full."""
 
     def flock(_handle, _how):
         raise OSError(number, os.strerror(number))
@@ -68,8 +67,6 @@ def test_a_file_system_without_locks_is_said_and_used(cut, graph, monkeypatch, t
     assert [text.count("is on a file system without locks") for _, text in (first, again)] == [1, 1]
     monkeypatch.setenv("DISTGNN_CACHE_SIZE", "1")
     assert cut(graph, parts=2)[0] and not cut(graph)[0]
-    with Workspace(tmp_path / "work", {}):
-        pass
 
 
 def test_what_is_said_of_a_graph_is_said_again(cut, arrays):

@@ -45,8 +45,6 @@ def predict(
     for name, value in (("--weights", weights), ("--layers", layers), ("--ranks", ranks)):
         if value is not None:
             raise InputError(f"{name} is for FILE.py:FUNCTION: a run folder has its own model, a part for each rank")
-    if Path(out).suffix not in (".npy", ""):
-        raise InputError(f"--out is {out}: the rows of a run are written as .npy")
     from distgnn.train.run.run_folder import run_task
 
     settings, manifest = check_request(run, parts, out, overwrite)

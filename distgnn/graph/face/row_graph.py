@@ -268,10 +268,14 @@ class RowGraph(DGLRows):
 
     def in_rows(self, run: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An operator or a layer on this rank's rows; what it gives, as rows again."""
-        trail = self.vertex_space.trail
-        if trail is None:
+        trail, own = self.vertex_space.trail, GIVES.get(run.__name__) == "own" or run.__name__ in OF_OWN
+        if trail is None or own:  # ids and numbers of one rank are its own
             return self._in_rows(run, args, kwargs)
-        return trail.run(run.__name__, lambda *given, **named: self._in_rows(run, given, named), args, kwargs)
+        given = (*args, *kwargs.values())  # arrays and ordinary tensors may be this rank's own
+        operands = [
+            one for one in given if isinstance(one, RowTensor) or not isinstance(one, torch.Tensor | np.ndarray)
+        ]
+        return trail.run(run.__name__, lambda *_: self._in_rows(run, args, kwargs), tuple(operands), {})
 
     def _in_rows(self, run: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         plain, gives = self.plain, GIVES.get(run.__name__, "vertices")

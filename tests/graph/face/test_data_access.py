@@ -181,7 +181,7 @@ def test_what_changes_arcs_is_refused_by_name(comm):
         with pytest.raises(InputError, match=f"T.{type(transform).__name__} cannot run .*{advice}"):
             transform(ours)
     for call, advice in (
-        (lambda: utils.negative_sampling(edge_index), "dg.negative_edges"),
+        (lambda: utils.negative_sampling(edge_index), "torch.randint"),
         (lambda: utils.to_undirected(edge_index), "direction='both'"),
         (lambda: utils.subgraph(torch.tensor([1]), edge_index), "mask rows"),
         (lambda: utils.k_hop_subgraph(3, 2, edge_index), "mask rows"),
