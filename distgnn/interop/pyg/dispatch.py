@@ -51,15 +51,14 @@ def register(graph: Any) -> None:
 def dispatch_in_pyg() -> None:
     from torch_geometric.nn.conv import MessagePassing
 
-    put_in_front(MessagePassing, "__call__", _of_graph, _has_parts)
+    put_in_front(MessagePassing, "__call__", _of_graph)
     fused.dispatch_in_layers()
     refused.dispatch_in_transforms()
     found: dict[int, Callable[..., Any]] = {}
     for name, module in FUNCTIONS.items():
         theirs = getattr(sys.modules.get(module), name, None)
         if theirs is not None:  # None: another version of PyG: its function runs on our tensors as it is
-            watches = [_has_parts] if name in (*POOLS, "scatter") else []
-            found[id(theirs)] = in_front(OURS.get(name, _refuses_a_part), theirs, *watches)
+            found[id(theirs)] = in_front(OURS.get(name, _refuses_a_part), theirs)
     for place in list(sys.modules.values()):  # scripts too: `from torch_geometric.nn import global_mean_pool`
         names = getattr(place, "__dict__", None) or {}
         for name, ours in [(name, found[id(value)]) for name, value in names.items() if id(value) in found]:
@@ -104,23 +103,15 @@ def is_part(rows: torch.Tensor) -> bool:
     """Has this as many rows as this rank owns vertices of a graph that is spread over ranks?"""
     if isinstance(rows, RowTensor) or not rows.dim():
         return isinstance(rows, RowTensor)
-    if not _has_a_share_of(rows):
+    if not _has_a_share_of(len(rows)):
         return False
     gc.collect()  # a graph that nobody holds any more refuses nothing
-    return _has_a_share_of(rows)
+    return _has_a_share_of(len(rows))
 
 
-def _parts() -> list[Any]:
-    """Graphs whose columns are one rank's rows."""
-    return [graph for graph in _spread if "face" not in vars(graph)]
-
-
-def _has_parts() -> bool:
-    return bool(_parts())
-
-
-def _has_a_share_of(rows: torch.Tensor) -> bool:
-    return any(len(rows) == graph.num_owned != graph.num_global_nodes for graph in _parts())
+def _has_a_share_of(num_rows: int) -> bool:
+    graphs = [graph for graph in _spread if "face" not in vars(graph)]
+    return any(num_rows == graph.num_owned != graph.num_global_nodes for graph in graphs)
 
 
 # --- functions of PyG: each has the arguments of its namesake ----------------------------------------------------
