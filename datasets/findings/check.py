@@ -58,7 +58,7 @@ def check_graph(source: Any, data_root: str | Path | None = None, direction: str
     Notes: one sort of the edges (16 bytes per edge).
 
     Example:
-        >>> graph = dg.GraphData.from_arrays([[0, 1], [1, 2]], num_nodes=9, directed=True)
+        >>> graph = dg.GraphData.from_arrays([[0, 1], [1, 2]], num_nodes=9, directed=True, feats=[[1.0]] * 9)
         >>> findings = dg.check_graph(graph)
         finding  field     count  what, where, what to do
         note     isolated      6  vertices without an edge: kept, their aggregation is 0
