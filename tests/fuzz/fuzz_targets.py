@@ -29,11 +29,11 @@ def _of_extras() -> list[ModuleType]:
 EXTRAS = _of_extras()
 KINDS = (
     "graph", "sparse", "table", "ogb", "mag", "papers", "reddit", "planetoid", "archive", "one part", "typed part",
-    "two parts", "libra", "book", "workspace", "checkpoint", "run folder", "settings", "tuning", "status",
+    "two parts", "libra", "book", "checkpoint", "run folder", "settings", "tuning", "status",
     "hosts", "links", "ogb links", "linked part",
 )  # fmt: skip
-FORGIVING = ("workspace", "tuning", "status")  # what is damaged counts as not there
-SLOW = ("one part", "typed part", "two parts", "linked part", "workspace")
+FORGIVING = ("tuning", "status")  # what is damaged counts as not there
+SLOW = ("one part", "typed part", "two parts", "linked part")
 for _extra in EXTRAS:
     KINDS, FORGIVING, SLOW = KINDS + _extra.KINDS, FORGIVING + _extra.FORGIVING, SLOW + _extra.SLOW
 
@@ -47,7 +47,8 @@ def make_targets(root: Path) -> list[Target]:
     targets += _partition_targets(root)
     targets += _run_targets(root) + _single_files(root) + foreign_targets(root)
     targets += [target for extra in EXTRAS for target in extra.targets(root)]
-    assert {target.name for target in targets} == set(KINDS)
+    names = {target.name for target in targets}
+    assert names == set(KINDS), names ^ set(KINDS)
     return targets
 
 

@@ -230,7 +230,6 @@ def change_length(content: bytes, rng: random.Random) -> bytes:
 PICKLES = (".x", ".y", ".tx", ".ty", ".allx", ".ally", ".graph")
 MUTATIONS = {
     **dict.fromkeys(PICKLES, (change_pickle, change_pickle, flip_bytes)),
-    ".bin": (change_length,),  # of a workspace, whose numbers are its own
     ".index": (change_text, flip_bytes),
     ".log": (flip_bytes,),
     ".npy": (change_header, change_values, change_values, flip_bytes),
