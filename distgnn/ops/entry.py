@@ -30,7 +30,7 @@ def operator(run: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
 
     @functools.wraps(run)
     def entry(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_dynamo_compiling():
             return torch.compiler.disable(entry)(*args, **kwargs)
         for one in args[:4]:
             if getattr(type(one), "knows_rows", False):
@@ -57,7 +57,7 @@ def opaque(run: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
 
     @functools.wraps(run)
     def entry(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_dynamo_compiling():
             return torch.compiler.disable(entry)(*args, **kwargs)
         if len(args) > 1 and getattr(type(args[1]), "knows_rows", False) and not isinstance(args[1], torch.Tensor):
             return args[1].in_rows(entry, args, kwargs)  # type: ignore[attr-defined]  # (layer, graph, rows)

@@ -301,13 +301,15 @@ _watched: WeakSet[nn.Module] = WeakSet()
 
 
 def _watch_module(module: nn.Module, inputs: tuple[Any, ...]) -> None:
-    if torch.compiler.is_compiling():  # it would look into `_watched`, from which modules go when they die
+    graphs: list[Any] = [one for one in inputs if isinstance(one, _refused_for[0])]
+    if not graphs:
+        return
+    if torch.compiler.is_dynamo_compiling():  # it would look into `_watched`, from which modules go when they die
         torch.compiler.disable(_watch_module)(module, inputs)
         return
     if module in _watched or not torch.is_grad_enabled():
         return
-    graphs: list[Any] = [one for one in inputs if isinstance(one, _refused_for[0])]
-    ranks = max((graph.num_ranks for graph in graphs), default=1)
+    ranks = max(graph.num_ranks for graph in graphs)
     if ranks > 1:
         for graph in graphs:
             known = [one() for one in graph.transport.models]
@@ -333,7 +335,7 @@ def _watch(parameter: nn.Parameter, ranks: int) -> None:
 
 
 def _refuse_unsummed(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_dynamo_compiling():
         torch.compiler.disable(_refuse_unsummed)(optimizer, _args, _kwargs)
         return
     if hasattr(optimizer, "_distgnn_graph"):  # it sums itself; with a closure, inside the step

@@ -14,7 +14,8 @@ from distgnn.graph.face.row_graph import with_rows
 from distgnn.rows import RowTensor
 
 pytest.importorskip("torch_geometric")
-from torch_geometric.nn import GATConv, GCNConv
+from torch_geometric.nn import GATConv, GCNConv, SAGEConv, global_mean_pool
+from torch_geometric.utils import softmax
 
 N = 41
 
@@ -151,3 +152,36 @@ def test_an_ordinary_loss_is_not_added_to_one_of_all_ranks(comm):
     sum(one.norm() for one in model.parameters()).backward()
     with pytest.raises(Exception, match="add the losses"):
         optimizer.step()
+
+
+class Scripted(nn.Module):
+    """What TorchScript compiles of PyG: layers whose forward pass and whose functions are replaced."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.third = GCNConv(7, 8), SAGEConv(8, 8, "max"), GCNConv(8, 4)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
+        x = self.third(self.second(self.first(x, edge_index), edge_index).relu(), edge_index)
+        return global_mean_pool(softmax(x, batch, None, 2), batch, 2)
+
+
+TAKEN = {
+    "script": lambda model, given: torch.jit.script(model),
+    "trace": lambda model, given: torch.jit.trace(model, given),
+    "export": lambda model, given: torch.export.export(model, given).module(),
+    "one graph": lambda model, given: torch.compile(model, backend="eager", fullgraph=True),
+}
+
+
+@pytest.mark.mpi(1, 3)
+@pytest.mark.filterwarnings("ignore")  # of torch's compiler
+def test_plain_models_are_compiled_as_before_a_graph_was_loaded(comm):
+    whole, rows = scenes(comm)
+    backward(rows, model_of()(rows.x, rows.e))
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    model = Scripted().double().eval()
+    given = whole.x, whole.e, (torch.arange(N) > 20).long()
+    for name, take in TAKEN.items():
+        torch.testing.assert_close(take(model, given)(*given), model(*given), rtol=1e-12, atol=1e-12, msg=name)

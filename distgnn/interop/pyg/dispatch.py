@@ -51,14 +51,14 @@ def register(graph: Any) -> None:
 def dispatch_in_pyg() -> None:
     from torch_geometric.nn.conv import MessagePassing
 
-    put_in_front(MessagePassing, "__call__", _of_graph)
-    fused.dispatch_in_layers()
+    put_in_front(MessagePassing, "__call__", _of_graph, _concerns)
+    fused.dispatch_in_layers(_concerns)
     refused.dispatch_in_transforms()
     found: dict[int, Callable[..., Any]] = {}
     for name, module in FUNCTIONS.items():
         theirs = getattr(sys.modules.get(module), name, None)
         if theirs is not None:  # None: another version of PyG: its function runs on our tensors as it is
-            found[id(theirs)] = in_front(OURS.get(name, _refuses_a_part), theirs)
+            found[id(theirs)] = in_front(OURS.get(name, _refuses_a_part), theirs, _concerns)
     for place in list(sys.modules.values()):  # scripts too: `from torch_geometric.nn import global_mean_pool`
         names = getattr(place, "__dict__", None) or {}
         for name, ours in [(name, found[id(value)]) for name, value in names.items() if id(value) in found]:
@@ -110,8 +110,32 @@ def is_part(rows: torch.Tensor) -> bool:
 
 
 def _has_a_share_of(num_rows: int) -> bool:
+    return num_rows in _part_sizes()
+
+
+def _part_sizes() -> list[int]:
+    """Owned vertices of each graph whose columns are one rank's rows."""
     graphs = [graph for graph in _spread if "face" not in vars(graph)]
-    return any(num_rows == graph.num_owned != graph.num_global_nodes for graph in graphs)
+    return [graph.num_owned for graph in graphs if graph.num_owned != graph.num_global_nodes]
+
+
+_compiled_sizes = torch.compiler.assume_constant_result(_part_sizes)
+
+
+def _concerns(values: tuple[Any, ...] | list[Any]) -> bool:
+    """Is a graph that is cut, its rows or arcs, or what `is_part` refuses, among the arguments? Torch compiles it."""
+    for one in values:
+        if isinstance(one, (tuple, list)):
+            if _concerns(one):
+                return True
+        elif isinstance(one, torch.Tensor):
+            if getattr(type(one), "knows_rows", False) or getattr(type(one), "stands_for_arcs", False):
+                return True
+            if one.dim() and one.is_floating_point() and one.shape[0] in _compiled_sizes():
+                return True
+        elif hasattr(one, "forward_arcs"):
+            return True
+    return False
 
 
 # --- functions of PyG: each has the arguments of its namesake ----------------------------------------------------

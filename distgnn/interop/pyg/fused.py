@@ -34,12 +34,12 @@ OVERRIDES = ("message", "aggregate", "update", "message_and_aggregate", "edge_up
 HOOKS = ("propagate", "message", "aggregate", "message_and_aggregate", "edge_update")
 
 
-def dispatch_in_layers() -> None:
+def dispatch_in_layers(concerns: Callable[[Any], bool]) -> None:
     convs = sys.modules["torch_geometric.nn.conv"]
     for name, ours in FUSED.items():
         layer = getattr(convs, name)
-        put_in_front(layer, "forward", functools.partial(_forward, layer, ours))
-    put_in_front(convs.ChebConv, "forward", _cheb_conv)
+        put_in_front(layer, "forward", functools.partial(_forward, layer, ours), concerns)
+    put_in_front(convs.ChebConv, "forward", _cheb_conv, concerns)
 
 
 def _cheb_conv(
