@@ -20,7 +20,8 @@ from distgnn.graph.loader import load, say_on_stderr
 from distgnn.nn import distribute, model_for
 from distgnn.partition import partition_graph
 from distgnn.train.checkpoint.weights import best_is_smoothed, load_best, read_feat_norm
-from distgnn.train.predict import ON_VERTICES, write_best
+from distgnn.train.last_layer import LastLayer
+from distgnn.train.predict import ON_VERTICES, write_best, write_embeddings
 from distgnn.train.run.run_folder import model_config, run_dtype, run_task
 from distgnn.train.users_model import run_model, sees_rows
 
@@ -33,11 +34,17 @@ WIDTHS = {
 
 
 def best_rows(
-    run: str, settings: dict[str, Any], parts: str, speak: bool, module: nn.Module | None = None
+    run: str,
+    settings: dict[str, Any],
+    parts: str,
+    speak: bool,
+    module: nn.Module | None = None,
+    embeddings: bool = False,
 ) -> tuple[Any, nn.Module, torch.Tensor]:
     """This rank's graph, the model with the run's best weights, and the rows it gives. Collective: yes.
 
-    Args: module: a user's own; None: the run's settings name the model.
+    Args: module: a user's own; None: the run's settings name the model. embeddings: the rows that its last layer is
+        given, in place; of pairs, the rows that a pair's score is made of.
     """
     config = None if module is not None else model_config(run, settings)
     options: dict[str, Any] = {"dtype": run_dtype(run, settings), "plain_tensors": config is not None}
@@ -53,14 +60,18 @@ def best_rows(
                 distribute(network, graph)
         load_best(run, network.to(graph.weight_dtype))
     network.eval()
+    watched = LastLayer(network) if embeddings and run_task(settings) in ON_VERTICES else None
     with torch.no_grad():
-        return graph, network, run_model(network, graph)
+        made = run_model(network, graph)
+        return graph, network, made if watched is None else watched.rows(graph)
 
 
-def rows_of_other(run: str, settings: dict[str, Any], data: Any, module: nn.Module | None = None) -> torch.Tensor:
-    """Scores [N, C] of another graph, in its order; in this process."""
+def rows_of_other(
+    run: str, settings: dict[str, Any], data: Any, module: nn.Module | None = None, embeddings: bool = False
+) -> torch.Tensor:
+    """Scores [N, C] of another graph, in its order, or embeddings [N, D]; in this process."""
     task, there = run_task(settings), settings.get("data", {}).get("graph")
-    if task not in ON_VERTICES:
+    if task not in ON_VERTICES and not embeddings:
         raise InputError(f"predict(data) is for tasks {' and '.join(ON_VERTICES)}: this run is of task {task}")
     if there is None:
         raise InputError(f"{run} does not say what graph it was trained on: train again")
@@ -83,9 +94,19 @@ def rows_of_other(run: str, settings: dict[str, Any], data: Any, module: nn.Modu
     with tempfile.TemporaryDirectory(prefix=".distgnn-predict-") as folder:
         parts, out = str(Path(folder) / "parts"), str(Path(folder) / "rows.npy")
         partition_graph(_with_classes(graph, there), 1, parts, cut, say=lambda line: None)
-        part, network, rows = best_rows(run, settings, parts, False, module)
-        write_best(part, network, rows, run, TrainConfig(task=task), out)
+        write_rows_of_run(run, settings, parts, module, out, embeddings)
         return torch.from_numpy(np.load(out))
+
+
+def write_rows_of_run(
+    run: str, settings: dict[str, Any], parts: str, module: nn.Module | None, out: str, embeddings: bool
+) -> None:
+    """Write what the run's best weights give for this rank's part. Collective: yes."""
+    graph, network, rows = best_rows(run, settings, parts, False, module, embeddings)
+    if embeddings:
+        write_embeddings(graph, rows, out)
+    else:
+        write_best(graph, network, rows, run, TrainConfig(task=run_task(settings)), out)
 
 
 def _with_classes(graph: GraphData, there: dict[str, Any]) -> GraphData:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tempfile
 import weakref
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,13 @@ from torch import nn
 
 from distgnn.config.task import human_metric
 from distgnn.errors import InputError, RunError
-from distgnn.fitting.best_rows import rows_of_other
+from distgnn.fitting.best_rows import rows_of_other, write_rows_of_run
 from distgnn.fitting.cut_cache import give_up, hold
+from distgnn.fitting.source import is_parts
 from distgnn.fitting.user_model import arguments_of, copied, without_compile
+from distgnn.partition import read_manifest
 from distgnn.system.atomic import new_folder, sync_file
+from distgnn.system.calls.launch import call_on_ranks
 from distgnn.system.regular_file import read_text
 from distgnn.train.checkpoint.weights import load_best, read_feat_norm
 from distgnn.train.export.plain_stack import with_feat_norm
@@ -103,6 +107,24 @@ class FitResult:
         if not file.is_file():
             raise RunError(f"{self.run} keeps no predictions: distgnn predict {self.run} PARTS --out FILE makes them")
         return torch.from_numpy(np.load(file, allow_pickle=False))
+
+    def embeddings(self, data: Any = None) -> torch.Tensor:
+        """What the last layer is given for each vertex, float32 [N, D], in the order of the data.
+
+        Args: data: as of `predict`; None: the graph of the training, on as many ranks as its parts.
+        Raises: RunError where its parts are gone (the cache was cleared); InputError for a model without layers inside.
+        """
+        run = str(self._there())
+        self._check_module()
+        if data is not None:
+            return rows_of_other(run, self._config, data, self._module, True)
+        parts = self._config.get("data", {}).get("parts", "")
+        if not is_parts(parts):
+            raise RunError(f"the parts of the training ({parts}) are gone: give the graph, embeddings(data)")
+        with tempfile.TemporaryDirectory(prefix=".distgnn-predict-") as folder:
+            file, count = str(Path(folder) / "rows.npy"), read_manifest(parts)["num_parts"]
+            call_on_ranks(write_rows_of_run, (run, self._config, parts, self._module, file, True), count)
+            return torch.from_numpy(np.load(file))
 
     @property
     def node_names(self) -> np.ndarray | None:

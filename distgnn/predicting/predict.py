@@ -27,12 +27,13 @@ from distgnn.fitting.source import Cut, cut_of, given_parts, is_parts
 from distgnn.fitting.user_model import adapt, arguments_of, without_compile
 from distgnn.graph.loader import load
 from distgnn.predicting.foreign_weights import load_foreign
-from distgnn.predicting.row_files import Target
+from distgnn.predicting.row_files import TABLES, Classes, Target
 from distgnn.rows import RowTensor, local_of
 from distgnn.rows.align import in_space
 from distgnn.system.calls.launch import call_on_ranks, check_ranks
 from distgnn.system.calls.packing import pack, unpack
 from distgnn.system.output import say
+from distgnn.train.last_layer import LastLayer
 from distgnn.train.predict import write_names, write_rows
 from distgnn.train.run.run_folder import names_file
 from distgnn.train.users_model import named_faults, sees_rows
@@ -43,13 +44,18 @@ DTYPES = {torch.float64: "float64", torch.bfloat16: "bfloat16"}
 
 @dataclass(frozen=True)
 class Job:
-    """What ranks are given. Args: model: packed; layers: modules whose rows are wanted, too; folder: for the files."""
+    """What ranks are given.
+
+    Args: model: packed; layers: modules whose rows are wanted, too; folder: for the files; embeddings: what the last
+        layer is given, in place of what the model gives.
+    """
 
     parts: str
     model: bytes
     layers: tuple[str, ...]
     folder: str
     speak: bool
+    embeddings: bool = False
 
 
 def predict(
@@ -60,6 +66,8 @@ def predict(
     weights: str | Path | None = None,
     layers: str | Sequence[str] = (),
     out: str | Path | None = None,
+    classes: bool = False,
+    embeddings: bool = False,
     overwrite: bool = False,
     partition: CutConfig | str | Path | None = None,
     threads: int | None = None,
@@ -77,8 +85,10 @@ def predict(
         weights: a file for the model: `.pt` or `.ckpt` (a state dict, or one under "state_dict", "model_state_dict" or
             "model"; nothing in it is executed), or `.safetensors`.
         layers: names of modules inside whose rows are wanted, too: embeddings, as "convs.1".
-        out: a file, `.npy` or `.parquet`, or a folder, which gets shards of a million rows; of several results each has
-            its name before the ending. None: tensors are returned.
+        out: a file, `.npy`, or a table in `.parquet`, `.csv` or `.tsv`; or a folder, which gets shards of a million
+            rows; of several results each has its name before the ending. None: tensors are returned.
+        classes: the model gives scores of classes before softmax: the table says each vertex's class, by its word, and
+            the probability in place of rows. embeddings: the rows that the last layer with weights is given, in place.
         overwrite: replace such a file; partition, threads, data_root, quiet: as of `dg.fit`; seed: of the cut's split.
 
     Returns:
@@ -107,11 +117,15 @@ def predict(
         raise InputError(f"{type(model).__name__} has weights without numbers (a lazy module): load its weights first")
     arguments_of(model)  # for its error
     target = None if out is None else Target(Path(out), overwrite, (OUTPUT, *names))
+    if classes and embeddings:
+        raise InputError("classes are of scores, and embeddings are none: choose one")
+    if classes and (target is None or target.out.suffix not in TABLES):
+        raise InputError(f"classes are written into tables: give out a name in {', '.join(TABLES)}")
     packed, tell = pack(model, type(model).__name__), (lambda line: None) if quiet else say
     with _cut(data, ranks, partition, seed, data_root, quiet, tell) as cut:
         place = None if target is None else target.folder
         with tempfile.TemporaryDirectory(prefix=".distgnn-predict-", dir=place) as folder:
-            job = Job(cut.folder, packed, names, folder, not quiet)
+            job = Job(cut.folder, packed, names, folder, not quiet, embeddings)
             count = cut.manifest["num_parts"]
             made = call_on_ranks(predict_part, (job,), count, threads=threads, graceful=True)[0]
             mode: Any = None if target is None else "r"
@@ -119,7 +133,8 @@ def predict(
             found = {n: np.load(files[n], mmap_mode=mode) if one is None else one for n, one in made.items()}
             if target is not None:
                 called = names_file(Path(folder) / "0.npy")
-                return target.keep(found, np.load(called) if called.is_file() else None)
+                words = Classes.of_graph(cut.manifest["graph"]) if classes else OUTPUT
+                return target.keep(found, np.load(called) if called.is_file() else None, words)
             tensors = {name: torch.as_tensor(one) for name, one in found.items()}
             return tensors[OUTPUT] if list(tensors) == [OUTPUT] else tensors
 
@@ -165,6 +180,7 @@ def predict_part(job: Job) -> dict[str, Any]:
         for name in job.layers:
             modules[name].register_forward_hook(lambda module, args, made, name=name: given.update({name: made}))
         model = adapt(model).eval()
+        watched = LastLayer(model) if job.embeddings else None
         before = torch.get_rng_state()
         face = graph if sees_rows(model, graph) else graph.plain
         with torch.no_grad(), named_faults(model, face):
@@ -176,6 +192,7 @@ def predict_part(job: Job) -> dict[str, Any]:
                     "write F.dropout(x, p, self.training)"
                 )
             )
+        made = made if watched is None else watched.rows(graph)
         found = {**_named(made), **{name: given.get(name) for name in job.layers}}
         names = graph.plain.local.node_names
         if names is not None:

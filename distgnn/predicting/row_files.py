@@ -1,16 +1,72 @@
-"""Where predicted rows go: a `.npy` or `.parquet` file, or a folder of shards; whole or not at all."""
+"""Where predicted rows go: a `.npy` file, a table in `.parquet`, `.csv` or `.tsv`, or a folder of shards; whole or not
+at all.
 
+Legend: N vertices, C columns of an answer.
+
+| table | columns |
+|---|---|
+| of rows | `id` (or `name`, or `edge`), and the numbers: in text `output_0` …, in Parquet one column of lists |
+| of scores of classes | `id`, `class` (its word, where the data have words) and `probability` |
+| of classes of which a vertex may have several | `id`, and for each class `probability_` and its word |
+"""
+
+import contextlib
+import csv
 import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from distgnn.comm import raise_together
 from distgnn.errors import InputError
 from distgnn.system.atomic import new_folder
+from distgnn.train.run.run_folder import names_file
 
 SHARD_ROWS = 1_000_000
-KINDS = (".npy", ".parquet", "")
+TABLES = {".csv": ",", ".tsv": "\t", ".parquet": ""}  # what stands between columns of text
+KINDS = (".npy", *TABLES, "")
+Columns = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Rows are scores of classes.
+
+    Args: words: what the classes are called; none: their numbers; several: a vertex may have several; are_logits: else
+        scores are shares of one.
+    """
+
+    words: Sequence[str] = ()
+    several: bool = False
+    are_logits: bool = True
+
+    @classmethod
+    def of_graph(cls, graph: dict[str, Any], are_logits: bool = True) -> "Classes":
+        """Of a manifest's section on the graph."""
+        return cls(graph.get("class_names", ()), graph["multilabel"], are_logits)
+
+    def columns(self, scores: np.ndarray) -> Columns:
+        """The columns of a table for scores [n, C]. Raises: InputError where there are more or fewer words."""
+        width = scores.shape[1] if scores.ndim == 2 else 1
+        if scores.ndim != 2 or (self.words and len(self.words) != width):
+            raise InputError(
+                f"rows of width {width} are no scores of the graph's {len(self.words) or 'several'} classes: write the "
+                "rows themselves, without classes"
+            )
+        words = np.array(self.words or range(width))
+        scores = scores.astype(np.float64)
+        if self.several:
+            chances = (1 / (1 + np.exp(-scores))).astype(np.float32)
+            return {f"probability_{word}": chances[:, place] for place, word in enumerate(words)}
+        shares = np.exp(scores - scores.max(1, keepdims=True)) if self.are_logits else scores.clip(0)
+        likely = scores.argmax(1)
+        sums = shares.sum(1)
+        found = np.divide(shares[np.arange(len(scores)), likely], sums, out=np.zeros_like(sums), where=sums != 0)
+        return {"class": words[likely], "probability": found.astype(np.float32)}
 
 
 class Target:
@@ -24,7 +80,7 @@ class Target:
             )
         if out.suffix not in KINDS:
             raise InputError(
-                f"out is {out}: expected a name in .npy or .parquet, or without an ending for a folder of shards"
+                f"out is {out}: expected a name in {', '.join(KINDS[:-1])}, or without an ending for a folder of shards"
             )
         if out.suffix == ".parquet":
             _pyarrow()
@@ -43,38 +99,68 @@ class Target:
     def path_of(self, name: str, several: bool) -> Path:
         return self.out.with_name(f"{self.out.stem}.{name}{self.out.suffix}") if several else self.out
 
-    def keep(self, found: dict[str, Any], names: np.ndarray | None) -> Path | dict[str, Path]:
-        """Write arrays [N, …] by name; returns the path, or paths by name. Args: names: what vertices are called."""
+    def keep(
+        self, found: dict[str, Any], names: np.ndarray | None, about: Classes | str = "output", key: str = "id"
+    ) -> Path | dict[str, Path]:
+        """Write arrays [N, …] by name; returns the path, or paths by name.
+
+        Args: names: what vertices are called; about: what a table says of the first, or how it calls its numbers; key:
+            how it calls rows without names.
+        """
         paths = {name: self.path_of(name, len(found) > 1) for name in found}
         for path in paths.values():
             self._check_free(path)
-        for name, path in paths.items():
+        for place, (name, path) in enumerate(paths.items()):
             try:
-                self._write(np.asarray(found[name]), path, names)
+                rows = np.asarray(found[name])
+                if self.out.suffix in TABLES:
+                    _write_table(path, rows, {key if names is None else "name": names}, "output" if place else about)
+                else:
+                    self._write(rows, path, names)
             except OSError as error:
                 raise InputError(f"cannot write predictions to {path}: {error.strerror or error}") from error
         return paths if len(paths) > 1 else next(iter(paths.values()))
 
     def _write(self, rows: np.ndarray, path: Path, names: np.ndarray | None) -> None:
+        if not self.out.suffix:
+            with new_folder(path, shard_files, self.overwrite) as folder:
+                for place, first in enumerate(range(0, max(len(rows), 1), SHARD_ROWS)):
+                    np.save(folder / f"rows-{place:05}.npy", rows[first : first + SHARD_ROWS], allow_pickle=False)
+                if names is not None:
+                    np.save(folder / "names.npy", names, allow_pickle=False)
+            return
         partial = path.with_name(f"{path.name}.partial")
         try:
-            if self.out.suffix == ".parquet":
-                _write_parquet(rows, partial, names)
-            elif self.out.suffix:
-                with open(partial, "wb") as stream:
-                    np.lib.format.write_array(stream, rows, allow_pickle=False)
-            else:
-                with new_folder(path, shard_files, self.overwrite) as folder:
-                    for place, first in enumerate(range(0, max(len(rows), 1), SHARD_ROWS)):
-                        np.save(folder / f"rows-{place:05}.npy", rows[first : first + SHARD_ROWS], allow_pickle=False)
-                    if names is not None:
-                        np.save(folder / "names.npy", names, allow_pickle=False)
-                return
+            with open(partial, "wb") as stream:
+                np.lib.format.write_array(stream, rows, allow_pickle=False)
             os.replace(partial, path)
         finally:
             partial.unlink(missing_ok=True)
-        if names is not None and path.suffix == ".npy":
+        if names is not None:
             np.save(path.with_suffix(".names.npy"), names, allow_pickle=False)
+
+
+def write_table(
+    graph: Any, target: Target, write: Callable[[str], tuple[int, Any]], about: Callable[[Any], Classes | str], key: str
+) -> int:
+    """Keep as a table what `write` writes to a .npy file; returns how many rows. Collective: yes.
+
+    Args: write: collective; returns rows, and what `about` is asked with; about, key: see `Target.keep`.
+    """
+    with contextlib.ExitStack() as stack:
+        folder = None
+        with raise_together(graph.comm):
+            if graph.rank == 0:
+                made = tempfile.TemporaryDirectory(prefix=".distgnn-predict-", dir=target.folder)
+                folder = stack.enter_context(made)
+        file = Path(graph.comm.bcast(folder, root=0)) / "0.npy"
+        count, found = write(str(file))
+        with raise_together(graph.comm):
+            if graph.rank == 0:
+                called = names_file(file)
+                names = np.load(called) if called.is_file() else None
+                target.keep({"output": np.load(file, mmap_mode="r")}, names, about(found), key)
+    return count
 
 
 def shard_files(folder: Path) -> set[str]:
@@ -83,20 +169,54 @@ def shard_files(folder: Path) -> set[str]:
     return names | {"names.npy"} if "rows-00000.npy" in names else set()
 
 
-def _write_parquet(rows: np.ndarray, path: Path, names: np.ndarray | None) -> None:
-    """Columns `id`, or `name` where vertices have names, and `output`: a list of C numbers, or one number."""
-    arrow = _pyarrow()
-    kind = arrow.from_numpy_dtype(rows.dtype)
-    key = arrow.field("id", arrow.int64()) if names is None else arrow.field("name", arrow.string())
-    width = int(np.prod(rows.shape[1:])) if rows.ndim > 1 else 0
-    column = arrow.field("output", arrow.list_(kind, width) if width else kind)
-    with arrow.parquet.ParquetWriter(str(path), arrow.schema([key, column])) as writer:
-        for first in range(0, len(rows), SHARD_ROWS):
-            piece = np.ascontiguousarray(rows[first : first + SHARD_ROWS])
-            keys = np.arange(first, first + len(piece)) if names is None else names[first : first + len(piece)]
-            flat = arrow.array(piece.reshape(-1))
-            values = arrow.FixedSizeListArray.from_arrays(flat, width) if width else flat
-            writer.write_batch(arrow.record_batch([arrow.array(keys, key.type), values], schema=writer.schema))
+def _write_table(path: Path, rows: np.ndarray, keys: dict[str, np.ndarray | None], about: Classes | str) -> None:
+    """Args: keys: the first column under its name; None: numbers from 0."""
+    partial, ((key, names),) = path.with_name(f"{path.name}.partial"), keys.items()
+    is_text = bool(TABLES[path.suffix])
+    step = max(1, (1 << (18 if is_text else 22)) // max(1, int(np.prod(rows.shape[1:]))))  # rows at a time
+
+    def pieces() -> Iterator[Columns]:
+        for first in range(0, max(len(rows), 1), step):
+            piece = np.ascontiguousarray(rows[first : first + step])
+            numbers = np.arange(first, first + len(piece)) if names is None else names[first : first + len(piece)]
+            yield {key: numbers} | ({about: piece} if isinstance(about, str) else about.columns(piece))
+
+    try:
+        (_write_text if is_text else _write_parquet)(partial, pieces(), TABLES[path.suffix])
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _write_text(path: Path, pieces: Iterator[Columns], mark: str) -> None:
+    """Numbers in the fewest digits that are read as the same number."""
+    with open(path, "w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, delimiter=mark, lineterminator="\n")
+        for place, piece in enumerate(pieces):
+            flat: Columns = {}
+            for name, column in piece.items():
+                wide = column.reshape(len(column), -1) if column.ndim > 1 else None
+                flat |= {name: column} if wide is None else {f"{name}_{i}": one for i, one in enumerate(wide.T)}
+            if place == 0:
+                writer.writerow(flat)
+            writer.writerows(zip(*(column.astype(str) for column in flat.values()), strict=True))
+
+
+def _write_parquet(path: Path, pieces: Iterator[Columns], _: str) -> None:
+    arrow, writer = _pyarrow(), None
+    try:
+        for piece in pieces:
+            columns = {}
+            for name, column in piece.items():
+                width = int(np.prod(column.shape[1:])) if column.ndim > 1 else 0
+                flat = arrow.array(column.reshape(-1))
+                columns[name] = arrow.FixedSizeListArray.from_arrays(flat, width) if width else flat
+            batch = arrow.record_batch(list(columns.values()), names=list(columns))
+            writer = writer or arrow.parquet.ParquetWriter(str(path), batch.schema)
+            writer.write_batch(batch)
+    finally:
+        if writer is not None:
+            writer.close()
 
 
 def _pyarrow() -> Any:
@@ -104,5 +224,5 @@ def _pyarrow() -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise InputError("a .parquet file needs the package pyarrow: pip install pyarrow, or write .npy") from None
+        raise InputError("a .parquet file needs the package pyarrow: pip install pyarrow, or write .csv") from None
     return pyarrow

@@ -39,6 +39,13 @@ def write_predictions(graph: Any, logits: torch.Tensor, out: str, classes: bool 
     write_rows(graph, ids, rows_to_write(found, classes, graph.multilabel), count, out)
 
 
+def write_embeddings(graph: Any, rows: torch.Tensor, out: str) -> int:
+    """Write the rows [O, D] that the last layer is given, and names as `write_best`; returns how many. Collective."""
+    write_predictions(graph, rows, out)
+    _write_names(graph, graph.owned_ids, int(graph.num_global_nodes), out, True)
+    return int(graph.num_global_nodes)
+
+
 def write_best(
     graph: Any, model: Any, rows: torch.Tensor, run: str, config: TrainConfig, out: str, classes: bool = False
 ) -> tuple[int, bool]:
@@ -57,12 +64,16 @@ def write_best(
         ids, found, count = task_for(config, model, graph).predict(graph, rows)
     several = config.task == "node" and graph.multilabel
     write_rows(graph, ids, rows_to_write(found, classes, several), count, out)
+    _write_names(graph, ids, count, out, config.task in ON_VERTICES)
+    return count, smoothed
+
+
+def _write_names(graph: Any, ids: np.ndarray, count: int, out: str, of_vertices: bool) -> None:
     names = graph.local.node_names
-    if names is not None and config.task in ON_VERTICES:
+    if names is not None and of_vertices:
         write_names(graph, ids, names, count, out)
     elif graph.rank == 0:
         names_file(out).unlink(missing_ok=True)  # of an earlier answer
-    return count, smoothed
 
 
 def write_names(graph: Any, ids: np.ndarray, names: np.ndarray, count: int, out: str) -> None:

@@ -139,8 +139,8 @@ def test_predict_into_nowhere_and_with_damaged_weights(run, refused, parts, tmp_
     refused("predict", folder, parts, "--out", tmp_path / "no" / "p.npy", says="existing folder")
     (tmp_path / "old.npy").write_text("precious")
     refused("predict", folder, parts, "--out", tmp_path / "old.npy", says="--overwrite")
+    refused("predict", folder, parts, "--out", tmp_path / "p.json", says="is .npy, and the name says .json")
     for end in ("csv", "parquet", "json"):
-        refused("predict", folder, parts, "--out", tmp_path / f"p.{end}", says=f"is .npy, and the name says .{end}")
         refused("correct-smooth", folder, parts, "--out", tmp_path / f"p.{end}", says="end it in .npy")
     (tmp_path / "p.names.npy").write_text("of an earlier answer")
     refused("predict", folder, parts, "--out", tmp_path / "p.npy", says="p.names.npy exists")

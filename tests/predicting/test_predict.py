@@ -164,6 +164,11 @@ class Sums(torch.nn.Module):
         return x.new_zeros(3, 2)[None][0], "text"
 
 
+class Identity(torch.nn.Module):
+    def forward(self, x):
+        return x
+
+
 BAD = {
     "draws": (Draws(), {}, "Draws draws random numbers in evaluation mode"),
     "another width": (torch.nn.Linear(9, 2), {}, "cannot be multiplied"),
@@ -171,7 +176,9 @@ BAD = {
     "no module": (lambda x: x, {}, "model is a function: give a torch module"),
     "a layer": (torch.nn.Linear(WIDTH, 2), {"layers": "convs.1"}, "the model has no module 'convs.1'"),
     "lazy": (torch.nn.LazyLinear(2), {}, "weights without numbers"),
-    "an ending": (torch.nn.Linear(WIDTH, 2), {"out": "z.csv"}, "expected .* or .parquet"),
+    "an ending": (torch.nn.Linear(WIDTH, 2), {"out": "z.txt"}, "expected .* .tsv, .parquet"),
+    "classes of no table": (torch.nn.Linear(WIDTH, 2), {"out": "z.npy", "classes": True}, "classes are written into"),
+    "no layers": (Identity(), {"embeddings": True}, "Identity has no last layer"),
     "a long name": (torch.nn.Linear(WIDTH, 2), {"out": "z" * 300 + ".npy"}, "use at most 200"),
     "a folder": (torch.nn.Linear(WIDTH, 2), {"out": "nowhere/z.npy"}, "an existing folder"),
 }

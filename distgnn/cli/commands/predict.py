@@ -28,8 +28,15 @@ ON_VERTICES = ("node", "regression")  # as train.predict has them, which is impo
 def predict(
     run: Annotated[str, typer.Argument(help="Run folder; or FILE.py:FUNCTION, which makes a torch module.")],
     parts: Annotated[str, typer.Argument(help="Partition folder of the same graph; for FILE.py:FUNCTION any graph.")],
-    out: str = typer.Option(..., help="File: rows [N, C] as .npy; FILE.py:FUNCTION also .parquet, or a folder."),
-    classes: bool = typer.Option(False, help="Write the most likely class of each vertex instead, int64 [N]."),
+    out: str = typer.Option(
+        ..., help="File: rows [N, C] as .npy; a table in .csv, .tsv or .parquet; of FILE.py:FUNCTION also a folder."
+    ),
+    classes: bool = typer.Option(
+        False,
+        help="Write the most likely class of each vertex instead, int64 [N]. Tables of runs have it; of "
+        "FILE.py:FUNCTION it says that rows are scores of classes.",
+    ),
+    embeddings: bool = typer.Option(False, help="Write the rows that the last layer is given instead, [N, D]."),
     weights: str | None = in_panel(OWN, None, "File of weights: .pt, .ckpt or .safetensors."),
     layers: str | None = in_panel(OWN, None, "Modules inside whose rows are wanted, too, with commas: convs.1."),
     ranks: int | None = in_panel(OWN, None, "Processes (default: one for each socket, or part)."),
@@ -39,37 +46,68 @@ def predict(
 ) -> None:
     """Predict every vertex, or the edges of the test split: with a run's best weights, or a model trained elsewhere."""
     if is_function(run):
-        if classes:
-            raise InputError("--classes is for run folders: take the largest of each row, rows.argmax(1)")
-        return _with_own_model(run, parts, out, weights, layers, ranks, threads, overwrite, quiet)
+        wanted: Any = tuple(one.strip() for one in layers.split(",")) if layers else ()
+        how = {"weights": weights, "layers": wanted, "classes": classes, "embeddings": embeddings}
+        return _with_own_model(run, parts, out, overwrite, quiet, how | {"ranks": ranks, "threads": threads})
     for name, value in (("--weights", weights), ("--layers", layers), ("--ranks", ranks)):
         if value is not None:
             raise InputError(f"{name} is for FILE.py:FUNCTION: a run folder has its own model, a part for each rank")
+    _with_run(run, parts, out, classes, embeddings, threads, overwrite, quiet)
+
+
+def _with_run(
+    run: str, parts: str, out: str, classes: bool, embeddings: bool, threads: int | None, overwrite: bool, quiet: bool
+) -> None:
+    from distgnn.predicting.row_files import TABLES, Target
     from distgnn.train.run.run_folder import run_task
 
-    settings, manifest = check_request(run, parts, out, overwrite)
+    is_table = Path(out).suffix in TABLES
+    settings, manifest = check_request(run, parts, None if is_table else out, overwrite)
     task = run_task(settings)
     with checked_together():
+        target = Target(Path(out), overwrite, ("output",)) if is_table else None
         check_graph_for(task, manifest["graph"])
-        if classes and task not in ("node", "edge"):
-            raise InputError(f"--classes is for tasks node and edge: this run is of task {task}")
-        if task not in ON_VERTICES and "test_edges" not in manifest["graph"]["edge_splits"]:
+        if classes and (embeddings or task not in ("node", "edge")):
+            why = "embeddings are of none" if embeddings else f"this run is of task {task}"
+            raise InputError(f"--classes is for tasks node and edge: {why}")
+        of_vertices = embeddings or task in ON_VERTICES
+        if not of_vertices and "test_edges" not in manifest["graph"]["edge_splits"]:
             raise InputError(f"{parts} has no test edges: there is nothing to predict")
     run_on_ranks(manifest["num_parts"], threads)
     from distgnn.fitting.best_rows import best_rows
-    from distgnn.train.predict import write_best
-    from distgnn.train.run.run_folder import names_file
+    from distgnn.predicting.row_files import Classes, write_table
+    from distgnn.train.predict import write_best, write_embeddings
 
+    def write(file: str) -> tuple[int, bool]:
+        if embeddings:
+            return write_embeddings(graph, rows, file), False
+        return write_best(graph, network, rows, run, TrainConfig(task=task), file, classes and not is_table)
+
+    def about(smoothed: bool) -> Classes | str:
+        if embeddings or task not in ("node", "edge"):
+            return "embedding" if embeddings else "score" if task == "link" else "value"
+        return Classes.of_graph(manifest["graph"], not smoothed) if task == "node" else Classes()
+
+    speak = not quiet and manifest["num_parts"] > 1
     with compiling(not quiet):
-        graph, network, scores = best_rows(run, settings, parts, not quiet and manifest["num_parts"] > 1)
-        count, smoothed = write_best(graph, network, scores, run, TrainConfig(task=task), out, classes)
+        graph, network, rows = best_rows(run, settings, parts, speak, embeddings=embeddings)
+        if target is None:
+            count, smoothed = write(out)
+        else:
+            count, smoothed = write_table(graph, target, write, about, "id" if of_vertices else "edge"), False
     if graph.rank == 0 and not quiet:
         kinds = {"node": "smoothed scores" if smoothed else "logits", "edge": "logits", "link": "scores"}
-        kind = "classes" if classes else kinds.get(task, "values")
-        rows = [(kind, out), ("vertices" if task in ON_VERTICES else "edges", f"{count:,}")]
-        if graph.local.node_names is not None and task in ON_VERTICES:
-            rows.append(("their names", str(names_file(out))))
-        print_table("Predicted", rows)
+        kind = "embeddings" if embeddings else "classes" if classes else kinds.get(task, "values")
+        _say_what(out, "table" if is_table else kind, count, of_vertices, graph.local.node_names is not None)
+
+
+def _say_what(out: str, kind: str, count: int, of_vertices: bool, named: bool) -> None:
+    from distgnn.train.run.run_folder import names_file
+
+    shown = [(kind, out), ("vertices" if of_vertices else "edges", f"{count:,}")]
+    if named and of_vertices and kind != "table":
+        shown.append(("their names", str(names_file(out))))
+    print_table("Predicted", shown)
 
 
 def is_function(text: str) -> bool:
@@ -90,22 +128,11 @@ def made_by(text: str) -> Any:
     return function()
 
 
-def _with_own_model(
-    make: str,
-    data: str,
-    out: str,
-    weights: str | None,
-    layers: str | None,
-    ranks: int | None,
-    threads: int | None,
-    overwrite: bool,
-    quiet: bool,
-) -> None:
+def _with_own_model(make: str, data: str, out: str, overwrite: bool, quiet: bool, how: dict[str, Any]) -> None:
+    """Args: how: further arguments of `dg.predict`."""
     from distgnn.predicting.predict import predict
 
-    wanted = tuple(one.strip() for one in layers.split(",")) if layers else ()
-    how: dict[str, Any] = {"weights": weights, "layers": wanted, "out": out, "overwrite": overwrite}
-    found = predict(made_by(make), data, ranks, threads=threads, quiet=quiet, **how)
+    found = predict(made_by(make), data, out=out, overwrite=overwrite, quiet=quiet, **how)
     if not quiet:
         paths = found if isinstance(found, dict) else {"output": found}
         print_table("Predicted", [(name, str(path)) for name, path in paths.items()])
