@@ -80,7 +80,8 @@ _marks = WeakTensorKeyDictionary()  # of watched parameters
 
 
 def _state(parameter: nn.Parameter) -> int:
-    return _marks[parameter].state if parameter in _marks else 0
+    mark = _marks.get(parameter)
+    return 0 if mark is None else mark.state
 
 
 def broadcast_parameters(model: nn.Module, graph: Any) -> None:
@@ -276,8 +277,9 @@ def _changed(parameter: nn.Parameter) -> bool:
 def mark_summed(parameters: Iterable[nn.Parameter], mark: int = SUMMED) -> None:
     """Note that the gradients of these parameters have been summed over ranks, by whatever means."""
     for parameter in parameters:
-        if parameter in _marks:
-            _marks[parameter].state = mark
+        known = _marks.get(parameter)
+        if known is not None:
+            known.state = mark
 
 
 def refuse_unsummed_steps(graph_type: type[Any]) -> None:
@@ -320,10 +322,11 @@ def _watch_module(module: nn.Module, inputs: tuple[Any, ...]) -> None:
             _watch(parameter, ranks)
 
 
-def _watch(parameter: nn.Parameter, ranks: int) -> None:
+def _watch(parameter: nn.Parameter, ranks: int) -> Mark | None:
     """Let every gradient that arrives mark its parameter."""
-    if not parameter.requires_grad or parameter in _marks or is_rows(parameter):
-        return
+    known: Mark | None = _marks.get(parameter)
+    if known is not None or not parameter.requires_grad or is_rows(parameter):
+        return known
     mark = _marks[parameter] = Mark()
 
     def arrived(one: nn.Parameter) -> None:
@@ -332,6 +335,7 @@ def _watch(parameter: nn.Parameter, ranks: int) -> None:
         mark.arrived = _identity(one.grad)
 
     parameter.register_post_accumulate_grad_hook(arrived)
+    return mark
 
 
 def _refuse_unsummed(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
@@ -378,7 +382,6 @@ def _refuse_mixed(parameters: list[nn.Parameter]) -> None:
 def watch_whole(parameters: Iterable[nn.Parameter], transport: Any) -> None:
     """Mark gradients that are whole on every rank, and watch what is added to them."""
     for parameter in parameters:
-        _watch(parameter, transport.num_ranks)
-        mark = _marks.setdefault(parameter, Mark())
+        mark = _watch(parameter, transport.num_ranks) or _marks.setdefault(parameter, Mark())
         mark.transport = transport
         mark.state, mark.whole = WHOLE, None if parameter.grad is None else weakref.ref(parameter.grad)

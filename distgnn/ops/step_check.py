@@ -6,6 +6,7 @@
 An optimiser is known from its first step on: before that step ranks compare its settings in a call of its own.
 """
 
+import weakref
 import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -20,6 +21,7 @@ from distgnn.comm.ending.alike import Alike, Part, number_of
 SMALL = 4096  # bytes up to which a tensor is hashed in one pass; longer ones by the sums of BLOCKS pieces
 BLOCKS = 64
 NUMBERS = (bool, int, float)
+NAN = 0x7FF8000000000000
 
 
 def alike_of(transport: Any) -> Alike | None:
@@ -30,23 +32,54 @@ def alike_of(transport: Any) -> Alike | None:
 
 def content_of(tensor: torch.Tensor) -> int:
     """A number that stands for the shape and the bits of a tensor, the same in every process."""
+    return _hashed(*_memory_of(tensor))
+
+
+def weight_of(parameter: torch.Tensor) -> int:
+    """The same of a parameter, whose memory is looked up once: a step writes to it in place."""
+    known = _memory.get(id(parameter))
+    if known is None or known[0]() is not parameter or known[1:3] != (parameter.data_ptr(), parameter.shape):
+        key = id(parameter)
+        owner = weakref.ref(parameter, lambda _: _memory.pop(key, None))
+        array, words, shape = _memory_of(parameter)
+        known = owner, parameter.data_ptr(), parameter.shape, array, words, shape
+        if (array if words is None else words).ctypes.data == known[1]:  # its memory itself, not a copy
+            _memory[key] = known
+    return _hashed(*known[3:])
+
+
+def _memory_of(tensor: torch.Tensor) -> tuple[np.ndarray, np.ndarray | None, tuple[int, ...]]:
+    """(the numbers, or what is left of them; most of them as BLOCKS rows of words where there are many; the shape)."""
     values = tensor.detach()
     if values.layout != torch.strided:
         values = values.to_dense()
     if values.dtype == torch.bfloat16:
         values = values.view(torch.int16)
-    array = values.numpy() if values.is_contiguous() else values.contiguous().numpy()
+    if values.dim() == 2 and not values.is_contiguous():  # as the trainer lays weights out
+        values = values.t()
+    array = values.contiguous().numpy()
     if array.nbytes <= SMALL:
-        return hash((zlib.crc32(array), *array.shape))  # type: ignore[arg-type]
+        return array, None, array.shape
     flat = array.reshape(-1).view(np.uint8)
     words = flat[: len(flat) // (8 * BLOCKS) * 8 * BLOCKS].view(np.uint64).reshape(BLOCKS, -1)
-    return hash((zlib.crc32(flat[words.nbytes :].data, zlib.crc32(words.sum(axis=1))), *array.shape))
+    return flat[words.nbytes :], words, array.shape
+
+
+def _hashed(array: np.ndarray, words: np.ndarray | None, shape: tuple[int, ...]) -> int:
+    start = 0 if words is None else zlib.crc32(np.add.reduce(words, 1))
+    return hash((zlib.crc32(array, start), shape))  # type: ignore[arg-type]
+
+
+_memory: dict[int, Any] = {}  # id of a parameter: (a reference to it, where it lies, its shape, `_memory_of` it)
 
 
 def settings_of(optimizer: Any) -> tuple[Any, ...]:
     """The numbers of an optimiser's groups, and how many parameters each has."""
     return tuple(
-        (len(group["params"]), *(_number(value) for name, value in group.items() if name != "params"))
+        (
+            len(group["params"]),
+            *[value if type(value) in NUMBERS else _number(value) for name, value in group.items() if name != "params"],
+        )
         for group in optimizer.param_groups
     )
 
@@ -62,6 +95,11 @@ def _number(value: Any) -> Any:
 def modes_of(modules: Iterable[nn.Module]) -> tuple[Any, ...]:
     """Whether each module is in training mode, and the p of those that drop."""
     return tuple((one.training, p if type(p := vars(one).get("p")) in NUMBERS else 0) for one in modules)
+
+
+def _number_of_loss(loss: torch.Tensor) -> int:
+    number = loss.item() if loss.numel() == 1 else content_of(loss)
+    return hash(number) if number == number else NAN
 
 
 class StepCheck:
@@ -82,8 +120,8 @@ class StepCheck:
     ):
         self.parameters, self.loss, self.optimizers, self.trail = parameters, loss, optimizers, trail
         self.rows: int = 0 if trail is None else trail.given
-        self.weights = [content_of(one) for one in parameters]
-        self.loss_number = 0 if loss is None else content_of(loss)
+        self.weights = [weight_of(one) for one in parameters]
+        self.loss_number = 0 if loss is None else _number_of_loss(loss)
         self.value: int = number_of((self.loss_number, self.rows, *self.weights))
         gone = any(one is None for one in (*optimizers, *modules))
         self.settings: list[Any] = [] if gone else [settings_of(one) for one in optimizers]

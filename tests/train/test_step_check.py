@@ -11,6 +11,7 @@ from distgnn.graph.face.row_graph import with_rows
 from distgnn.graph.global_values import global_mean
 from distgnn.nn import build_model
 from distgnn.ops.own_loop import DistributedOptimizer
+from distgnn.ops.step_check import content_of, weight_of
 from distgnn.train import Trainer
 
 
@@ -131,3 +132,19 @@ def test_a_closure(comm):
 
     with pytest.raises(RunError, match="the weights"):  # of the second call of the closure
         optimizer.step(closure)
+
+
+def test_a_weight_counts_as_its_bits_whatever_happens_to_it():
+    for shape, dtype in (((3,), torch.float32), ((64, 200), torch.float32), ((40, 7), torch.bfloat16)):
+        one = torch.nn.Parameter(torch.randn(shape).to(dtype))
+        seen = [weight_of(one)]
+        with torch.no_grad():
+            one[-1] += 1
+        seen.append(weight_of(one))
+        one.data = one.data.clone()
+        assert weight_of(one) == seen[-1] == content_of(one)
+        one.data = torch.zeros(shape, dtype=dtype)
+        seen.append(weight_of(one))
+        one.data = torch.zeros((*shape, 1), dtype=dtype)
+        seen.append(weight_of(one))
+        assert len(set(seen)) == 4

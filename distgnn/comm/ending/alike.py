@@ -7,8 +7,7 @@
 say the first difference: which it is, both values, and what to write.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
@@ -63,16 +62,10 @@ class Alike:
     def numbers(self) -> tuple[int, int]:
         return self.value, self.known
 
-    @contextmanager
-    def using(self, value: int, describe: Callable[[], list[Part]], known: int = 0) -> Iterator[None]:
+    def using(self, value: int, describe: Callable[[], list[Part]], known: int = 0) -> "_Using":
         """The calls of the block use this."""
-        before = self.value, self.known, self.describe
-        if self.wanted:
-            self.value, self.known, self.describe = value, known, describe
-        try:
-            yield
-        finally:
-            self.value, self.known, self.describe = before
+        used = (value, known, describe) if self.wanted else (self.value, self.known, self.describe)
+        return _Using(self, used)
 
     def check(self, comm: MPI.Comm, most: np.ndarray, least: np.ndarray, place: str) -> None:
         """Raise RunError on every rank, where the largest and the smallest numbers of all ranks say that they differ.
@@ -84,6 +77,24 @@ class Alike:
         every = comm.allgather((self.value, self.known, self.describe()))
         rank = next(rank for rank, (*numbers, _) in enumerate(every) if numbers != list(every[0][:2]))
         raise on_all_ranks(RunError(_line(rank, every[0][2], every[rank][2], place)))
+
+
+class _Using:
+    """What calls use within a block, which is entered at every step."""
+
+    def __init__(self, alike: Alike, used: tuple[int, int, Callable[[], list[Part]]]):
+        self._alike, self._used = alike, used
+
+    def __enter__(self) -> None:
+        self._exchange()
+
+    def __exit__(self, *_: Any) -> None:
+        self._exchange()
+
+    def _exchange(self) -> None:
+        alike, used = self._alike, self._used
+        self._used = alike.value, alike.known, alike.describe
+        alike.value, alike.known, alike.describe = used
 
 
 def _line(rank: int, ours: list[Part], theirs: list[Part], place: str) -> str:

@@ -22,16 +22,25 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from distgnn.comm.ending.alike import Alike, Part, number_of
 from distgnn.ops.function import version_of
-from distgnn.ops.step_check import alike_of, content_of
+from distgnn.ops.step_check import NAN, alike_of, content_of
 from distgnn.rows.row_tensor import local_of
 
 KEPT = 4096  # last entries, of which a difference is explained
 DEEPEST, MOST_PARTS = 200, 3000  # of an explanation
 NUMBERS = frozenset((bool, int, float))
 SEQUENCES = frozenset((tuple, list, torch.Size))
-NAN = 0x7FF8000000000000
 DRAWS, COLUMN, NUMBER, TENSOR = "torch's random numbers", "the column", "a number beside rows", "a tensor beside rows"
 FUNCTION = "the function on rows"
+
+
+@functools.cache
+def _how(kind: Any) -> str:
+    """How an argument of a class counts."""
+    if kind in NUMBERS or kind in SEQUENCES:
+        return "number" if kind in NUMBERS else "sequence"
+    exact = {str: "text", torch.dtype: "text", slice: "slice", dict: "mapping"}
+    derived = ((torch.Tensor, "tensor"), (np.ndarray, "array"), (np.generic, "scalar"), (nn.Module, "module"))
+    return exact.get(kind) or next((how for base, how in derived if issubclass(kind, base)), "nothing")
 
 
 @functools.cache
@@ -110,30 +119,28 @@ class Trail:
                 self._mark(one, number_of((origin, place)))
 
     def _collect(self, parts: list[Any], values: Any) -> None:
+        kind: Any
         for one in values:
             kind = type(one)
-            if kind in NUMBERS:
+            how = _how(kind)
+            if how == "number":
                 parts.append(one if one == one else NAN)
-            elif kind in SEQUENCES:
-                self._collect(parts, one)
-            elif isinstance(one, torch.Tensor):
+            elif how == "tensor":
                 origin = getattr(one, "origin", None)
                 parts.append(self._content(one) if origin is None else origin)
-            elif one is None:
-                continue
-            elif kind is str:
-                parts.append(code_of(one))
-            elif kind is slice:
-                self._collect(parts, (one.start, one.stop, one.step))
-            elif kind is dict:
-                self._collect(parts, one.values())
-            elif isinstance(one, np.ndarray):
-                parts.append(self._content(torch.as_tensor(one)))
-            elif isinstance(one, np.generic):
-                self._collect(parts, (one.item(),))
-            elif kind is torch.dtype:
+            elif how == "sequence":
+                self._collect(parts, one)
+            elif how == "text":
                 parts.append(code_of(str(one)))
-            elif isinstance(one, nn.Module):
+            elif how == "slice":
+                self._collect(parts, (one.start, one.stop, one.step))
+            elif how == "mapping":
+                self._collect(parts, one.values())
+            elif how == "array":
+                parts.append(self._content(torch.as_tensor(one)))
+            elif how == "scalar":
+                self._collect(parts, (one.item(),))
+            elif how == "module":
                 parts += [value for value in vars(one).values() if type(value) in NUMBERS and value == value]
                 if not torch.is_grad_enabled():
                     self._collect(parts, one.parameters())
