@@ -72,7 +72,7 @@ class CutConfig:
     link_split: str | None = _setting(
         None, "Hold out these shares of the edges for validation and test of link prediction, such as 0.05,0.1."
     )
-    clusters: bool = _setting(False, "Keep clusters of vertices too, for train --batch cluster:M.")
+    clusters: bool = _setting(False, "Keep an order of vertices by clusters too: some ways to train need it.")
     groups: int = _setting(1, "Groups of parts (machines) that the graph is cut between first.")
     effort: str = _setting(
         "normal", "How long a cut is improved: fast, normal, or best (some minutes for fewest copies).", choices=EFFORTS

@@ -1,7 +1,7 @@
 """Options picked from what partition.json says of a graph: `train --recipe fast`, and defaults of some graphs.
 
-The tables below are all there is: the first row that fits a graph gives its options. Evidence of recipe fast:
-docs/benchmarks/time-to-accuracy.md, for sparse features; for dense ones standardize is what is usual.
+The first row that fits a graph gives its options; of recipe fast, rows of extras come before the table below. Evidence
+of recipe fast: docs/benchmarks/time-to-accuracy.md, for sparse features; for dense ones standardize is what is usual.
 """
 
 import math
@@ -31,32 +31,18 @@ class Row:
     options: Mapping[str, Any]
 
 
-FEWEST_LABELS = 1000  # of training: a cluster batch of fewer than some 60 has too few to learn from
+FEWEST_LABELS = 1000  # of training
 
 
-def _has_few_labels(graph: Mapping[str, Any]) -> bool:
+def has_few_labels(graph: Mapping[str, Any]) -> bool:
     return graph.get("train", FEWEST_LABELS) < FEWEST_LABELS
-
-
-def _takes_batches(graph: Mapping[str, Any]) -> bool:
-    return bool(graph.get("clusters")) and not _has_few_labels(graph)
 
 
 FAST = (
     Row("tasks on pairs or values", lambda graph, task: task != "node", {"lr": 0.003}),
     Row(
-        "vertex clusters, sparse features",
-        lambda graph, task: _takes_batches(graph) and bool(graph.get("sparse_feats")),
-        {"batch": "cluster:16", "lr": 0.002, "feat_norm": "row-l2,center"},
-    ),
-    Row(
-        "vertex clusters, dense features",
-        lambda graph, task: _takes_batches(graph),
-        {"batch": "cluster:16", "lr": 0.002, "feat_norm": "standardize"},
-    ),
-    Row(
         "few labels, sparse features",
-        lambda graph, task: _has_few_labels(graph) and bool(graph.get("sparse_feats")),
+        lambda graph, task: has_few_labels(graph) and bool(graph.get("sparse_feats")),
         {"feat_norm": "row-l2,center", "norm": "none", "lr": 0.005, "weight_decay": 5e-4},
     ),
     Row(
@@ -73,7 +59,7 @@ FAST = (
 DEFAULTS = (
     Row(
         "few labels, sparse features",
-        lambda graph, task: task == "node" and _has_few_labels(graph) and bool(graph.get("sparse_feats")),
+        lambda graph, task: task == "node" and has_few_labels(graph) and bool(graph.get("sparse_feats")),
         {
             "model": "appnp",
             "num_layers": 2,
@@ -87,8 +73,6 @@ DEFAULTS = (
     Row("other graphs", lambda graph, task: True, {}),
 )
 TABLES: dict[str | None, tuple[Row, ...]] = {"fast": FAST, None: DEFAULTS}
-BATCHES = {"batch", "stages"}
-FOR_BATCHES: dict[str, Any] = {"optimizer": "adam", "lr": 0.001}
 
 
 def pick(
@@ -106,13 +90,13 @@ def pick(
     """
     if recipe is not None:
         check_choice("recipe", recipe, RECIPES)
-    for row in TABLES[recipe]:
+    of_extras = (row for rows in attached("recipe") for row in rows if recipe is not None)
+    for row in (*of_extras, *TABLES[recipe]):
         if not row.fits(graph, task):
             continue
         picked = dict(row.options)
-        for more in attached("recipe") if recipe is not None else ():
-            picked |= more.get(row.graphs, {})
-        picked |= FOR_BATCHES if given & BATCHES else {}
+        for more in attached("given"):
+            picked |= more(given)
         if "optimizer" in given:
             picked.pop("lr", None)  # it was another optimizer's
         options = {name: value for name, value in picked.items() if name not in given}

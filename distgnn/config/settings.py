@@ -60,7 +60,7 @@ class Settings:
         groups = self.train, self.model, self.run, self.schedule, self.exchange
         known: dict[str, Any] = {name: value for group in groups for name, value in options_of(group).items()}
         known |= {"algorithm": algorithm, "update": update, "exact": algorithm.exact and self.schedule.exact}
-        check_together(**known | {"by_arc": self.model.by_arc, "num_batches": self.train.num_batches})
+        check_together(**known, by_arc=self.model.by_arc)
         schedule = replace(self.schedule, wire_backward=self.schedule.wires[1])
         return replace(self, run=replace(self.run, update=update), schedule=schedule)
 
@@ -82,6 +82,7 @@ class Settings:
             )
         check_graph_for(self.train.task, graph)
         check_training_graph(self.train, graph)
+        check_together(**options_of(self.train), graph=graph)
         check_graph_has(self.model.name, graph.get("num_edge_feats", 0), graph.get("num_relations", 0))
 
     def weights_left_out(self, graph: dict[str, Any]) -> str:

@@ -76,8 +76,6 @@ def check_training_graph(config: Any, graph: dict[str, Any]) -> None:
         raise InputError("correct_and_smooth needs vertices with one label each: leave it out")
     if config.label_smoothing and task == "node" and graph["multilabel"]:
         raise InputError("label_smoothing is for one label each, and this graph is multi-label: leave it out")
-    if config.num_batches and not graph.get("clusters"):
-        raise InputError("this partition has no vertex clusters for batches: make it with distgnn partition --clusters")
 
 
 def check_graph_for(task: str, graph: dict[str, Any]) -> None:

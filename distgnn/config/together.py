@@ -2,7 +2,7 @@
 
 A rule is the line that is said, with {names} of settings in it, and what breaks it: a condition on settings, by the
 names of their options. It is looked at wherever all of them are known. Some are worked out of others: `algorithm` is
-parsed, `exact`: exchanges are synchronous and in float32; `by_arc` is of a ModelConfig, `num_batches` of a TrainConfig.
+parsed, `exact`: exchanges are synchronous and in float32; `by_arc` is of a ModelConfig, `graph` of partition.json.
 """
 
 import inspect
@@ -17,9 +17,7 @@ ATTENTION_MODELS = ("gat", "gatv2", "edgegat")
 UNWEIGHTED_MODELS = {"gatv2": "gat", "gine": "gin", "edgegat": "gat", "rgcn": "gcn"}  # and what takes weights
 DEEP_MODELS = ("gcn2", "appnp")
 ONE_PASS_MODELS = ("sage", "gcn", "gat")  # a hidden layer is one function: see distgnn.ops
-NUM_STRATA = 64
-SUMS = "cluster batches run layers of distgnn.nn that add up rows of neighbours, {by_arc} does not: choose --batch full"
-WORKED_OUT = {"algorithm", "exact", "by_arc", "num_batches"}
+WORKED_OUT = {"algorithm", "exact", "by_arc", "graph"}
 BFLOAT16 = ", ".join(ONE_PASS_MODELS)
 
 
@@ -66,18 +64,6 @@ RULES = [Rule(*row) for row in (
      lambda task, label_smoothing: task not in CLASS_TASKS and label_smoothing),
     ("inductive is for vertices: task {task} holds edges out by their split",
      lambda task, inductive: task in PAIR_TASKS and inductive),
-    ("--no-history is about cluster batches: add --batch cluster:M",
-     lambda num_batches, history: not num_batches and not history),
-    ("--strata is about cluster batches: add --batch cluster:M",
-     lambda num_batches, strata: not num_batches and strata != NUM_STRATA),
-    ("stages is {stages} and has no cluster batches: leave --batch out",
-     lambda num_batches, stages: num_batches and stages and "cluster" not in stages),
-    ("cluster batches do not go with task {task}: choose --batch full",
-     lambda num_batches, task: num_batches and task != "node"),
-    ("cluster batches do not go with --inductive: choose --batch full",
-     lambda num_batches, inductive: num_batches and inductive),
-    ("cluster batches do not go with --verify-every: choose --batch full",
-     lambda num_batches, verify_every: num_batches and verify_every),
     # the model
     ("remat is for stacks of equal layers without batch norm: not gcn2, appnp or norm batch",
      lambda model, norm, remat: remat and (model in DEEP_MODELS or norm == "batch")),
@@ -103,7 +89,7 @@ RULES = [Rule(*row) for row in (
      lambda task, decoder: decoder is not None and task not in PAIR_TASKS),
     ("decoder dot gives one number: task edge needs one for each class, choose mlp or concat",
      lambda task, decoder: decoder == "dot" and task == "edge"),
-    # update on copies, several ranks a part, cluster batches: what each of them is not for
+    # update on copies, several ranks a part: what each of them is not for
     ("{by_arc} works arc by arc, which update on copies (also of 0c and preset distgnn) does not: choose update "
      "owners, or model sage, gcn or gin",
      lambda by_arc, update: by_arc and update == "copies"),
@@ -111,17 +97,8 @@ RULES = [Rule(*row) for row in (
      lambda correct_and_smooth, update: correct_and_smooth and update == "copies"),
     ("--columns is for models of sums and means: {by_arc} works arc by arc; leave --columns out",
      lambda columns, by_arc: columns > 1 and by_arc),
-    ("cluster batches are for one rank a part: leave --columns or --batch out",
-     lambda columns, num_batches: columns > 1 and num_batches),
     ("inductive training is for one rank a part: leave --columns or --inductive out",
      lambda columns, inductive: columns > 1 and inductive),
-    ("cluster batches need algorithm cd-0 and float32 on the wire: which rows are late is theirs to say",
-     lambda num_batches, exact: num_batches and not exact),
-    ("cluster batches need update on owners: leave --update out",
-     lambda num_batches, update: num_batches and update != "owners"),
-    (SUMS, lambda num_batches, by_arc: num_batches and by_arc),
-    ("cluster batches do not go with label reuse: choose --batch full",
-     lambda num_batches, label_reuse: num_batches and label_reuse),
     # a cut
     ("a link split is made in memory, without a limit: split the graph first (GraphData.split_links(…).save(folder)) "
      "and cut that folder with memory",

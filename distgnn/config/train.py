@@ -1,12 +1,10 @@
 """How to train: epochs, learning rate, evaluation, the run folder."""
 
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from distgnn.config.batch import BatchConfig
 from distgnn.config.extras import extended, extras
 from distgnn.config.option import check_choice, check_values, documented, option, options_of
 from distgnn.config.task import LOSSES, METRICS, NEGATIVES, TASKS
@@ -29,7 +27,7 @@ _training, _run_folder, _system, _output = (
 @documented
 @dataclass
 @extended
-class TrainConfig(BatchConfig):
+class TrainConfig:
     """How to train. Everything is checked when the trainer is made.
 
     Example:
@@ -123,14 +121,11 @@ class TrainConfig(BatchConfig):
     def __post_init__(self) -> None:
         if self.lr is None:
             self.lr = RATES.get(self.optimizer, RATES["adam"])  # of an unknown optimizer `check` speaks
-        if self.stages is not None:
-            with suppress(InputError):  # `check` says it
-                self.epochs = sum(stage.epochs for stage in self.stage_list(0))
 
     @property
     def may_stop(self) -> bool:
         """Whether a run may end before its last epoch without harm: its rates do not fall towards that."""
-        return self.lr_schedule not in OVER_ALL_EPOCHS and self.stages is None
+        return self.lr_schedule not in OVER_ALL_EPOCHS
 
     @property
     def loggers(self) -> tuple[str, ...]:
@@ -145,8 +140,7 @@ class TrainConfig(BatchConfig):
             raise InputError(f"lr is {self.lr}: expected a positive number, at most 1e30")
         if not 0 <= self.label_smoothing <= 1:
             raise InputError(f"label_smoothing is {self.label_smoothing}: expected a number from 0 to 1")
-        self.stage_list(1)
-        check_together(**options_of(self), num_batches=self.num_batches)
+        check_together(**options_of(self))
         for name in self.loggers:
             check_choice("log", name, LOGGERS)
         if "tensorboard" in self.loggers and find_spec("tensorboard") is None:

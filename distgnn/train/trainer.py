@@ -51,7 +51,7 @@ from distgnn.train.run.records import TrainResult, over_ranks, summarize
 from distgnn.train.run.run_folder import RunFolder, best_weights
 from distgnn.train.run.trace import Trace
 from distgnn.train.steps.own_optimizers import OwnOptimizer
-from distgnn.train.steps.passes import BegunPass, Passes
+from distgnn.train.steps.passes import Passes
 from distgnn.train.tasks.pairs import task_for
 from distgnn.train.tasks.vertices import Task
 from distgnn.train.trainable import check_trainable, warn_of_modules_per_rank
@@ -145,9 +145,9 @@ class Trainer:
         self.graph = graph
         graph.seed = self.config.seed
         with raise_together(graph.comm):
-            self.passes: Passes = Passes(self.config, model, self.whole, graph)
+            self.passes: Passes = Passes.of(self.config, model, self.whole, graph)
         touch_ahead: Any = getattr(model, "touch_ahead", None)  # of our stacks
-        if touch_ahead is not None and not self.passes.stage(0).num_batches:
+        if touch_ahead is not None and self.passes.num_steps(0) == 1:
             touch_ahead(graph)
         lay_out(model)
         self.modules: list[nn.Module] = list(model.modules())
@@ -167,7 +167,6 @@ class Trainer:
         self.last_record: dict[str, Any] | None = None
         self.records: list[dict[str, Any]] = []
         self.sent_to: list[np.ndarray] = []  # of each epoch of this process, bytes to each rank
-        self.begun: BegunPass = BegunPass()
         self.outputs: Outputs = Outputs(self, self.callbacks, describe or {})
         self.log: RankLog = RankLog(config.run_dir, graph.rank)
         self.interrupts, self.stop_signal = Interrupts(wanted=config.run_dir is not None), 0
@@ -252,7 +251,7 @@ class Trainer:
             self.watchdog.phase = f"epoch {epoch}, loggers and callbacks"
             self.outputs.add_epoch(record)
             if self.stop_signal or (config.checkpoint_every and done % config.checkpoint_every == 0):
-                saved = self._save(done)
+                saved = self.save(done)
             if self.stop_signal:
                 raise on_all_ranks(RunStopped(self.stop_signal, done, self.config.run_dir))
         stopping = self.schedules.stopping
@@ -261,7 +260,7 @@ class Trainer:
             best = f"the best weights are those of epoch {stopping.best_epoch + 1}"
             self.say(f"stopped after epoch {done} of {config.epochs}, {since} on validation; {best}")
         if saved < done:
-            self._save(done)
+            self.save(done)
         self.graph.drain()
         self.watchdog.phase = "finishing"
         if self.best_record is None:  # resumed with fewer epochs than were done, none of them evaluated
@@ -289,13 +288,14 @@ class Trainer:
             self.say(f"metrics.jsonl has {len(result.records)} of the {done} epochs before the checkpoint")
         if done and not result.records and self.last_record is not None:  # metrics.jsonl is gone; the weights are not
             result.records.append(self.last_record)
-        steps = len(self.begun.shares)
+        steps = self.passes.num_done
         if done or steps:
             within = f" and {steps} steps" if steps else ""
             self.say(f"resuming after {done} epochs{within}")
         return done
 
-    def _save(self, epochs_done: int) -> int:
+    def save(self, epochs_done: int) -> int:
+        """Write a checkpoint where there is a run folder. Collective: yes."""
         if self.config.run_dir is not None:
             self.watchdog.phase = f"after {epochs_done} epochs, writing a checkpoint"
             save_checkpoint(Path(self.config.run_dir), self, epochs_done)
@@ -330,7 +330,7 @@ class Trainer:
             return run_model(self.model, self.passes.tell(self.model, self.whole))
 
     def train_epoch(self, epoch: int) -> dict[str, Any]:
-        """One pass over the whole graph, in one optimiser step or in batches; returns its record. Collective: yes.
+        """One pass over the whole graph; returns its record. Collective: yes.
 
         Notes: `stop_signal` is then a signal that some rank had received, or 0.
 
@@ -344,38 +344,27 @@ class Trainer:
             exact = exact_step(self.model, graph, self.gradients, epoch, self._loss)
         before, started = graph.transport.counters.copy(), time.perf_counter()
         graph.transport.start_step()
-        self.begun.started = started
         self.model.train()
-        for name, batch in self.passes.graphs(epoch, len(self.begun.shares)):
-            logits, share, norm = self._step(self.passes.tell(self.model, batch), name, exact is not None)
-            self.begun.shares.append(share)
-            self.begun.norms.append(norm)
-            if self.config.run_dir is not None and len(self.begun.shares) < self.passes.num_steps(epoch):
-                # Obey a signal between two steps of a pass, with a checkpoint
-                received = max(graph.comm.allgather(self.interrupts.received))
-                if received:
-                    self._save(epoch)
-                    raise on_all_ranks(RunStopped(received, epoch, self.config.run_dir))
-        ended, begun, self.begun = time.perf_counter(), self.begun, BegunPass()
+        taken = self.passes.take(self, epoch, exact is not None)
+        ended = time.perf_counter()
         if self.trace:
             self.trace.add_step(epoch, started, ended)
         spent = graph.transport.counters.since(before) | {"waits": graph.transport.waits}
         self.sent_to.append(graph.transport.sent_to)
         self.whole.buffers.forget_touched()
         watch.phase = f"epoch {epoch}, gathering numbers"
-        loss = math.fsum(begun.shares) / len(begun.shares)  # this rank's share, the mean over steps
-        mine = {"loss": loss, "seconds": begun.seconds + ended - started}
+        mine = {"loss": taken.share, "seconds": taken.seconds + ended - started}
         record, self.stop_signal = over_ranks(graph.comm, epoch, mine | {"signal": self.interrupts.received} | spent)
-        record |= {"grad_norm": max(begun.norms)} if self.config.clip_grad else {}
+        record |= {"grad_norm": taken.norm} if self.config.clip_grad else {}
         self.optimizer.follow(self.schedules.learning_rate.after(epoch, record["loss"]), record["loss"])
-        if exact and logits is not None:
-            record |= step_errors(exact, logits, self.gradients, graph)
+        if exact and taken.logits is not None:
+            record |= step_errors(exact, taken.logits, self.gradients, graph)
         return record
 
-    def _step(self, graph: Any, name: str, keeps_logits: bool) -> tuple[torch.Tensor | None, float, float]:
+    def step(self, graph: Any, name: str, keeps_logits: bool) -> tuple[torch.Tensor | None, float, float]:
         """One optimiser step: the logits if they are kept, this rank's share of the loss, the norm of the gradient.
 
-        Collective: yes.
+        Collective: yes. Args: name: of the step in messages and in the watchdog's.
         """
         watch = self.watchdog
         self.gradients.zero()

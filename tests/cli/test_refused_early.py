@@ -27,9 +27,7 @@ def test_too_little_memory_is_refused_before_ranks_start(refused, two_parts, tmp
         (["--columns", "0"], "columns is 0: expected a whole number"),
         (["--columns", "2", "--model", "gat"], "--columns is for models of sums and means: gat"),
         (["--columns", "2", "--model", "gcn2", "--weighted"], "gcn2 with --weighted works arc by arc; leave --columns"),
-        (["--batch", "cluster:2", "--model", "appnp", "--weighted"], "appnp with --weighted does not: choose --batch"),
         (["--columns", "2", "--update", "copies"], "columns are for update on owners"),
-        (["--columns", "2", "--batch", "cluster:2"], "cluster batches are for one rank a part"),
         (["--columns", "2", "--inductive"], "inductive training is for one rank a part"),
         (
             ["--columns", "2", "--restarts", "1", "--min-ranks", "1"],
@@ -74,7 +72,6 @@ def test_models_arc_by_arc_are_refused_on_copies(refused, parts, tmp_path, words
         ({"labels": CLASSES}, [], "no training vertex has a label"),
         ({"labels": CLASSES, "train": range(9), "feats": None}, [], "the graph has no features"),
         ({"labels": CLASSES, "train": range(9)}, ["--metric", "rocauc"], "metric rocauc needs two classes or several"),
-        ({"labels": CLASSES, "train": range(9)}, ["--batch", "cluster:2"], "no vertex clusters for batches"),
         ({"labels": SEVERAL, "train": range(9)}, ["--correct-and-smooth"], "vertices with one label each"),
         ({"labels": SEVERAL, "train": range(9)}, ["--label-smoothing", "0.1"], "this graph is multi-label"),
         ({"node_values": CLASSES[:, None] / 3}, ["--task", "regression"], "there are no training vertices"),

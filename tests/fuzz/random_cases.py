@@ -14,6 +14,7 @@ from cut_graphs import dist_graph, gather_rows, random_cut, random_graph, whole_
 from mpi4py import MPI
 
 from distgnn.config import EDGE_MODELS, MODELS, NORMS, UNWEIGHTED_MODELS, ModelConfig, TrainConfig
+from distgnn.config.extras import extras
 from distgnn.config.train import OPTIMIZERS
 from distgnn.errors import InputError
 from distgnn.nn import model_for
@@ -63,7 +64,7 @@ class Case:
     optimizer: str = "adam"
     feat_norm: str = "none"
     task: str = "node"
-    batch: str = "full"
+    batches: int = 0
     columns: int = 1  # of a number of ranks that it divides
 
     def __str__(self) -> str:
@@ -86,8 +87,8 @@ class Case:
             eval_every=EPOCHS,
             optimizer=self.optimizer,
             task=task,
-            batch=self.batch,
             **({"kfac_every": 2} if self.optimizer == "kfac" else {}),
+            **({"cluster_batches": self.batches} if self.batches else {}),
         )
 
     def is_possible(self) -> bool:
@@ -109,8 +110,8 @@ class Case:
             and not (typed and self.self_loops == "add")  # an added self-loop has neither features nor a type
             and not (update == "copies" and self.optimizer == "kfac")  # refused
             and not (self.remat and "cd-2" in SCHEDULES[self.schedule].get("algorithm", ""))
-            and (self.batch == "full" or self._goes_in_batches())
-            and (self.columns == 1 or (not self.config.by_arc and update == "owners" and self.batch == "full"))
+            and (not self.batches or self._goes_in_batches())
+            and (self.columns == 1 or (not self.config.by_arc and update == "owners" and not self.batches))
         )
 
     def _goes_in_batches(self) -> bool:
@@ -189,7 +190,7 @@ CHOICES = {
     "optimizer": OPTIMIZERS,
     "feat_norm": ("none", "none", "center", "standardize", "row-l2"),
     "task": ("node", "node", "node", "multilabel", "regression", "link"),
-    "batch": ("full", "full", "full", "cluster:1", "cluster:2"),
+    "batches": (0, 0, 0, 1, 2) if "batches" in extras() else (0,),
     "columns": (1, 1, 2),
 }
 
@@ -213,7 +214,7 @@ def difference(case: Case, comm: MPI.Comm) -> str:
         "dtype": case.dtype,
         "self_loops": case.self_loops,
         "feat_norm": case.feat_norm,
-        "clusters": case.batch != "full",
+        "clusters": case.batches > 0,
     }
     columns = 1 if comm.size % case.columns else case.columns
     cut = CUTS[case.cut](data.edge_list("stored", case.self_loops), data, comm.size // columns, case.seed)

@@ -1,11 +1,10 @@
 """Random numbers: each use has draws of its own."""
 
-from distgnn.graph.batches.batches import STRATA_TAG
 from distgnn.graph.links.negatives import NEGATIVE_TAG
 from distgnn.kernels.runtime.formats import ROUNDING_TAG
 from distgnn.kernels.simd.philox import DROPOUT_TAG, derive_key
 
 
 def test_each_use_of_random_numbers_has_draws_of_its_own():
-    tags = DROPOUT_TAG, ROUNDING_TAG, NEGATIVE_TAG, STRATA_TAG
+    tags = DROPOUT_TAG, ROUNDING_TAG, NEGATIVE_TAG
     assert len({derive_key(1, 2, 3, tag) for tag in tags}) == len(tags)

@@ -15,7 +15,7 @@ from distgnn.config.extras import commands, extras
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "distgnn.extras."
-MOST_OPTIONS = 71  # of the core in `train --help`
+MOST_OPTIONS = 67  # of the core in `train --help`
 CORE = {name: path for name, path in MODULES.items() if not f"{name}.".startswith(FOLDER)}
 NAMES = sorted(extras())
 

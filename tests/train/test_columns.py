@@ -96,7 +96,7 @@ def test_a_run_resumes_on_one_rank_a_part(comm, shared_tmp_path):
 @pytest.mark.mpi(2)
 @pytest.mark.parametrize(
     ("options", "says"),
-    [({"batch": "cluster:2"}, "cluster batches are for one rank a part"), ({"inductive": True}, "inductive training")],
+    [({"inductive": True}, "inductive training")],
 )
 def test_what_is_for_one_rank_a_part_is_refused(comm, options, says):
     with pytest.raises(InputError, match=says):

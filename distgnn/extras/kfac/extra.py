@@ -27,10 +27,6 @@ EXTRA = Extra(
             "optimizer kfac is for update on owners: leave update copies out, or choose another optimizer",
             lambda optimizer, update: optimizer == "kfac" and update == "copies",
         ),
-        Rule(
-            "cluster batches do not go with --optimizer kfac: choose --batch full",
-            lambda num_batches, optimizer: num_batches and optimizer == "kfac",
-        ),
     ),
     hooks={"optimizer": "optimizer:KFAC", "recipe": "recipe:FAST"},
 )

@@ -35,7 +35,6 @@ def run_settings(config: TrainConfig, metric: str, describe: dict[str, Any], gra
     unused |= {name: not getattr(config, name) for name in ("clip_grad", "correct_and_smooth", "label_smoothing")}
     unused |= dict.fromkeys(untouched(config), True)
     unused |= dict.fromkeys(("negatives", "num_negatives"), config.task != "link")
-    unused |= dict.fromkeys(("batch", "history", "strata"), not config.num_batches)
     train = {name: value for name, value in train.items() if not unused.get(name)}
     if config.lr_schedule in OVER_ALL_EPOCHS:
         train["epochs"] = config.epochs

@@ -23,9 +23,9 @@ from distgnn.train.checkpoint.identity import check_identity
 from distgnn.train.checkpoint.objects import flatten, unflatten
 from distgnn.train.checkpoint.weights import pack
 from distgnn.train.steps.own_optimizers import OwnOptimizer
-from distgnn.train.steps.passes import HELD, BegunPass
 
 DELAYED = "rank-{rank}"
+HELD = "pass."  # before the names of rows that steps of a pass hold
 
 
 def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
@@ -37,7 +37,7 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
         exact.drain()
         exact.release("packed", "sources", "partials", "targets")
     delayed, identity, cut = held_rows(trainer), trainer.fingerprint, _cut_digests(graph)
-    begun = trainer.begun.state(comm)
+    begun = trainer.passes.state(comm)
     random = comm.gather(torch.get_rng_state().numpy(), root=0)  # 5 kB of each rank: only rank 0 writes them
     partial = None
     with raise_together(comm), _writing(run):
@@ -170,7 +170,7 @@ def _restore(trainer: Any, state: dict[str, Any], tensors: dict[str, Any]) -> No
         trainer.best_record, trainer.last_record = state.get("best"), state.get("last")
         trainer.schedules.load_state(state["schedules"])
         try:
-            trainer.begun = BegunPass.of(state.get("begun", {}), comm)
+            trainer.passes.load_state(state.get("begun", {}), comm)
         except (KeyError, TypeError, ValueError) as error:
             raise RunError(f"the checkpoint's steps of a pass are damaged: {error}") from error
         random = tensors.get("random", {}).get("torch")
@@ -181,9 +181,10 @@ def _restore(trainer: Any, state: dict[str, Any], tensors: dict[str, Any]) -> No
         with raise_together(comm):
             try:
                 held = {name: tensor.numpy() for name, tensor in tensors["delayed"].items()}
-                late = {name: rows for name, rows in held.items() if not name.startswith(HELD)}
-                graph.exchanges.load_state_dict(late)
-                trainer.passes.load_state_dict(held, epochs_done)
+                of_pass = {name: held.pop(name) for name in tuple(held) if name.startswith(HELD)}
+                graph.exchanges.load_state_dict(held)
+                of_pass = {name.removeprefix(HELD): rows for name, rows in of_pass.items()}
+                trainer.passes.load_held(of_pass, epochs_done)
             except (ValueError, IndexError, KeyError) as error:
                 raise RunError(f"the checkpoint's held rows do not fit: {error}") from error
         return
@@ -202,8 +203,9 @@ def _cut_digests(graph: Any) -> list[str]:
 
 
 def held_rows(trainer: Any) -> dict[str, np.ndarray]:
-    """What this rank writes of rows that are late or of earlier batches; empty where none are. Collective: yes."""
-    return trainer.graph.exchanges.state_dict() | trainer.passes.state_dict()
+    """What this rank writes of rows that are late or of earlier steps; empty where none are. Collective: yes."""
+    of_pass = {HELD + name: rows for name, rows in trainer.passes.held().items()}
+    return trainer.graph.exchanges.state_dict() | of_pass
 
 
 @contextmanager

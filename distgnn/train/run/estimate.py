@@ -19,7 +19,7 @@ and gcn lie beside one of the rows at work |
 | late rows of cd-R | held ones, 2 · received · widths; target halos of a warm-up, or late messages, the larger |
 | a sum of late rows | each layer between hidden rows, and one that does not narrow: O · W · item |
 | rows of arcs | `_numbers_of_arcs` |
-| cluster batches with history: held rows, forward and backward | 2 · (L − 1) · (O + H) · W · item |
+| rows that steps of an extra hold | as it says |
 | scores of pairs: both ends' rows | TABLES · (O + B) · W · item on several ranks |
 | scores of pairs: ids, places, scores | BYTES_PER_PAIR · m, BYTES_PER_NEGATIVE · (k + e) |
 | scores of pairs: one block in the decoder | ROWS_PER_PAIR · BLOCK_PAIRS · W · item |
@@ -32,7 +32,7 @@ has 200 MB of its own and 190 MB of pages of libraries that all ranks map; one t
 
 from typing import Any, NamedTuple
 
-from distgnn.config.batch import FULL
+from distgnn.config.extras import attached
 from distgnn.config.model import DEEP_MODELS
 from distgnn.config.task import HELD_OUT, PAIR_TASKS
 from distgnn.config.wires import row_bytes
@@ -93,8 +93,7 @@ ROWS_PER_PAIR, BLOCK_PAIRS = 12, 1 << 15  # the block: distgnn/nn/pair_predictor
 def estimate_bytes(manifest: dict[str, Any], part_id: int, settings: dict[str, Any]) -> int:
     """Peak memory of a rank that has part `part_id`, or its share of it, with the libraries that ranks share.
 
-    Args: settings: sections [model] and [run] of config.toml, [train] for tasks on pairs, cluster batches and rows in
-        files.
+    Args: settings: sections [model] and [run] of config.toml, [train] for tasks on pairs, rows in files and extras.
     """
     return sum(estimate_blocks(manifest, part_id, settings).values())
 
@@ -136,8 +135,7 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
             output_rows = max(0.0, output_rows - width / max(outputs, 1))
     if columns > 1:
         messages += COLUMN_ROWS * part["owned"] * width / columns
-    if train.get("batch", FULL) != FULL and train.get("history", True):
-        messages += 2 * layers * part["rows"] * width
+    messages += sum(held(part, settings) for held in attached("estimate"))
     pairs = 0
     if train.get("task") in PAIR_TASKS:
         outputs, pairs = width, _bytes_of_pairs(manifest, part_id, train, width * item)

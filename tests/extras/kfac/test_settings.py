@@ -4,18 +4,12 @@ import pytest
 
 from distgnn.config import Settings, TrainConfig, read_sections
 from distgnn.config.recipes import pick
-from distgnn.errors import InputError
 
 
 def test_it_has_a_rate_of_its_own_in_a_file_too(tmp_path):
     assert TrainConfig(optimizer="kfac").lr == 0.01
     (tmp_path / "config.toml").write_text('[train]\noptimizer = "kfac"\n')
     assert Settings().with_saved(read_sections(tmp_path / "config.toml"), "config.toml").train.lr == 0.01
-
-
-def test_cluster_batches_are_refused():
-    with pytest.raises(InputError, match="do not go with --optimizer kfac"):
-        TrainConfig(batch="cluster:2", optimizer="kfac").check()
 
 
 @pytest.mark.parametrize("words", [["--update", "copies"], ["--algorithm", "0c"]])
@@ -28,8 +22,3 @@ def test_the_recipe_takes_it_with_its_rate_unless_an_optimizer_is_given():
     assert pick("fast", {"sparse_feats": True}, "node", set())[0]["optimizer"] == "kfac"
     assert pick("fast", {}, "node", {"optimizer"})[0] == {"feat_norm": "standardize"}
     assert "optimizer" not in pick(None, {}, "node", set())[0]
-
-
-def test_batches_take_adam():
-    options, _ = pick("fast", {"sparse_feats": True}, "node", {"batch"})
-    assert options == {"feat_norm": "row-l2,center", "optimizer": "adam", "lr": 0.001}

@@ -5,13 +5,11 @@ import pytest
 from cut_graphs import random_graph
 
 import distgnn
-from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError, RunError
 from distgnn.graph.loader import load
-from distgnn.nn import build_model, pair_predictor
+from distgnn.nn import pair_predictor
 from distgnn.partition import partition_graph, read_manifest
 from distgnn.system import free_memory
-from distgnn.train import Trainer
 from distgnn.train.run import estimate, machine
 
 MODEL = {"name": "sage", "num_layers": 3, "hidden_feats": 64}
@@ -110,21 +108,6 @@ def test_the_estimate_grows_with_what_costs_memory(tmp_path):
     assert kept > again
     assert kept > estimate.estimate_bytes(small, 0, SETTINGS | {"model": deep[0], "run": RUN | {"columns": 2}})
     assert free_memory.available_bytes() > 0
-
-
-@pytest.mark.parametrize("history", [True, False])
-def test_held_rows_of_cluster_batches_are_what_the_estimate_says(tmp_path, history):
-    folder, train = tmp_path / "parts", {"batch": "cluster:3", "strata": 4, "history": history}
-    manifest = partition_graph(random_graph(0), 1, folder, method="libra", clusters=True)
-    graph = load(str(folder))
-    network = build_model(ModelConfig(**MODEL), graph.num_feats, graph.num_classes)
-    trainer = Trainer(network, graph, TrainConfig(**train))
-    trainer.train_epoch(0)
-    tables = [array for held in trainer.passes._batches.held for array in held.state_dict().values()] if history else []
-    held = sum(array.nbytes for array in tables)
-    needed = [estimate.estimate_bytes(manifest, 0, SETTINGS | more) for more in ({}, {"train": train})]
-    assert needed[1] - needed[0] == held
-    assert bool(held) == history
 
 
 def test_scores_of_pairs_cost_memory(tmp_path):

@@ -1,15 +1,15 @@
-"""Steps on cluster batches: the published formula, dense; what is dropped without history; the same on any ranks."""
+"""Steps on cluster batches: the published formula, dense, on any ranks."""
 
 import numpy as np
 import pytest
 import torch
-from cut_graphs import dist_graph, gather_rows, random_graph, whole_graph
+from cut_graphs import dist_graph, random_graph
 from scipy.sparse import csr_matrix
 from torch.nn import functional as F
 
 from distgnn.config import ModelConfig
 from distgnn.datasets import GraphData
-from distgnn.graph.batches import Batches
+from distgnn.extras.batches.batches import Batches
 from distgnn.nn import build_model
 from distgnn.ops.rowwise.sparse_rows import SparseRows
 from distgnn.train.loss import rank_loss
@@ -86,25 +86,3 @@ def test_gradients_are_those_of_the_formula(comm, kind):
                     summed = torch.from_numpy(comm.allreduce(parameter.grad.numpy()))
                     torch.testing.assert_close(summed.reshape(-1), gradient.t().reshape(-1), rtol=1e-10, atol=1e-13)
                     parameter.data -= 0.1 * summed
-
-
-@pytest.mark.mpi(2)
-@pytest.mark.parametrize("model", ["sage", "gcn"])
-def test_without_history_a_batch_is_the_graph_that_it_induces(comm, model):
-    data = random_graph(4, num_edges=600)
-    graph = dist_graph(data, comm, clusters=True)
-    torch.manual_seed(0)
-    network = build_model(ModelConfig(model, 8, dropout=0.0), 7, 4).double()
-    for batch in Batches(graph, num_micro=2, num_strata=3, history=False).of_pass(0):
-        ids = np.sort(np.concatenate(comm.allgather(batch.owned_ids)))
-        inside = np.isin(data.edges, ids).all(1)
-        induced = GraphData.from_arrays(
-            np.searchsorted(ids, data.edges[inside]), num_nodes=len(ids), directed=False, feats=data.feats[ids],
-            labels=data.labels[ids], train=[0], valid=[1], test=[2], name="induced",
-        )  # fmt: skip
-        assert 0 < len(induced.edges) < len(data.edges)
-        alone = whole_graph(induced)
-        expected = gather_rows(alone, network(alone, alone.feats).detach())
-        rows = zip(*comm.allgather((batch.owned_ids, network(batch, batch.feats).detach().numpy())), strict=True)
-        of_ids, logits = map(np.concatenate, rows)
-        np.testing.assert_allclose(logits, expected[np.searchsorted(ids, of_ids)], rtol=1e-10, atol=1e-12)

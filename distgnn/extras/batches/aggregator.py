@@ -26,9 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from distgnn.comm.plans import indptr_of
 from distgnn.errors import InputError, on_all_ranks
-from distgnn.graph.batches.batch_exchange import BatchExchange
+from distgnn.extras.batches.exchange import BatchExchange
 from distgnn.kernels import Tuning
 from distgnn.ops.aggregation.aggregator import Aggregator, Arcs, Block, Site
 from distgnn.ops.aggregation.row_scale import RowScale, Scales, whole_scales
@@ -45,26 +44,24 @@ class Table(NamedTuple):
 class HeldRows:
     """One table for each exchange of a step, in one direction; zeros until a batch has written to it.
 
-    Args: num_owned, num_halos: O and H; kept: False where nothing outside a batch is read: one table then serves all
-        exchanges.
+    Args: num_owned, num_halos: O and H.
     """
 
-    def __init__(self, num_owned: int, num_halos: int, kept: bool = True):
-        self._sizes, self._kept = (num_owned, num_halos), kept
-        self._tables: dict[int | tuple[Any, ...], Table] = {}
+    def __init__(self, num_owned: int, num_halos: int):
+        self._sizes = num_owned, num_halos
+        self._tables: dict[int, Table] = {}
 
     def at(self, site: int, like: np.ndarray) -> Table:
         """The table of exchange `site`, of rows like `like` [*, D]."""
         kind = like.shape[1], like.dtype
-        key = site if self._kept else kind
-        table = self._tables.get(key)
+        table = self._tables.get(site)
         if table is None or (table.owned.shape[1], table.owned.dtype) != kind:
-            table = self._tables[key] = Table(*(np.zeros((rows, kind[0]), kind[1]) for rows in self._sizes))
+            table = self._tables[site] = Table(*(np.zeros((rows, kind[0]), kind[1]) for rows in self._sizes))
         return table
 
     def state_dict(self) -> dict[str, np.ndarray]:
         named = ((site, part, array) for site, table in self._tables.items() for part, array in table._asdict().items())
-        return {f"{site}.{part}": array for site, part, array in named if self._kept}
+        return {f"{site}.{part}": array for site, part, array in named}
 
     def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
         self._tables = {}
@@ -78,25 +75,20 @@ class HeldRows:
 class RowsOfBlock(Block):
     """Some rows of a block; `positions` are places in the whole block, found where arcs have weights.
 
-    Args: whole: the block; rows: places, ascending; columns: which of its columns count, bool; None: all.
+    Args: whole: the block; rows: places, ascending.
     """
 
     _whole: Block
     _entries: Entries
-    _kept: np.ndarray | None
 
-    def __init__(self, whole: Block, rows: np.ndarray, columns: np.ndarray | None):
+    def __init__(self, whole: Block, rows: np.ndarray):
         entries = Entries(whole.indptr, rows)
-        indptr, indices, kept = entries.indptr, entries.of(whole.indices), None
-        if columns is not None:
-            kept = columns[indices]
-            indptr, indices = indptr_of(kept)[indptr], indices[kept]
-        mine = {"indptr": indptr, "indices": indices, "first_arc": whole.first_arc, "tuning": Tuning()}
-        self.__dict__.update(mine, _whole=whole, _entries=entries, _kept=kept)
+        mine = {"indptr": entries.indptr, "indices": entries.of(whole.indices), "first_arc": whole.first_arc}
+        self.__dict__.update(mine, tuning=Tuning(), _whole=whole, _entries=entries)
 
     @cached_property
     def positions(self) -> np.ndarray:
-        places = self._entries.places() if self._kept is None else self._entries.places()[self._kept]
+        places = self._entries.places()
         return places if self._whole.positions is None else self._whole.positions[places]
 
     @property
@@ -104,19 +96,13 @@ class RowsOfBlock(Block):
         return self._whole.weights
 
 
-def arcs_into(
-    arcs: Arcs, owned: np.ndarray, halos: np.ndarray, columns: tuple[np.ndarray, np.ndarray] | None = None
-) -> Arcs:
-    """The arcs whose target is one of the `owned` rows or target `halos` (places, ascending).
-
-    Args: columns: which owned sources and which source halos count, bool [O] and [S]; None: all.
-    """
-    of_owned, of_halos = columns or (None, None)
+def arcs_into(arcs: Arcs, owned: np.ndarray, halos: np.ndarray) -> Arcs:
+    """The arcs whose target is one of the `owned` rows or target `halos` (places, ascending)."""
     return Arcs(
-        RowsOfBlock(arcs.owned_owned, owned, of_owned),
-        RowsOfBlock(arcs.owned_halo, owned, of_halos),
-        RowsOfBlock(arcs.halo_owned, halos, of_owned),
-        RowsOfBlock(arcs.halo_halo, halos, of_halos),
+        RowsOfBlock(arcs.owned_owned, owned),
+        RowsOfBlock(arcs.owned_halo, owned),
+        RowsOfBlock(arcs.halo_owned, halos),
+        RowsOfBlock(arcs.halo_halo, halos),
     )
 
 
@@ -156,4 +142,6 @@ class BatchAggregator(Aggregator):
         return super().__call__(table.owned, edge_weight, (sources, targets), None, out, overlap_work)
 
     def arc_dots(self, *args: object) -> np.ndarray:
-        raise on_all_ranks(InputError("cluster batches take edge weights that are not trained: choose --batch full"))
+        raise on_all_ranks(
+            InputError("cluster batches take edge weights that are not trained: leave --cluster-batches out")
+        )

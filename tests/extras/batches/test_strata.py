@@ -2,7 +2,10 @@
 
 import numpy as np
 
-from distgnn.graph.batches.batches import chosen_micro_parts, micro_parts, orders
+from distgnn.extras.batches.batches import STRATA_TAG, chosen_micro_parts, micro_parts, orders
+from distgnn.graph.links.negatives import NEGATIVE_TAG
+from distgnn.kernels.runtime.formats import ROUNDING_TAG
+from distgnn.kernels.simd.philox import DROPOUT_TAG
 
 
 def test_a_pass_takes_every_vertex_once_and_every_step_a_micro_part_of_each_stratum():
@@ -21,3 +24,4 @@ def test_passes_seeds_and_strata_draw_each_its_own_order():
     }
     assert len(drawn) == 12
     np.testing.assert_array_equal(orders(3, 4, 2, 6), orders(3, 4, 2, 6))
+    assert STRATA_TAG not in (DROPOUT_TAG, ROUNDING_TAG, NEGATIVE_TAG)

@@ -1,25 +1,23 @@
 """BatchGraph: what a model sees of a graph in a step on some of its vertices.
 
 Its rows are the batch's owned vertices. Layers that add up rows of neighbours run on it unchanged; what they meet is a
-sum over fresh and held rows (`batch_aggregator.py`), or without history over the batch's own arcs.
+sum over fresh and held rows (`aggregator.py`).
 
 Legend: B rows of the batch that this rank owns, O owned rows, A local arcs.
 """
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 
-from distgnn.graph.batches.batch_aggregator import BatchAggregator, arcs_into
-from distgnn.graph.batches.batch_exchange import BatchExchange, OwnedAndHalos
+from distgnn.extras.batches.aggregator import BatchAggregator, arcs_into
+from distgnn.extras.batches.exchange import OwnedAndHalos
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.global_values import global_mean
 from distgnn.graph.random_keys import DrawsByKeys
-from distgnn.ops.aggregation.aggregator import Arcs, Site
-from distgnn.ops.aggregation.halo import reduce_onto
+from distgnn.ops.aggregation.aggregator import Site
 from distgnn.ops.aggregation.row_scale import RowScale, Scales, whole_scales
 from distgnn.ops.aggregation.spmm import spmm
 from distgnn.ops.rowwise.sparse_rows import SparseRows
@@ -39,8 +37,7 @@ class BatchGraph(DrawsByKeys):
         batches: the `Batches` it is one of, whose exchanges are set to it. chosen: its vertices.
         num_global_nodes: of the batch, over all ranks.
 
-    Notes: a batch may be used until the next one is made. `SHARED` names what is the whole
-        graph's; degrees too are the whole graph's, but without history the batch's alone.
+    Notes: a batch may be used until the next one is made. `SHARED` names what is the whole graph's; so are degrees.
     """
 
     num_owned: int
@@ -69,7 +66,7 @@ class BatchGraph(DrawsByKeys):
         self.constants: _BatchConstants = _BatchConstants(self)
         self.waits_for_rows: bool = whole.waits_for_rows
         self.factor_recorder: None = None  # refused: it takes x' t of exact t
-        self.exchanges_exactly, self.aggregates_exactly = True, not batches.history
+        self.exchanges_exactly, self.aggregates_exactly = True, False
         self.forward_arcs: BatchAggregator = self._aggregator(whole.forward_arcs, backward=False)
 
     def __repr__(self) -> str:
@@ -77,8 +74,8 @@ class BatchGraph(DrawsByKeys):
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
-            f"a cluster batch has no {name!r}: it runs layers of distgnn.nn that add up rows of neighbours; choose "
-            "--batch full for others"
+            f"a cluster batch has no {name!r}: it runs layers of distgnn.nn that add up rows of neighbours; leave "
+            "--cluster-batches out for others"
         )
 
     def _take(self, rows: Any) -> Any:
@@ -97,12 +94,11 @@ class BatchGraph(DrawsByKeys):
         batches, arcs = self._batches, whole.arcs
         chosen = self._chosen.transposed() if backward else self._chosen
         halos = np.flatnonzero(chosen.targets)
-        columns = None if batches.history else (chosen.owned, chosen.sources)
         symmetric = backward and arcs is getattr(self._whole.forward_arcs, "arcs", None)
         if symmetric and np.array_equal(halos, self.forward_arcs.halos):
             into = self.forward_arcs.arcs  # a symmetric part is its own transpose, and so are its rows
         else:
-            into = arcs_into(arcs, self.rows, halos, columns)
+            into = arcs_into(arcs, self.rows, halos)
         ways: dict[str, Any] = {"exchange": batches.exchanges[backward], "held": batches.held[backward]}
         return BatchAggregator(arcs=into, rows=self.rows, halos=halos, **ways)
 
@@ -111,36 +107,16 @@ class BatchGraph(DrawsByKeys):
             self._backward[weighted] = self._aggregator(self._whole.backward_arcs(weighted), backward=True)
         return self._backward[weighted]
 
-    @cached_property
-    def _degrees(self) -> OwnedAndHalos:
-        """In- and out-degrees over the arcs whose ends are both in the batch, of all ranks, [*, 2]; of vertices outside
-        it they mean nothing. Collective: yes."""
-        local, (forward, backward) = self._whole.local, self._batches.exchanges
-        owned = np.zeros((local.num_owned, 2))
-        owned[self.rows, 0] = _in_degrees(self.forward_arcs.arcs, forward)
-        owned[self.rows, 1] = _in_degrees(self.backward_arcs(False).arcs, backward)
-        sources = _to_halos(forward, owned, local.num_source_halos)
-        return OwnedAndHalos(owned, sources, _to_halos(backward, owned, local.num_target_halos))
-
     def degree_scale(self, kind: str, power: float, offset: int = 0) -> RowScale:
-        """Factors max(degree + offset, 1) ** power; `owned` [B]. Collective: without history, the first time."""
+        """Factors max(degree + offset, 1) ** power; `owned` [B]."""
         key = (kind, power, offset)
         if key not in self._scales:
-            if self._batches.history:
-                factors = self._whole.degree_scale(*key)
-            else:
-                column, dtype = ("in", "out").index(kind), np.float64 if self.dtype == torch.float64 else np.float32
-                found = self._degrees
-                every = (degrees[:, column] for degrees in (found.owned, found.sources, found.targets))
-                factors = RowScale(*((np.maximum(one + offset, 1) ** power).astype(dtype) for one in every))
-            self._scales[key] = factors.of_rows(self.rows)
+            self._scales[key] = self._whole.degree_scale(*key).of_rows(self.rows)
         return self._scales[key]
 
     def in_degrees(self) -> torch.Tensor:
-        """In-degrees, int64 [B]. Collective: without history, the first time."""
-        if self._batches.history:
-            return self._whole.in_degrees()[self._index]
-        return torch.from_numpy(self._degrees.owned[self.rows, 0].astype(np.int64))
+        """In-degrees, int64 [B]."""
+        return self._whole.in_degrees()[self._index]
 
     def has_zero_in_degree(self) -> bool:
         return self._whole.has_zero_in_degree()
@@ -153,14 +129,13 @@ class BatchGraph(DrawsByKeys):
         return self._whole.num_edges()
 
     def narrows(self, in_feats: int, out_feats: int) -> bool:
-        """Does a layer of these widths multiply before it aggregates? Not with history: held products would be those
-        of earlier weights."""
-        return not self._batches.history and self._whole.narrows(in_feats, out_feats)
+        """Does a layer of these widths multiply before it aggregates? Held products would be those of earlier
+        weights."""
+        return False
 
     def is_input(self, rows: torch.Tensor) -> bool:
         """Are these rows of the graph's features, whose aggregation is kept? Collective: yes."""
-        mine = rows is self.feats and self._batches.history
-        return mine and self._whole.is_input(self._whole.feats)
+        return rows is self.feats and self._whole.is_input(self._whole.feats)
 
     def next_site(self) -> Site:
         """The number of the next exchange of this step: whose held rows it reads and writes."""
@@ -194,25 +169,9 @@ class _BatchConstants:
         """The kept aggregation of the graph's features at the batch's rows, or what `compute` gives."""
         batch = self._batch
         whole = batch._whole
-        if loops is not None or not (rows is batch.feats and batch._batches.history and whole.constants.enabled):
+        if loops is not None or rows is not batch.feats or not whole.constants.enabled:
             return compute(False)
         return batch._take(spmm(whole, whole.feats, edge_weight, *whole_scales(scales)))
 
     def holds(self, result: torch.Tensor) -> bool:
         return self._batch._whole.constants.holds(result)
-
-
-def _in_degrees(arcs: Arcs, exchange: BatchExchange) -> np.ndarray:
-    """Arcs into each of the batch's owned rows over all ranks, float64 [B]."""
-    own, there = (
-        (np.diff(near.indptr) + np.diff(far.indptr)).astype(np.float64)[:, None]
-        for near, far in ((arcs.owned_owned, arcs.owned_halo), (arcs.halo_owned, arcs.halo_halo))
-    )
-    return reduce_onto(exchange, there, own)[:, 0]
-
-
-def _to_halos(exchange: BatchExchange, owned: np.ndarray, num_halos: int) -> np.ndarray:
-    halos = np.zeros((num_halos, owned.shape[1]))
-    exchange.arrive_in(halos)
-    exchange.start_broadcast(owned)
-    return exchange.finish_broadcast()

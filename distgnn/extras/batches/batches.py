@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from distgnn.comm import sum_over_ranks
-from distgnn.graph.batches.batch_aggregator import HeldRows
-from distgnn.graph.batches.batch_exchange import BatchExchange, OwnedAndHalos
-from distgnn.graph.batches.batch_graph import BatchGraph
+from distgnn.extras.batches.aggregator import HeldRows
+from distgnn.extras.batches.exchange import BatchExchange, OwnedAndHalos
+from distgnn.extras.batches.graph import BatchGraph
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.induced import to_copies
 from distgnn.kernels.simd.philox import derive_key, philox_python
@@ -22,6 +22,7 @@ from distgnn.ops.function import version_of
 from distgnn.ops.rowwise.sparse_rows import SparseRows
 
 COLUMNS = 256  # of features that are aggregated at a time
+NUM_STRATA = 64
 
 
 class Batches:
@@ -33,17 +34,16 @@ class Batches:
         graph: exact, with update on owners, of parts with vertex clusters.
         num_micro: micro-parts of a stratum, which is the steps of a pass. num_strata: strata; with one micro-part they
             are all the same batch.
-        history: hold rows of vertices outside a batch; else arcs from them are left out.
 
-    Notes: the same batches for any cut and number of ranks. Memory with history: a row of each owned vertex and each
-        halo copy for every aggregation of the model but the kept one, forward and backward.
+    Notes: the same batches for any cut and number of ranks. Memory: a row of each owned vertex and each halo copy for
+        every aggregation of the model but the kept one, forward and backward.
     """
 
-    def __init__(self, graph: DistGraph, num_micro: int, num_strata: int, history: bool = True):
-        self.graph, self.history = graph, history
+    def __init__(self, graph: DistGraph, num_micro: int, num_strata: int = NUM_STRATA):
+        self.graph = graph
         self.num_micro = num_micro
         self.num_strata: int = num_strata if num_micro > 1 else 1
-        keeps = history and isinstance(graph.feats, SparseRows) and graph.constants.enabled
+        keeps = isinstance(graph.feats, SparseRows) and graph.constants.enabled
         self.sparse_sums = SparseSums(graph, graph.feats) if keeps else None
         local = graph.local
         mine = micro_parts(np.asarray(local.cluster_places), local.num_nodes, self.num_strata, num_micro)
@@ -54,7 +54,7 @@ class Batches:
         self._plans = graph.plan, graph.plan.transposed()
         self.exchanges = tuple(BatchExchange(plan, graph.transport) for plan in self._plans)  # forward and backward
         halos = local.num_source_halos, local.num_target_halos
-        self.held = tuple(HeldRows(local.num_owned, count, history) for count in halos)
+        self.held = tuple(HeldRows(local.num_owned, count) for count in halos)
 
     def of_pass(self, number: int, first: int = 0) -> Iterator[BatchGraph]:
         """The batches of a pass from the `first` on, one after the other: every vertex is in one of them."""
@@ -80,7 +80,7 @@ class Batches:
 class SparseSums:
     """Sums of the sparse features of a graph, kept sparse, for each weighting of the arcs that a model uses.
 
-    The first layer of a batch with history is then exact: products that come first would be held, of earlier weights.
+    The first layer of a batch is then exact: products that come first would be held, of earlier weights.
     Sums have a few times the non-zeros of the features. They are made once, by the dense aggregation of some columns.
 
     Args: graph: whose aggregation is exact; feats: its features.

@@ -19,7 +19,7 @@ from distgnn.partition import ExchangePlan
 
 @dataclass(frozen=True)
 class OwnedAndHalos:
-    """Of each owned row [O], source halo [S] and target halo [T]: is it in a batch, its micro-part, or its degrees."""
+    """Of each owned row [O], source halo [S] and target halo [T]: is it in a batch, or its micro-part."""
 
     owned: np.ndarray
     sources: np.ndarray
