@@ -26,6 +26,8 @@ from distgnn.fitting.progress import compiling, phases
 from distgnn.fitting.source import Cut, cut_of, given_parts, is_parts
 from distgnn.fitting.user_model import adapt, arguments_of, without_compile
 from distgnn.graph.loader import load
+from distgnn.ops.edges.arc_blocks import leaf
+from distgnn.ops.edges.on_arcs import in_blocks
 from distgnn.predicting.foreign_weights import load_foreign
 from distgnn.predicting.row_files import TABLES, Classes, Target
 from distgnn.rows import RowTensor, local_of
@@ -173,8 +175,11 @@ def predict_part(job: Job) -> dict[str, Any]:
     """
     model = unpack(job.model)
     wanted = next((DTYPES[one.dtype] for one in model.parameters() if one.dtype in DTYPES), "float32")
-    with compiling(job.speak):
-        graph: Any = load(job.parts, dtype=wanted, say=None)
+    with compiling(job.speak), torch.no_grad():
+        graph: Any = load(job.parts, dtype=wanted, say=None, cache_first=False)
+        graph.plain.arcs_in_blocks = True
+        if in_blocks(graph.plain) and "feat" in graph.plain.edata:
+            graph.plain.edata["feat"] = leaf(graph.plain.edata["feat"])
         given: dict[str, Any] = {}
         modules = dict(model.named_modules())
         for name in job.layers:
@@ -183,7 +188,7 @@ def predict_part(job: Job) -> dict[str, Any]:
         watched = LastLayer(model) if job.embeddings else None
         before = torch.get_rng_state()
         face = graph if sees_rows(model, graph) else graph.plain
-        with torch.no_grad(), named_faults(model, face):
+        with named_faults(model, face):
             made = model(face, face.feats)
         if not torch.equal(before, torch.get_rng_state()):
             raise on_all_ranks(

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from distgnn.ops.edges import arc_blocks
 from distgnn.ops.rowwise.activation import relu as ops_relu
 from distgnn.rows.align import Aligned, local_in
 from distgnn.rows.row_tensor import (
@@ -82,6 +83,7 @@ def again(rows: RowTensor) -> RowTensor:
     return rows
 
 
+arc_blocks.ELEMENTWISE.update((*ELEMENTWISE, "relu"))
 for _name in ELEMENTWISE:
     HANDLERS[_name] = elementwise
     if not _name.startswith("__"):

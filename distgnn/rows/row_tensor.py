@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 import torch
 
 from distgnn.errors import InputError
+from distgnn.ops.edges import arc_blocks
 from distgnn.rows.space import Space
 
 Handler = Callable[..., Any]
@@ -40,6 +41,7 @@ METADATA = frozenset(
         *("is_contiguous", "is_shared", "is_pinned", "has_names", "stride", "storage_offset", "dim_order"),
     )
 )
+arc_blocks.METADATA.update(METADATA)
 OWN_FUNCTION = (
     "a torch.autograd.Function of one's own, checkpoint(use_reentrant=True) or a backward hook of a module has made "
     "these rows, and their gradient would be lost: give the function x.to_local() and take graph.rows_of(result), or "

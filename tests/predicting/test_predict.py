@@ -8,6 +8,8 @@ from cut_graphs import random_graph
 
 import distgnn as dg
 from distgnn.errors import InputError
+from distgnn.interop.pyg import arc_set
+from distgnn.ops.edges import arc_blocks, softmax
 from distgnn.partition import partition_graph
 from distgnn.predicting.foreign_weights import load_foreign
 from distgnn.predicting.predict import Job, predict_part
@@ -15,7 +17,9 @@ from distgnn.system.calls.packing import pack
 from distgnn.system.other_libraries import import_dgl
 
 WIDTH, EDGE_WIDTH, RELATIONS = 7, 5, 3
-pyg = pytest.importorskip("torch_geometric.nn")
+torch_geometric = pytest.importorskip("torch_geometric")
+pyg = torch_geometric.nn
+WHOLE_IN = ("relations", "ARMA")  # a number of each arc and relation; rows whose second dimension counts arcs
 
 
 class Wrapped(torch.nn.Module):
@@ -49,23 +53,82 @@ class Own(pyg.MessagePassing):
         return (x_j + self.of_arcs(edge_attr)).relu()
 
 
+def attr(layer):
+    """A model whose layer takes edge features."""
+    return lambda: Wrapped(layer(), column="edge_attr")
+
+
+MLP = torch.nn.Sequential
+SMALL = {"aggregators": ["mean", "max", "std"], "scalers": ["identity", "amplification"], "deg": torch.ones(9)}
 MODELS = {
     "GraphSAGE": lambda: pyg.models.GraphSAGE(WIDTH, 8, 3, 4, dropout=0.5),
     "GCN, batch norm": lambda: pyg.models.GCN(WIDTH, 8, 2, 4, norm="batch"),
     "GAT": lambda: pyg.models.GAT(WIDTH, 8, 2, 4, heads=2),
+    "GATv2": lambda: pyg.models.GAT(WIDTH, 8, 2, 4, v2=True, heads=2),
     "GIN": lambda: pyg.models.GIN(WIDTH, 8, 2, 4),
-    "PNA": lambda: pyg.models.PNA(WIDTH, 8, 2, 4, aggregators=["mean", "max"], scalers=["identity"], deg=torch.ones(9)),
+    "PNA": lambda: pyg.models.PNA(WIDTH, 8, 2, 4, **SMALL),
     "EdgeCNN": lambda: pyg.models.EdgeCNN(WIDTH, 8, 2, 4),
     "jumping knowledge": lambda: pyg.models.GraphSAGE(WIDTH, 8, 3, 4, jk="cat"),
+    "JK, max": lambda: pyg.models.GCN(WIDTH, 8, 3, 4, jk="max"),
     "transformer": lambda: Wrapped(pyg.TransformerConv(WIDTH, 4, heads=2)),
     "batch norm": lambda: Wrapped(pyg.SAGEConv(WIDTH, 8), torch.nn.BatchNorm1d(8), pyg.SAGEConv(8, 4)),
-    "edge features": lambda: Wrapped(pyg.GATConv(WIDTH, 4, edge_dim=EDGE_WIDTH), column="edge_attr"),
-    "own messages": lambda: Wrapped(Own(), column="edge_attr"),
+    "APPNP": lambda: Wrapped(pyg.GCNConv(WIDTH, 4), pyg.APPNP(3, 0.1)),
+    "GCNII": lambda: Deep(),
+    "Chebyshev": lambda: Wrapped(pyg.ChebConv(WIDTH, 4, 3)),
+    "simplified": lambda: Wrapped(pyg.SGConv(WIDTH, 4, 2)),
+    "ARMA": lambda: Wrapped(pyg.ARMAConv(WIDTH, 4, 2, 2)),
+    "TAG": lambda: Wrapped(pyg.TAGConv(WIDTH, 4, 2)),
+    "SAGE, max": lambda: Wrapped(pyg.SAGEConv(WIDTH, 8, "max"), pyg.SAGEConv(8, 4, "max", project=True)),
+    "gated": lambda: Wrapped(pyg.ResGatedGraphConv(WIDTH, 4)),
+    "edge features": attr(lambda: pyg.GATConv(WIDTH, 4, edge_dim=EDGE_WIDTH)),
+    "GATv2, edge features": attr(lambda: pyg.GATv2Conv(WIDTH, 4, heads=2, edge_dim=EDGE_WIDTH)),
+    "transformer, edge features": attr(lambda: pyg.TransformerConv(WIDTH, 4, heads=2, edge_dim=EDGE_WIDTH)),
+    "GINE": attr(lambda: pyg.GINEConv(torch.nn.Linear(WIDTH, 4), edge_dim=EDGE_WIDTH)),
+    "NNConv": attr(lambda: pyg.NNConv(WIDTH, 4, torch.nn.Linear(EDGE_WIDTH, 4 * WIDTH), aggr="mean")),
+    "PNA, edge features": attr(lambda: pyg.PNAConv(WIDTH, 4, **SMALL, edge_dim=EDGE_WIDTH, towers=1)),
+    "crystals": attr(lambda: pyg.CGConv(WIDTH, EDGE_WIDTH, "max")),
+    "gaussians": attr(lambda: pyg.GMMConv(WIDTH, 4, EDGE_WIDTH, 2)),
+    "own messages": attr(lambda: Own()),
+    "own softmax": attr(lambda: OwnSoftmax()),
     "relations": lambda: Wrapped(pyg.RGCNConv(WIDTH, 4, RELATIONS), column="edge_type"),
+    "relations, films": lambda: Wrapped(pyg.FiLMConv(WIDTH, 4, RELATIONS), column="edge_type"),
     "a tuple": lambda: Wrapped(pyg.GCNConv(WIDTH, 8), pyg.GCNConv(8, 4), gives=tuple),
     "a dict": lambda: Wrapped(pyg.GCNConv(WIDTH, 8), gives=lambda rows: {"hidden": rows[0], "mean": rows[0].mean(0)}),
     "without a graph": lambda: torch.nn.Sequential(torch.nn.Linear(WIDTH, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4)),
 }
+
+
+class Deep(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(WIDTH, 8)
+        self.layers = torch.nn.ModuleList(pyg.GCN2Conv(8, 0.1, 0.5, layer) for layer in (1, 2))
+
+    def forward(self, x, edge_index):
+        rows = first = self.first(x)
+        for layer in self.layers:
+            rows = layer(rows, first, edge_index).relu_()
+        return rows
+
+
+class OwnSoftmax(pyg.MessagePassing):
+    """Writes into its messages, and weighs them over the arcs of each target."""
+
+    def __init__(self):
+        super().__init__(aggr="add")
+        self.score, self.rows = torch.nn.Linear(2 * WIDTH + EDGE_WIDTH, 1), torch.nn.Linear(WIDTH + EDGE_WIDTH, 4)
+
+    def forward(self, x, edge_index, edge_attr):
+        return self.propagate(edge_index, x=x, edge_attr=edge_attr, size=None)
+
+    def message(self, x_i, x_j, edge_attr, index, ptr, size_i):
+        both = torch.cat([x_i, x_j, edge_attr], dim=-1)
+        score = self.score(both)
+        score[both[:, 0] > 0.5] = 0.25
+        rows = self.rows(torch.cat([x_j - x_i, edge_attr], -1)).view(-1, 2, 2).flatten(1)
+        rows += 1
+        rows *= edge_attr[:, :1]
+        return torch_geometric.utils.softmax(score, index, ptr, size_i) * rows
 
 
 def named(made):
@@ -74,35 +137,52 @@ def named(made):
     return made if isinstance(made, dict) else {str(place): one for place, one in enumerate(made)}
 
 
-def data_and_model(name):
-    source = random_graph(4, directed=True, typed=True)
+def models_and_rows(source, dtype):
+    """(name, model in training mode, what the plain library gives by name)."""
     data = source.to_pyg()
-    data.x, data.edge_attr = data.x.double(), data.edge_attr.double()
-    torch.manual_seed(0)
-    model = MODELS[name]().double()
-    arguments = {"without a graph": (data.x,)}.get(name, (data,) if isinstance(model, Wrapped) else None)
-    arguments = arguments or (data.x, data.edge_index)
-    model.train()
-    model(*arguments)  # running statistics
-    model.eval()
-    with torch.no_grad():
-        return source, model.train(), named(model.eval()(*arguments))
+    data.x, data.edge_attr = data.x.to(dtype), data.edge_attr.to(dtype)
+    for name, make in MODELS.items():
+        torch.manual_seed(0)
+        model = make().to(dtype)
+        arguments = {"without a graph": (data.x,)}.get(name, (data,) if isinstance(model, Wrapped) else None)
+        arguments = arguments or (data.x, data.edge_index)
+        model.train()
+        model(*arguments)  # running statistics
+        model.eval()
+        with torch.no_grad():
+            yield name, model.train(), named(model.eval()(*arguments))
 
 
 @pytest.mark.mpi(1, 3)
-@pytest.mark.parametrize("name", MODELS)
-def test_the_plain_forward_pass(comm, shared_tmp_path, name):
-    source, model, wanted = data_and_model(name)
+def test_the_plain_forward_pass(comm, shared_tmp_path, monkeypatch):
+    """Rows of arcs whole, and in blocks; these are never whole but for a softmax's numbers."""
+    source, widest = random_graph(4, directed=True, typed=True), []
     if comm.rank == 0:
         partition_graph(source, comm.size, shared_tmp_path / "parts", say=lambda line: None)
     comm.Barrier()
-    made = predict_part(Job(str(shared_tmp_path / "parts"), pack(model, "model"), (), str(shared_tmp_path), False))
-    comm.Barrier()
-    assert list(made) == list(wanted)
-    for place, (name, one) in enumerate(made.items()):
-        found = np.load(shared_tmp_path / f"{place}.npy") if one is None else one.numpy()
-        assert found.dtype == np.float64
-        np.testing.assert_allclose(found, wanted[name].numpy(), rtol=1e-9, atol=1e-9)
+    whole = arc_blocks.whole_rows
+
+    def watched(rows):
+        widest.append(rows.shape[1:].numel() if isinstance(rows, arc_blocks.ArcBlocks) else 0)
+        return whole(rows)
+
+    for place in (arc_blocks, arc_set, softmax):
+        monkeypatch.setattr(place, "whole_rows", watched)
+    monkeypatch.setattr(arc_blocks, "BLOCK_ARCS", 7)
+    for least, dtype, limit in ((0, torch.float64, 1e-9), (1 << 16, torch.float32, 1e-5)):
+        monkeypatch.setattr(arc_blocks, "LEAST_ARCS", least)
+        for name, model, wanted in models_and_rows(source, dtype):
+            job = Job(str(shared_tmp_path / "parts"), pack(model, "model"), (), str(shared_tmp_path), False)
+            widest.clear()
+            made = predict_part(job)
+            assert name in WHOLE_IN or max(widest, default=0) <= 2, name
+            comm.Barrier()
+            assert list(made) == list(wanted)
+            for place, (key, one) in enumerate(made.items()):
+                found = np.load(shared_tmp_path / f"{place}.npy") if one is None else one.numpy()
+                assert str(found.dtype) == str(dtype).removeprefix("torch.")
+                np.testing.assert_allclose(found, wanted[key].numpy(), rtol=limit, atol=limit, err_msg=name)
+            comm.Barrier()
 
 
 def test_dgl_and_ours_on_one_rank():

@@ -21,7 +21,9 @@ from distgnn import ops
 from distgnn.comm import extreme_over_ranks, sum_over_ranks
 from distgnn.errors import InputError
 from distgnn.ops.aggregation.extreme import tied_arc_extreme, tied_extreme
-from distgnn.ops.edges.on_arcs import check_rows, check_update
+from distgnn.ops.edges.arc_blocks import ArcBlocks, whole_rows
+from distgnn.ops.edges.local_arcs import grouped
+from distgnn.ops.edges.on_arcs import check_rows, check_update, extreme_blocks, summed_blocks
 from distgnn.ops.edges.softmax import edge_softmax_with_own
 from distgnn.ops.function import constants
 from distgnn.ops.sums import min_over_ranks
@@ -63,6 +65,7 @@ class ArcSet:
         check_update(graph)
         self.graph, self.positions, self.loops, self.rows, self.order = graph, positions, loops, rows, order
         self._degrees: dict[str, torch.Tensor] = {}
+        self._groups: dict[str, Any] = {}
 
     @property
     def base_size(self) -> int:
@@ -179,6 +182,7 @@ class ArcSet:
         """Rows [M, …] as those of all local arcs [A, …] (`fill` where one is not in the set) and of loops [L, O, …]."""
         if len(arc_rows) != self.num_arcs:
             raise InputError(f"{len(arc_rows)} rows for {self.num_arcs} arcs: give one row per arc of edge_index")
+        arc_rows = whole_rows(arc_rows)
         if self.positions is not None:
             every = arc_rows.new_full((self.base_size, *arc_rows.shape[1:]), fill)
             arc_rows = every.index_copy(0, self.positions, arc_rows)
@@ -186,6 +190,19 @@ class ArcSet:
             return arc_rows, None
         arcs, loops = arc_rows.split([self.graph.num_edges(), self.graph.num_owned * self.loops])
         return arcs, loops.view(self.loops, self.graph.num_owned, *loops.shape[1:])
+
+    def group(self, role: str) -> Any:
+        """The arcs of the set by the copy at one end, loops behind the others: for rows that are made in blocks."""
+        if self.is_whole:
+            return self.graph.local_arcs.grouped[role]
+        if role not in self._groups:
+            local, ends, owned = self.graph.local, self.graph.local_arcs.ends[role], self.graph.num_owned
+            ends = np.concatenate([ends, *[np.arange(owned, dtype=ends.dtype)] * self.loops])
+            ids = self.mask_ids()
+            ends = ends if self.positions is None else ends[self.positions.numpy()]
+            halos = local.num_source_halos if role == "source" else local.num_target_halos
+            self._groups[role] = grouped(ends, ends, np.argsort(ids, kind="stable"), owned + halos)
+        return self._groups[role]
 
     # --- reductions: collective, and again in the backward pass -----------------------------------------------
 
@@ -203,6 +220,8 @@ class ArcSet:
     def sum(self, arc_rows: torch.Tensor, role: str = "target") -> torch.Tensor:
         if not arc_rows.is_floating_point():  # as float64, which holds integers up to 2 ** 53
             return self.sum(arc_rows.double(), role).to(arc_rows.dtype)
+        if isinstance(arc_rows, ArcBlocks):
+            return summed_blocks(self.graph, self.group(role), arc_rows, role)
         arcs, own = self.split(arc_rows)
         total = ops.from_arcs(self.graph, arcs, role)
         return total if own is None else total + own.sum(0)
@@ -221,6 +240,9 @@ class ArcSet:
             raise InputError(f"{reduce} over the out-arcs of a vertex cannot run distributed: only sum and mean can")
         if not arc_rows.is_floating_point():
             return self.extreme(arc_rows.double(), reduce).to(arc_rows.dtype)
+        if isinstance(arc_rows, ArcBlocks) and self.loops <= 1:
+            found, finite = extreme_blocks(self.graph, self.group(role), arc_rows, reduce)
+            return self._with_odd(found, arc_rows, reduce, self.sum, finite)
         arcs, own = self.split(arc_rows, float("-inf" if reduce == "max" else "inf"))
         if self.loops > 1:
             raise InputError(TWO_LOOPS)
@@ -228,11 +250,16 @@ class ArcSet:
         return self._with_odd(found, arc_rows, reduce, self.sum)
 
     def _with_odd(
-        self, found: torch.Tensor, rows: torch.Tensor, reduce: str, count: Callable[..., Any]
+        self,
+        found: torch.Tensor,
+        rows: torch.Tensor,
+        reduce: str,
+        count: Callable[..., Any],
+        finite: bool | None = None,
     ) -> torch.Tensor:
-        """NaN and infinite results, which kernels leave out as DGL does. Collective: yes."""
+        """NaN and infinite results, which kernels leave out as DGL does. Collective: yes. finite: are all rows?"""
         values = rows.detach()
-        if min_over_ranks(self.graph.comm, int(values.isfinite().all())):
+        if min_over_ranks(self.graph.comm, int(values.isfinite().all() if finite is None else finite)):
             return found
         best = torch.inf if reduce == "max" else -torch.inf
         with constants():

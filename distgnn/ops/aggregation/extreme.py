@@ -21,7 +21,8 @@ import torch
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, merge_at_owners, onto_owners, with_halos
-from distgnn.ops.edges.on_arcs import FLOATS, check_arc_rows, check_rows, flat
+from distgnn.ops.edges.arc_blocks import ArcBlocks
+from distgnn.ops.edges.on_arcs import FLOATS, check_arc_rows, check_rows, extreme_blocks, flat
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function
 from distgnn.ops.graph_view import GraphView
@@ -63,6 +64,8 @@ def arc_extreme(graph: GraphView, arc_rows: torch.Tensor, reduce: str = "max") -
         True
     """
     check_arc_rows(graph, arc_rows)
+    if isinstance(arc_rows, ArcBlocks):
+        return extreme_blocks(graph, graph.local_arcs.grouped["target"], arc_rows, reduce)[0]
     return _Extreme.apply(flat(arc_rows), graph, reduce, True).view(graph.num_owned, *arc_rows.shape[1:])
 
 

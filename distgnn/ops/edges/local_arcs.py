@@ -9,6 +9,7 @@ Every local arc leaves a source copy and arrives at a target copy. Sums over the
 owner adds all ranks' rows.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,18 +46,29 @@ class LocalArcs:
     """The ends of every local arc [A], and arcs grouped by either end."""
 
     ends: dict[str, np.ndarray]
-    grouped: dict[str, Grouped]
+    grouped: Mapping[str, Grouped]
 
     @classmethod
     def of(cls, local: LocalGraph) -> "LocalArcs":
-        """From the blocks of a part. Memory: 8 numbers per arc."""
+        """From the blocks of a part. Memory: 2 numbers per arc, and 3 for each end that arcs are grouped by."""
         sources, targets = compact_ends(local)
+        return cls({"source": sources, "target": targets}, _ByEnd(local, sources, targets))
+
+
+class _ByEnd(dict[str, Grouped]):
+    """Arcs by "source" or "target", grouped when first asked for."""
+
+    def __init__(self, local: LocalGraph, sources: np.ndarray, targets: np.ndarray):
+        self._local, self._ends = local, (sources, targets)
+
+    def __missing__(self, role: str) -> Grouped:
+        local, (sources, targets) = self._local, self._ends
         by_id = np.argsort(local.arc_ids, kind="stable")
-        grouped = {
-            "source": _grouped(sources, targets, by_id, local.num_owned + local.num_source_halos),
-            "target": _grouped(targets, sources, by_id, local.num_owned + local.num_target_halos),
-        }
-        return cls({"source": sources, "target": targets}, grouped)
+        if role == "source":
+            self[role] = grouped(sources, targets, by_id, local.num_owned + local.num_source_halos)
+        else:
+            self[role] = grouped(targets, sources, by_id, local.num_owned + local.num_target_halos)
+        return self[role]
 
 
 def compact_ends(local: LocalGraph) -> tuple[np.ndarray, np.ndarray]:
@@ -78,6 +90,7 @@ def arc_ends(local: LocalGraph, of_rows: np.ndarray) -> tuple[np.ndarray, np.nda
     return np.concatenate([owned, halos[0]])[sources], np.concatenate([owned, halos[1]])[targets]
 
 
-def _grouped(keys: np.ndarray, others: np.ndarray, by_id: np.ndarray, num_copies: int) -> Grouped:
+def grouped(keys: np.ndarray, others: np.ndarray, by_id: np.ndarray, num_copies: int) -> Grouped:
+    """Arcs by their copy `keys` [A] of `num_copies`, in a group in the order `by_id`; `others`: their other copies."""
     indptr, order, _ = kernels.csr_from_edges(by_id, keys[by_id], num_copies)
     return Grouped(indptr, order, others[order])

@@ -7,6 +7,8 @@ Legend: O owned rows, A local arcs, D width, role "source" or "target": which en
 Each is the other's transpose, so each is the other's backward pass.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -14,7 +16,8 @@ from distgnn import kernels
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.ops.aggregation.aggregate_columns import BY_COLUMNS, ColumnAggregator
 from distgnn.ops.aggregation.aggregate_copies import CopyAggregator
-from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
+from distgnn.ops.aggregation.halo import as_array, halo_broadcast, merge_at_owners, onto_owners, with_halos
+from distgnn.ops.edges import arc_blocks
 from distgnn.ops.entry import operator
 from distgnn.ops.function import linear_map
 from distgnn.ops.graph_view import GraphView
@@ -37,6 +40,11 @@ def to_arcs(graph: GraphView, rows: torch.Tensor, role: str) -> torch.Tensor:
     check_rows(graph, rows)
     if rows.dtype not in FLOATS:
         return to_arcs(graph, rows.double(), role).to(rows.dtype)
+    if in_blocks(graph):
+        owned = flat(rows)
+        halos = halo_broadcast(graph, owned, role)
+        made = arc_blocks.gathered_rows(owned, halos, graph.local_arcs.ends[role])
+        return made.view(graph.num_edges(), *rows.shape[1:])
     found = linear_map(flat(rows), lambda one: _gathered(graph, one, role), lambda one: _summed(graph, one, role))
     return found.view(graph.num_edges(), *rows.shape[1:])
 
@@ -53,8 +61,30 @@ def from_arcs(graph: GraphView, arc_rows: torch.Tensor, role: str = "target") ->
         True
     """
     check_arc_rows(graph, arc_rows)
+    if isinstance(arc_rows, arc_blocks.ArcBlocks):
+        return summed_blocks(graph, graph.local_arcs.grouped[role], arc_rows, role)
     found = linear_map(flat(arc_rows), lambda one: _summed(graph, one, role), lambda one: _gathered(graph, one, role))
     return found.view(graph.num_owned, *arc_rows.shape[1:])
+
+
+def in_blocks(graph: GraphView) -> bool:
+    """Are rows of arcs made in blocks? Only where `dg.predict` asks for it, and arcs are many."""
+    wanted = getattr(graph, "arcs_in_blocks", False) and not torch.is_grad_enabled()
+    return wanted and graph.num_edges() >= arc_blocks.LEAST_ARCS
+
+
+def summed_blocks(graph: GraphView, group: Any, rows: arc_blocks.ArcBlocks, role: str = "target") -> torch.Tensor:
+    """Arc rows added at owners, made block by block: [O, ...]. Collective: yes. Args: group: their arcs by copies."""
+    partial, _ = arc_blocks.partial_rows(group, rows, "sum")
+    return torch.from_numpy(onto_owners(graph, partial, role)).view(graph.num_owned, *rows.shape[1:])
+
+
+def extreme_blocks(graph: GraphView, group: Any, rows: arc_blocks.ArcBlocks, reduce: str) -> tuple[torch.Tensor, bool]:
+    """(the largest or smallest, 0 where none is finite, [O, ...]; are all of this rank's finite). Collective: yes."""
+    partial, finite = arc_blocks.partial_rows(group, rows, reduce)
+    best = merge_at_owners(graph, partial, "target", np.maximum if reduce == "max" else np.minimum)
+    best[np.isinf(best)] = 0
+    return torch.from_numpy(best).view(graph.num_owned, *rows.shape[1:]), finite
 
 
 def check_rows(graph: GraphView, rows: torch.Tensor) -> None:

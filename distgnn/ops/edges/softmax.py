@@ -16,6 +16,7 @@ import torch
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, merge_at_owners, with_halos
+from distgnn.ops.edges.arc_blocks import whole_rows
 from distgnn.ops.edges.on_arcs import check_arc_rows, flat, gathered, partial_sums, summed
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function
@@ -42,7 +43,7 @@ def edge_softmax(graph: GraphView, logits: torch.Tensor, norm_by: str = "dst") -
     check_arc_rows(graph, logits)
     if norm_by not in ("dst", "src"):
         raise ValueError(f"unknown norm_by {norm_by!r}: choose dst or src")
-    role = "target" if norm_by == "dst" else "source"
+    logits, role = whole_rows(logits), "target" if norm_by == "dst" else "source"
     return _EdgeSoftmax.apply(flat(logits), None, graph, role)[0].view(logits.shape)
 
 
