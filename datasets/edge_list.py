@@ -198,7 +198,7 @@ def arc_relations(graph: GraphFields, edge_list: EdgeList, arc_ids: np.ndarray) 
     """Relation of each arc, int32 [A], or None without edge types."""
     if graph.edge_types is None:
         return None
-    relations = np.asarray(graph.edge_types)[_input_edges(edge_list, arc_ids)].astype(np.int32)
+    relations = np.asarray(graph.edge_types)[input_edges(edge_list, arc_ids)].astype(np.int32)
     if graph.directed and edge_list.two_way:
         relations[arc_ids >= edge_list.num_edges] += graph.num_edge_types
     return relations
@@ -210,7 +210,7 @@ def arc_feats(graph: GraphFields, edge_list: EdgeList, arc_ids: np.ndarray) -> n
         return None
     feats = np.empty((len(arc_ids), graph.edge_feats.shape[1]), dtype=np.float32)
     for start in range(0, len(arc_ids), BLOCK_ARCS):
-        edges = _input_edges(edge_list, arc_ids[start : start + BLOCK_ARCS])
+        edges = input_edges(edge_list, arc_ids[start : start + BLOCK_ARCS])
         block = feats[start : start + BLOCK_ARCS]
         if len(graph.edge_feats):
             block[:] = graph.edge_feats[np.maximum(edges, 0)]
@@ -218,7 +218,7 @@ def arc_feats(graph: GraphFields, edge_list: EdgeList, arc_ids: np.ndarray) -> n
     return feats
 
 
-def _input_edges(edge_list: EdgeList, arc_ids: np.ndarray) -> np.ndarray:
+def input_edges(edge_list: EdgeList, arc_ids: np.ndarray) -> np.ndarray:
     """Edge of the input of each arc; -1 for an added self-loop."""
     edges = arc_ids % max(edge_list.num_edges, 1)
     return edges if edge_list.edges_are_input_edges else edge_list.edge_ids[edges]

@@ -28,6 +28,8 @@ ARRAYS = (
     "node_names",
     *EDGE_SPLITS,
 )
+Relation = tuple[str, str, str]  # type of the sources, name, type of the targets
+TYPE_ARRAYS = ("node_types", "edge_types", "node_values")  # what follows from the types of a typed graph
 TYPE_NAMES = ("edge_type_names", "node_type_names", "class_names")
 
 
@@ -60,6 +62,13 @@ class GraphFields:
         valid_negative_targets, test_negative_targets: [M, K], the same for each edge: its source with other targets.
         held_out: valid and test edges without labels are refused where they are also in `edges`; False where links
             come again in time, as in ogbl-collab.
+        types, type_counts: names of vertex types and vertices of each, of a typed graph: type t has the ids from the
+            sum of the counts before it on. Its columns are in `typed`; labels, values and splits here are views.
+        relations: (source type, name, target type) of relations 0, 1, …; `edges` are sorted by them (`edge_types`).
+        typed: type -> name -> rows of its vertices: feats (dense, or scipy CSR), labels, values, names, train_mask,
+            valid_mask, test_mask.
+        relation_columns: relation -> name ("weight", "feat") -> rows of its edges.
+        type_classes: type -> number of classes, or their names, where these are known.
         num_label_classes: C where it is known; otherwise the largest label + 1.
         edge_type_names, node_type_names: names of the types 0, 1, …; otherwise there are as many as the largest + 1.
         class_names: names of the classes 0, 1, …, where labels were texts or numbers with gaps.
@@ -96,6 +105,12 @@ class GraphFields:
     test_negative_targets: np.ndarray | None = None
     held_out: bool = True
     arc_order: str = "listed"
+    types: tuple[str, ...] = ()
+    type_counts: tuple[int, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    typed: dict[str, dict[str, Any]] = field(default_factory=dict)
+    relation_columns: dict[Relation, dict[str, np.ndarray]] = field(default_factory=dict)
+    type_classes: dict[str, int | tuple[str, ...]] = field(default_factory=dict)
     num_label_classes: int | None = None
     edge_type_names: tuple[str, ...] = ()
     node_type_names: tuple[str, ...] = ()
@@ -110,10 +125,13 @@ class GraphFields:
         if self.feats is not None:
             stored = "sparse " if hasattr(self.feats, "toarray") else ""
             words.append(f"feats={stored}{'x'.join(map(str, self.feats.shape))} {self.feats.dtype}")
+        words += [f"types={dict(zip(self.types, self.type_counts, strict=True))}"] if self.types else []
+        words += [f"relations={len(self.relations)}"] if self.types else []
         if self.labels is not None:
             words.append(f"num_classes={self.num_classes}")
         split = [f"{key}={len(ids)}" for key in SPLITS if (ids := getattr(self, key)) is not None]
-        more = [key for key in ARRAYS if getattr(self, key) is not None]
+        known = TYPE_ARRAYS if self.types else ()
+        more = [key for key in ARRAYS if key not in known and getattr(self, key) is not None]
         return f"GraphData({self.name!r}, {', '.join(words + split + more)})"
 
     @property
@@ -123,7 +141,10 @@ class GraphFields:
 
     @property
     def num_feats(self) -> int:
-        """Feature width D; 0 without features."""
+        """Feature width D; 0 without features, or where types have different ones."""
+        if self.types:
+            widths = {rows.shape[1] for columns in self.typed.values() if (rows := columns.get("feats")) is not None}
+            return int(widths.pop()) if len(widths) == 1 else 0
         return 0 if self.feats is None else int(self.feats.shape[1])
 
     @property
@@ -134,12 +155,12 @@ class GraphFields:
     @property
     def num_edge_types(self) -> int:
         """Relations R of the input; 0 without edge types."""
-        return _num_types(self.edge_types, self.edge_type_names)
+        return len(self.relations) or _num_types(self.edge_types, self.edge_type_names)
 
     @property
     def num_node_types(self) -> int:
         """Vertex types; 0 where they are not told apart."""
-        return _num_types(self.node_types, self.node_type_names)
+        return len(self.types) or _num_types(self.node_types, self.node_type_names)
 
     @property
     def num_values(self) -> int:

@@ -17,7 +17,7 @@ What happens to the unusual (`counts` reports every number):
 | a wrong id, label, length or a value that is not finite | refused with the file and the row |
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -35,9 +35,12 @@ from distgnn.datasets.names.field_names import DGL_NAMES, PYG_NAMES, our_names, 
 from distgnn.datasets.objects.arrays import from_arrays, from_frame, from_matrix, from_networkx, is_frame
 from distgnn.datasets.objects.from_dgl import from_dgl
 from distgnn.datasets.objects.from_pyg import from_pyg
+from distgnn.datasets.objects.from_types import from_tables
+from distgnn.datasets.objects.to_types import to_hetero, to_typed_dgl
 from distgnn.datasets.objects.values import sparse_matrix
 from distgnn.datasets.pairs import count_pairs
-from distgnn.datasets.random_splits import split_links, split_nodes
+from distgnn.datasets.random_splits import Graph, split_links, split_nodes
+from distgnn.datasets.typed import check_typed, of_type, with_type
 from distgnn.errors import InputError
 from distgnn.system.other_libraries import import_dgl, import_pyg
 
@@ -69,7 +72,11 @@ class GraphData(GraphFields):
         Raises: GraphFormatError (read from a file) or InputError (given as arrays), naming file and row.
         Notes: reads every array once, block by block; a mapped array stays mapped.
         """
-        check_graph(self)
+        if self.types:
+            with self.findings.reading("types"):
+                check_typed(self)
+        if not (self.types and self.findings.wrong):
+            check_graph(self)
         return self
 
     def counts(self) -> dict[str, int]:
@@ -123,16 +130,15 @@ class GraphData(GraphFields):
         """
         if how != "row":
             raise InputError(f"unknown way to normalise features {how!r}; known is 'row'")
+        having = [kind for kind, columns in self.typed.items() if "feats" in columns]
+        if having:
+            made = self
+            for kind in having:
+                made = with_type(made, kind, _normalized(of_type(self, kind)))
+            return replace(made, notes={**self.notes, "normalized_feats": how})
         if self.feats is None:
             raise InputError(f"graph {self.name!r} has no features to normalise")
-        total = np.abs(self.feats).sum(axis=1, dtype=np.float64)
-        total = np.asarray(total).reshape(-1, 1)
-        scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0).astype(np.float32)
-        if scipy.sparse.issparse(self.feats):
-            feats = self.feats.multiply(scale).tocsr().astype(np.float32)
-        else:
-            feats = np.asarray(self.feats, dtype=np.float32) * scale
-        return replace(self, feats=feats, notes={**self.notes, "normalized_feats": how})
+        return replace(_normalized(self), notes={**self.notes, "normalized_feats": how})
 
     def split_links(
         self, valid: float = 0.1, test: float = 0.2, seed: int = 0, either_way: bool = False
@@ -150,14 +156,19 @@ class GraphData(GraphFields):
         return split_links(self, valid, test, seed, either_way)
 
     def split_nodes(self, train: float = 0.6, valid: float = 0.2, test: float = 0.2, seed: int = 0) -> "GraphData":
-        """A copy of this graph whose labelled vertices are dealt out at random to train, valid and test.
+        """A copy of this graph whose labelled vertices (of a typed graph: of each type) are dealt out at random to
+        train, valid and test.
 
         Args: train, valid, test: shares of the vertices with a label or a value (of all, without either).
         Raises: InputError for shares that are none, or a graph that has a split already.
         Notes: the same seed gives the same split; all arrays are shared. Where a vertex has one label, every class has
             these shares of its vertices, up to rounding (multi-label and values: all vertices together).
         """
-        return split_nodes(self, (train, valid, test), seed)
+        having = [kind for kind, columns in self.typed.items() if {"labels", "values"} & columns.keys()]
+        made = self if having else split_nodes(self, (train, valid, test), seed)
+        for kind in having:
+            made = with_type(made, kind, split_nodes(of_type(self, kind), (train, valid, test), seed))
+        return made
 
     def save(self, folder: str | Path, overwrite: bool = False) -> Path:
         """Write the plain graph folder (see `distgnn.datasets.formats.folder`), whole or not at all."""
@@ -193,6 +204,23 @@ class GraphData(GraphFields):
         return cls._read(reader, (edges, num_nodes, directed), fields, findings)
 
     @classmethod
+    def from_types(cls, tables: Mapping[Any, Any], findings: Findings | None = None, **fields: Any) -> "GraphData":
+        """A typed graph: vertices of several types, relations between them, each with columns of its own.
+
+        Args:
+            tables: a dict as of PyG's HeteroData. Type -> its columns (x, y, train_mask, …) and `num_nodes` where no
+                column says it, or the number of its vertices alone. (source type, name, target type) -> `edge_index`
+                [2, E] in the ids of these types, and its columns (edge_weight, edge_attr); or the edges alone.
+            findings, fields: as of `from_arrays`; a column as a dict: y={"paper": labels}.
+
+        Example:
+            >>> writes = ("author", "writes", "paper")
+            >>> dg.GraphData.from_types({"author": 2, "paper": 3, writes: [[0, 1, 1], [0, 1, 2]]})
+            GraphData('typed', num_nodes=5, num_edges=3, directed, types={'author': 2, 'paper': 3}, relations=1)
+        """
+        return cls._read(from_tables, (tables,), fields, findings)
+
+    @classmethod
     def from_dgl(
         cls, graph: Any, directed: bool = True, findings: Findings | None = None, **fields: Any
     ) -> "GraphData":
@@ -200,9 +228,8 @@ class GraphData(GraphFields):
         `weight` and `etype` of its edata.
 
         `label` of floats is what a regression predicts: `node_values`; whole numbers are classes; `task` ("regression",
-        "node") decides otherwise. A graph of several types becomes one vertex set with types, in the order of `ntypes`;
-        a type without features has zeros. Type columns of `dgl.to_homogeneous` are understood. The graphs of
-        `dgl.batch` are `graph_ids`.
+        "node") decides otherwise. A graph of several types keeps them, in the order of `ntypes` and `canonical_etypes`
+        (`from_types`). Type columns of `dgl.to_homogeneous` are understood. The graphs of `dgl.batch` are `graph_ids`.
 
         Args:
             directed: False keeps one edge per pair of opposite arcs, which must all be there and carry the same.
@@ -217,8 +244,8 @@ class GraphData(GraphFields):
         `node_type`, `edge_weight`, `edge_type` and `edge_attr` (one number per edge is its weight).
 
         `y` of floats is what a regression predicts: `node_values`; whole numbers are classes; `task` ("regression",
-        "node") decides otherwise. A `HeteroData` becomes one vertex set with types, in the order of `data.node_types`;
-        a type without features has zeros. The graphs of a `Batch` are `graph_ids`.
+        "node") decides otherwise. A `HeteroData` keeps its types, in the order of `data.node_types` and `edge_types`
+        (`from_types`). The graphs of a `Batch` are `graph_ids`.
 
         Args: as of `from_dgl`.
         """
@@ -278,9 +305,11 @@ class GraphData(GraphFields):
         """The whole graph as a DGLGraph with one edge per arc, in the source's order.
 
         Returns: dgl.DGLGraph; ndata feat, label, train_mask, val_mask, test_mask, ntype and edata weight, feat,
-            etype where given.
+            etype where given. Of a typed graph: one with its types and relations.
         """
         dgl = import_dgl()
+        if self.types:
+            return to_typed_dgl(self, edge_list or self.edge_list(), dgl, DGL_NAMES)
         arcs, of_vertices, of_arcs = _columns(self, edge_list or self.edge_list())
         result = dgl.graph(arcs, num_nodes=int(self.num_nodes))
         result.edata.update({DGL_NAMES[key]: column for key, column in of_arcs.items()})
@@ -291,14 +320,24 @@ class GraphData(GraphFields):
         """The whole graph as a PyG `Data` with one column of `edge_index` per arc, in the order of `EdgeList.arcs`.
 
         Returns: torch_geometric.data.Data; x, y, train_mask, val_mask, test_mask, node_type, edge_weight, edge_attr,
-            edge_type where given.
+            edge_type where given. Of a typed graph: HeteroData.
         """
         torch_geometric = import_pyg()
         import torch
 
+        if self.types:
+            return to_hetero(self, edge_list or self.edge_list(), torch_geometric.data.HeteroData(), PYG_NAMES)
         arcs, of_vertices, of_arcs = _columns(self, edge_list or self.edge_list())
         columns = {PYG_NAMES[key]: column for key, column in (of_vertices | of_arcs).items()}
         return torch_geometric.data.Data(edge_index=torch.stack(arcs).long(), num_nodes=int(self.num_nodes), **columns)
+
+
+def _normalized(graph: Graph) -> Graph:
+    total = np.asarray(np.abs(graph.feats).sum(axis=1, dtype=np.float64)).reshape(-1, 1)
+    scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0).astype(np.float32)
+    if scipy.sparse.issparse(graph.feats):
+        return replace(graph, feats=graph.feats.multiply(scale).tocsr().astype(np.float32))
+    return replace(graph, feats=np.asarray(graph.feats, dtype=np.float32) * scale)
 
 
 def _columns(graph: GraphFields, edge_list: EdgeList) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:

@@ -93,6 +93,8 @@ def check_shares(valid: float, test: float) -> None:
 def split_links(graph: Graph, valid: float, test: float, seed: int, either_way: bool) -> Graph:
     """See `GraphData.split_links`; either_way: all edges between two vertices, whatever their order, go together."""
     check_shares(valid, test)
+    if graph.types:
+        raise InputError(f"graph {graph.name!r} has relations: hold edges of one out yourself, as a relation less")
     if has_edge_splits(graph):
         raise InputError(f"graph {graph.name!r} has a split of its edges already")
     make = undirected_keys if either_way or not graph.directed else pair_keys

@@ -21,6 +21,7 @@ from distgnn.config.task import SPLITS
 from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.links.part_edges import whole_edge_splits
+from distgnn.datasets.typed import relation_starts, set_views, type_ranges
 from distgnn.errors import InputError, PartitionFormatError
 from distgnn.partition.cmr.levels import cluster_places
 from distgnn.partition.core.book import PartitionBook, balance
@@ -141,6 +142,9 @@ def load_whole(folder: str | Path, progress: Progress | None = None) -> Whole:
         tell("load", part_id + 1, manifest["num_parts"])
     edge_list, home, place = _edges(folder, manifest, parts)
     graph, section = _vertices(folder, manifest, parts), manifest["graph"]
+    if section.get("types"):
+        _put_types(graph, manifest, parts, edge_list)
+        return Whole(manifest, parts, graph, edge_list, home)
     if section.get("num_edge_feats"):
         graph.edge_feats = _scattered(parts, "edge_feats", home, place)  # type: ignore[assignment]  # read as an array
     if section.get("num_relations"):
@@ -150,6 +154,48 @@ def load_whole(folder: str | Path, progress: Progress | None = None) -> Whole:
         inverses = graph.directed and edge_list.two_way
         graph.edge_type_names = tuple(str(t) for t in range(section["num_relations"] // (2 if inverses else 1)))
     return Whole(manifest, parts, graph, edge_list, home)
+
+
+def _put_types(graph: GraphData, manifest: dict, parts: list[LocalGraph], edge_list: EdgeList) -> None:
+    """Types, relations and their columns; relations of reverse arcs are named again when parts are written."""
+    section = manifest["graph"]
+    relations = parts[0].relations
+    if edge_list.direction == "reversed":
+        relations = tuple((target, name.removeprefix("rev_"), source) for source, name, target in relations)
+    graph.relations = relations[: len(relations) // 2] if edge_list.two_way else relations
+    graph.types, graph.type_counts = parts[0].types, tuple(section["type_counts"])
+    graph.type_classes = {k: tuple(v) if isinstance(v, list) else v for k, v in section["type_classes"].items()}
+    for kind, (begin, end) in type_ranges(graph).items():
+        owned = [part.global_ids[: part.num_owned] for part in parts]
+        ids = [some[(some >= begin) & (some < end)] - begin for some in owned]
+        graph.typed[kind] = {
+            name: _gathered([part.typed[kind][name] for part in parts], ids) for name in section["typed"].get(kind, ())
+        }
+    graph.edge_types = np.empty(edge_list.num_edges, dtype=np.int16)
+    forward = [part.arc_ids < edge_list.num_edges for part in parts]
+    for part, mine in zip(parts, forward, strict=True):
+        graph.edge_types[part.arc_ids[mine]] = np.asarray(part.edge_types)[mine]
+    bounds = relation_starts(graph)
+    for number, relation in enumerate(graph.relations):
+        ids = [part.arc_ids[part.edge_types == number] - bounds[number] for part in parts]
+        names = section["relation_columns"][number]
+        tables = {name: [part.relation_columns[number][name] for part in parts] for name in names}
+        graph.relation_columns[relation] = {name: _gathered(some, ids) for name, some in tables.items()}
+    set_views(graph)
+
+
+def _gathered(tables: list[Any], ids: list[np.ndarray]) -> Any:
+    """One table of the rows of all parts, in the order of their ids; they are read when they are asked for."""
+    if sparse.issparse(tables[0]):
+        return sparse.vstack(tables, format="csr")[np.argsort(np.concatenate(ids))]
+    if tables[0].dtype.kind == "U":
+        return np.concatenate(tables)[np.argsort(np.concatenate(ids))]
+    size = sum(map(len, ids))
+    piece, row = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int64)
+    for number, some in enumerate(ids):
+        piece[some], row[some] = number, np.arange(len(some))
+    rows = ScatteredRows(tables, piece, row)
+    return rows if len(rows.shape) > 1 and rows.dtype.kind == "f" else rows[np.arange(size)]
 
 
 def _edges(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> tuple[EdgeList, np.ndarray, np.ndarray]:
@@ -224,14 +270,14 @@ def _vertices(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> Gr
         # scipy has no view of scattered rows: stacked, then taken in the order of ids.
         first = np.cumsum([0] + [part.num_owned for part in parts])[:-1]
         graph.feats = stacked[first[part_of] + row]
-    elif section["num_feats"]:
+    elif section["num_feats"] and not section.get("types"):
         graph.feats = _scattered(parts, "feats", part_of, row)
     for array in arrays_of(section):
         if array.name in OF_VERTICES and array.field not in (None, "feats"):
             setattr(graph, array.field, BACK.get(array.name, np.asarray)(column(array.name)))
-    if section.get("flat_values"):
+    if section.get("flat_values") and not section.get("types"):
         graph.node_values = graph.node_values[:, 0]  # type: ignore[index]
-    if section.get("num_node_types"):
+    if section.get("num_node_types") and not section.get("types"):
         graph.node_type_names = tuple(str(t) for t in range(section["num_node_types"]))
     graph.arc_order = section.get("arc_order", "listed")
     graph.held_out = section.get("held_out", True)

@@ -122,7 +122,8 @@ def add_training_cautions(graph: GraphFields, direction: str, split: bool = Fals
         text = f"messages travel one way only: fewer than 1 in 10 edges has its opposite; {how}"
         graph.findings.add("caution", "edges", text, graph.num_edges)
     targets = graph.labels is not None or graph.node_values is not None
-    if not graph.num_feats:  # edges alone may be meant for their cut: a line, no warning
+    typed = any("feats" in columns for columns in graph.typed.values())
+    if not graph.num_feats and not typed:  # edges alone may be meant for their cut: a line, no warning
         text = "no features: train and fit need at least one per vertex; give x or feats (in a shell --feats FILE)"
         graph.findings.add("caution" if targets else "understood", "feats", text)
     if targets and not split and not has_edge_splits(graph) and all(getattr(graph, name) is None for name in SPLITS):

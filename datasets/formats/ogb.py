@@ -101,7 +101,7 @@ def read_ogb(folder: Path, findings: Findings | None = None) -> GraphData:
     links = any(splits.glob("*/train.pt")) or (bool(saved) and not labelled)
     layout = _find_layout(folder, links)
     if layout.typed:
-        graph = read_typed_text(raw, layout.name, layout.directed)
+        graph = read_typed_text(raw, layout.name, layout.classes)
     else:
         read = _read_binary if is_present(raw / "data.npz") else _read_text
         graph = read(raw, layout, not links)
@@ -117,7 +117,7 @@ def read_ogb(folder: Path, findings: Findings | None = None) -> GraphData:
     if not place.is_dir():
         raise InputError(f"{place}: no such folder; the download of {layout.name} is not complete")
     if layout.typed:
-        read_typed_splits(place, raw, graph)
+        read_typed_splits(place, graph)
     elif links:
         for name in SPLITS:
             _read_link_split(place, name, graph)

@@ -1,7 +1,7 @@
 """A graph from a PyG `Data` or `HeteroData`, whose attributes are asked for by name: PyG is not imported."""
 
-import copy
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.names.field_names import OF_EDGES, OF_NODES, PYG_NAMES, leave_out, take_columns
 from distgnn.datasets.objects.arrays import Fields
 from distgnn.datasets.objects.from_dgl import finish, vertex_columns
+from distgnn.datasets.objects.from_types import by_name, from_hetero, from_tables, refuse_undirected
 from distgnn.datasets.objects.values import as_array, as_ids, refuse_rows_of_edges, rows_of, sparse_matrix
 from distgnn.errors import InputError
 
@@ -21,9 +22,11 @@ EDGES = OF_EDGES | {"edge_weight": (*OF_EDGES["edge_weight"], "value")}
 
 def from_pyg(data: Any, directed: bool, fields: Fields, findings: Findings) -> Fields:
     """See `GraphData.from_pyg`."""
-    if hasattr(data, "node_types") and data.edge_types:
-        fields = dict(fields)
-        data = _one_vertex_set(data, fields, findings)
+    if hasattr(data, "node_types"):
+        refuse_undirected(directed)
+        return from_hetero(data, fields, findings)
+    if isinstance(data.to_dict().get("edge_index_dict"), Mapping):  # OGB's typed graphs as `Data`
+        return from_tables(by_name(data.to_dict()), fields, findings, "pyg")
     sources, targets, weight = _arcs(data)
     frame = {name: value for name, value in data.to_dict().items() if value is not None and name not in BOOKKEEPING}
     num_nodes, frame = _count_nodes(data, sources, targets, frame, findings)
@@ -54,8 +57,7 @@ def from_pyg(data: Any, directed: bool, fields: Fields, findings: Findings) -> F
 def _arcs(data: Any) -> tuple[np.ndarray, np.ndarray, Any]:
     """Sources, targets, and the values of an adjacency matrix where they are not all 1: of `adj_t`, whose rows are
     targets, or of `adj`."""
-    typed = hasattr(data, "node_types")
-    index = None if typed else getattr(data, "edge_index", None)
+    index = getattr(data, "edge_index", None)
     if index is not None:
         matrix = sparse_matrix(index)
         index = (
@@ -65,7 +67,7 @@ def _arcs(data: Any) -> tuple[np.ndarray, np.ndarray, Any]:
             raise InputError(f"edge_index has shape {list(index.shape)}: expected [2, M], sources and targets")
         return index[0], index[1], None
     for name, turned in (("adj_t", True), ("adj", False)):
-        matrix = None if typed else sparse_matrix(getattr(data, name, None))
+        matrix = sparse_matrix(getattr(data, name, None))
         if matrix is not None:
             entries = matrix.tocoo()
             ends = (entries.col, entries.row) if turned else (entries.row, entries.col)
@@ -98,66 +100,3 @@ def _count_nodes(
         return int(adjacency.shape[0]), frame
     refuse_rows_of_edges(found, largest, len(sources))
     return (next(iter(rows)) if len(rows) == 1 and max(rows) >= largest else max(num_nodes, largest)), frame
-
-
-def _one_vertex_set(data: Any, fields: Fields, findings: Findings) -> Any:
-    """A HeteroData as one vertex set with types: zeros where a type has no features, no label where it has none."""
-    data = _with_usual_names(data, findings)
-    for relation in data.edge_types:
-        for name in {relation[0], relation[2]} - set(data.node_types):
-            raise InputError(
-                f"relation {relation} of this HeteroData ends at {name!r}, of which nothing is known: set "
-                f"data[{name!r}].num_nodes, or give it features"
-            )
-    for column in ("edge_weight", "edge_attr"):
-        without = [relation for relation in data.edge_types if getattr(data[relation], column, None) is None]
-        if without and len(without) < len(data.edge_types):
-            raise InputError(
-                f"relation {without[0]} of this HeteroData has no {column} and others have: give it to all or to none"
-            )
-    for store in data.node_stores:
-        if getattr(store, "x", None) is not None and not store.x.is_floating_point():
-            store.x = store.x.float()  # what stands for a missing row is NaN then, which no feature is
-    widths = sorted({store.x.shape[1] for store in data.node_stores if getattr(store, "x", None) is not None})
-    if len(widths) > 1:
-        raise InputError(f"this HeteroData has features of widths {widths}: bring its vertex types to one width first")
-    merged = data.to_homogeneous()
-    for store in (*data.node_stores, *data.edge_stores):
-        for name, value in store.items():
-            if value is not None and getattr(merged, name, None) is None and name not in BOOKKEEPING:
-                leave_out(findings, f"{store._key}.{name}", value, "not of one kind in all types")
-    if getattr(merged, "x", None) is not None:
-        given = [getattr(store, "x", None) is not None for store in data.node_stores]
-        merged.x = merged.x.clone()
-        first = 0
-        for store, present in zip(data.node_stores, given, strict=True):
-            if not present:
-                merged.x[first : first + store.num_nodes] = 0
-            first += store.num_nodes
-    fields.setdefault("node_type_names", tuple(data.node_types))
-    fields.setdefault("edge_type_names", tuple("___".join(relation) for relation in data.edge_types))
-    return merged
-
-
-def _with_usual_names(data: Any, findings: Findings) -> Any:
-    """A shallow copy whose stores have PyG's own names, and `edge_index` for `adj_t`."""
-    data = copy.copy(data)
-    for stores, names in ((data.node_stores, NODES), (data.edge_stores, EDGES)):
-        for store in stores:
-            for field, synonyms in names.items():
-                usual = PYG_NAMES[field]
-                name = next((name for name in synonyms if name != usual and name in store), None)
-                if name is not None and usual not in store:
-                    store[usual] = store[name]
-                    del store[name]
-                    findings.add("renamed", field, f"{field} ← {store._key}.{name}")
-            matrix = sparse_matrix(store["adj_t"]) if "adj_t" in store and "edge_index" not in store else None
-            if matrix is not None:
-                import torch
-
-                entries = matrix.tocoo()
-                store["edge_index"] = torch.from_numpy(np.stack([entries.col, entries.row]).astype(np.int64))
-                if (entries.data != 1).any():
-                    store["edge_weight"] = torch.from_numpy(entries.data)
-                del store["adj_t"]
-    return data

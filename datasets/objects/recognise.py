@@ -12,13 +12,14 @@ from distgnn.datasets.formats.ogb import split_of_ogb
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.names.field_names import KEYWORDS, leave_out
 from distgnn.datasets.objects.arrays import is_frame
+from distgnn.datasets.objects.from_types import by_name
 from distgnn.datasets.objects.values import sparse_matrix
 from distgnn.errors import InputError
 
 KNOWN = (
     "a GraphData, a dgl.DGLGraph, a PyG Data, a NetworkX graph, a square sparse matrix of scipy or torch, a table of "
-    "edges (pandas, polars), edges as an array or tensor [E, 2] or [2, E], a tuple (edge_index, x, y), or a dict of "
-    "edge_index, x, y, …"
+    "edges (pandas, polars), edges as an array or tensor [E, 2] or [2, E], a tuple (edge_index, x, y), a dict of "
+    "edge_index, x, y, …, or a dict of types and relations (GraphData.from_types)"
 )
 SAID = ("name", "task")  # words that are no files
 EDGES = ("edge_index", "edges", "adjacency", "adj")
@@ -68,6 +69,12 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
     if isinstance(graph, tuple) and len(graph) == 2 and (_kinds(graph[0]) & GRAPHS.keys() or _is_dict(graph[0])):
         graph, labels = graph  # as OGB's data sets give them
         of_one, fields = True, {"y": labels} | fields
+    typed = _is_dict(graph) and any(isinstance(key, tuple) for key in graph)
+    if typed or (_is_dict(graph) and isinstance(graph.get("edge_index_dict"), Mapping)):
+        made = GraphData.from_types(graph if typed else by_name(graph), found, **fields)
+        if findings is None:
+            found.warn(made.name, stacklevel=2)
+        return made
     if _is_dict(graph):
         given = {name: value for name, value in graph.items() if value is not None}
         for name in [name for name in given if of_one and name not in (*KEYWORDS, *EDGES, "num_nodes")]:

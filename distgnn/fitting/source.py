@@ -225,6 +225,8 @@ def _blocks_of(path: Path) -> Iterator[bytes]:
 def _of_value(value: Any, pool: ThreadPoolExecutor) -> Any:
     if hasattr(value, "indptr"):  # scipy CSR
         return [list(value.shape), *(_of_value(part, pool) for part in (value.indptr, value.indices, value.data))]
+    if isinstance(value, dict):  # columns of types and relations
+        return [[repr(key), _of_value(one, pool)] for key, one in value.items()]
     if not isinstance(value, np.ndarray):
         return repr(value)
     if value.dtype.kind == "U":

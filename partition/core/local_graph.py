@@ -40,6 +40,9 @@ class LocalGraph:
         symmetric: whether the transpose of every block is the block it would be used for (weights included), so that
             backward passes need no transposes.
         feats: float32 [O, D], or scipy CSR; graph: the section of the manifest; edge_splits: arrays of pairs by name.
+        typed: type -> column -> rows of owned vertices of that type, in the order of rows: feats (dense or CSR),
+            labels, values, names, train_mask, …; relation_columns: number of a relation -> "weight", "feat" -> rows of
+            its arcs, in the order of arcs. Of a typed graph feats, labels, node_values and masks are views of these.
     """
 
     part_id: int
@@ -70,6 +73,8 @@ class LocalGraph:
     node_names: np.ndarray | None = None
     cluster_places: np.ndarray | None = None
     edge_splits: dict[str, np.ndarray] = field(default_factory=dict)
+    typed: dict[str, dict[str, Any]] = field(default_factory=dict)
+    relation_columns: dict[int, dict[str, np.ndarray]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         optional = ("edge_weight", "edge_feats", "edge_types", "node_types")
@@ -86,6 +91,16 @@ class LocalGraph:
     def edge_splits_from(self, ids: np.ndarray) -> dict[str, np.ndarray]:
         """The arrays of `edge_splits` for pairs whose source is one of `ids`."""
         return splits_from(self.edge_splits, ids)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Vertex types of a typed graph, by number."""
+        return tuple(self.graph.get("types", ()))
+
+    @property
+    def relations(self) -> tuple[tuple[str, str, str], ...]:
+        """(source type, name, target type) of the relations of a typed graph, by number in `edge_types`."""
+        return tuple((source, name, target) for source, name, target in self.graph.get("relations", ()))
 
     @property
     def num_rows(self) -> int:

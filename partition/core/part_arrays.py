@@ -3,12 +3,14 @@
 A further array of vertices or arcs: a row here and a field of `LocalGraph`; its values are the field of `GraphData`
 that the row names. `python tests/house/make_formats.py` writes docs/part-files.md.
 
-Shapes: V local rows, O owned, T target halos, A arcs, P parts. D feature width, De of edge features, C classes,
-W values, B bytes of a name. m and k pairs of vertices, K targets; n: as many as the array beside it says.
+Shapes: V local rows, O owned (O0 of type 0), T target halos, A arcs (A0 of relation 0), P parts. D feature width, De of
+edge features, C classes, W values, B bytes of a name. m and k pairs of vertices, K targets; n: as many as the array
+beside it says.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +18,7 @@ from distgnn.config.task import SPLITS
 
 BLOCKS = ("owned_owned", "owned_halo", "halo_owned", "halo_halo")
 FREE = dict.fromkeys("nmkK")  # lengths that a file itself decides
+VIEWS = ("feats", "labels", "node_values", *SPLITS)  # fields that a part of a typed graph has in columns of its types
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,39 @@ def arrays_of(graph: dict[str, Any]) -> list[PartArray]:
     kinds = graph | dict.fromkeys(graph.get("edge_splits", {}), True)
     kinds |= {"dense_feats": graph["num_feats"] and not sparse, "numbers": width == 0, "texts": width}
     kinds["classes"] = graph["labels"] and not graph["multilabel"]
-    return [array for array in PART_ARRAYS if array.when is None or kinds.get(array.when)]
+    found = [array for array in PART_ARRAYS if array.when is None or kinds.get(array.when)]
+    if not graph.get("types"):
+        return found
+    return [*(array for array in found if array.field not in VIEWS), *_typed_arrays(graph)]
+
+
+def _typed_arrays(graph: dict[str, Any]) -> Iterator[PartArray]:
+    """The columns of types and relations that each part of a typed graph has.
+
+    A column is described by a list: its dtype and the widths of a row, or "csr" and the width, or "text" and the bytes.
+    """
+    for number, kind in enumerate(graph.get("types", ())):
+        for name, kinds in graph["typed"].get(kind, {}).items():
+            classes = graph["type_classes"].get(kind, 0)
+            high = str(classes if isinstance(classes, int) else len(classes)) if len(kinds) == 1 else "2"
+            values = ("labels", -1, high) if name == "labels" else None
+            yield from _files(f"type_{number}_{name}", kinds, f"O{number}", f"{name} of type {number}", values)
+    for number, columns in enumerate(graph.get("relation_columns", ())):
+        for name, kinds in columns.items():
+            yield from _files(f"relation_{number}_{name}", kinds, f"A{number}", f"{name} of relation {number}", None)
+
+
+def _files(name: str, kinds: list[Any], rows: str, says: str, values: Any) -> list[PartArray]:
+    dtype, *widths = kinds
+    if dtype == "csr":
+        columns = ("columns", 0, str(widths[0]))
+        return [
+            PartArray(f"{name}_indptr", ("int64", "int32"), f"{rows}+1", f"{says}, CSR"),
+            PartArray(f"{name}_indices", ("int32", "int64"), "n", "their columns", values=columns),
+            PartArray(f"{name}_data", ("float32",), "n", "their values"),
+        ]
+    shape = " ".join([rows, *map(str, widths)])
+    return [PartArray(name, ("uint8" if dtype == "text" else dtype,), shape, says, values=values)]
 
 
 def expected_files(
@@ -147,11 +182,14 @@ def expected_files(
     """Array name -> (shape, allowed dtypes) of one part, from its sizes in the manifest; None: any length."""
     owned, targets = part["owned"], part["target_halos"]
     sizes = {"V": part["rows"], "O": owned, "O+1": owned + 1, "T+1": targets + 1, "A": part["arcs"], "P": num_parts}
-    sizes |= {"P+1": num_parts + 1, "2": 2, "3": 3, "D": graph["num_feats"], "De": graph.get("num_edge_feats")}
+    sizes |= {"P+1": num_parts + 1, "D": graph["num_feats"], "De": graph.get("num_edge_feats")}
+    for number, rows in enumerate(part.get("type_rows", ())):
+        sizes |= {f"O{number}": rows, f"O{number}+1": rows + 1}
+    sizes |= {f"A{number}": arcs for number, arcs in enumerate(part.get("relation_arcs", ()))}
     sizes |= {"C": graph["num_classes"], "W": graph.get("num_values"), "B": graph.get("name_bytes")} | FREE
     files = {}
     for array in arrays_of(graph):
-        shape, dtypes = tuple(sizes[letter] for letter in array.shape.split()), array.dtypes
+        shape, dtypes = tuple(sizes[one] if one in sizes else int(one) for one in array.shape.split()), array.dtypes
         if array.name in graph.get("edge_splits", {}):
             shape = (None, *graph["edge_splits"][array.name][1:])
         if array.name.endswith("_edge_labels"):

@@ -14,12 +14,14 @@ import numpy as np
 from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList, num_relations
 from distgnn.datasets.links.part_edges import describe_edge_splits
+from distgnn.datasets.typed import arc_relation_names, of_type
 from distgnn.errors import InputError
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.part_arrays import COUNTS
 from distgnn.partition.folder.manifest_file import FORMAT_VERSION
 
 WITHOUT_ANY = ("num_edge_feats", "num_relations", "num_node_types")  # said as 0 where there are none
+NUMBERS = ("feats", "values", "weight", "feat")  # columns of types and relations that parts have as float32
 RARE = tuple(name for name in COUNTS if name not in WITHOUT_ANY)
 NAMES_AT_ONCE = 1 << 20
 Progress = Callable[[str, int, int], None]
@@ -118,9 +120,49 @@ def describe_graph(graph: GraphData, edge_list: EdgeList, clusters: bool = False
         **counts,
         **{name: count for name in RARE if (count := getattr(graph, name))},
         **rare,
+        **_describe_types(graph, edge_list),
         **describe_edge_splits(graph),
         **({"clusters": True} if clusters else {}),
     }
+
+
+def _describe_types(graph: GraphData, edge_list: EdgeList) -> dict[str, Any]:
+    """Types, relations of arcs, and their columns (see `part_arrays`); empty for a graph without types."""
+    if not graph.types:
+        return {}
+    columns = {
+        kind: {name: _kind(name, values) for name, values in graph.typed.get(kind, {}).items()} for kind in graph.types
+    }
+    classes = {
+        kind: list(known)
+        if isinstance(known := graph.type_classes.get(kind, 0), tuple)
+        else of_type(graph, kind).num_classes
+        for kind in graph.types
+        if "labels" in columns[kind]
+    }
+    of_relations = [
+        {name: _kind(name, values) for name, values in graph.relation_columns.get(relation, {}).items()}
+        for relation in graph.relations
+    ]
+    relations = arc_relation_names(graph, edge_list)
+    return {
+        "types": list(graph.types),
+        "type_counts": [int(count) for count in graph.type_counts],
+        "relations": [list(relation) for relation in relations],
+        "typed": columns,
+        "type_classes": classes,
+        "relation_columns": of_relations * (len(relations) // max(len(of_relations), 1)),
+    }
+
+
+def _kind(name: str, values: Any) -> list[Any]:
+    """How a part stores a column: its dtype and widths, or "csr" and the width, or "text" and its bytes."""
+    if hasattr(values, "tocsr"):
+        return ["csr", int(values.shape[1])]
+    if values.dtype.kind in "US":
+        return ["text", name_bytes(values)]
+    dtype = values.dtype.name if name.endswith("mask") or (name == "labels" and values.ndim == 2) else "int64"
+    return ["float32" if name in NUMBERS else dtype, *map(int, values.shape[1:])]
 
 
 def name_bytes(names: np.ndarray) -> int:

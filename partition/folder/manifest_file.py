@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,10 @@ MEASURES = (
 GRAPH_COUNTS = ("num_feats", "num_classes", "train", "valid", "test")
 RARE_COUNTS = (*COUNTS, "num_edge_classes", "nonpositive_weights", "name_bytes")
 GRAPH_FLAGS = ("labels", "multilabel", "sparse_feats", "edge_weight", "directed")
+
+TYPE_COLUMNS = ("feats", "labels", "values", "names", "train_mask", "valid_mask", "test_mask")
+RELATION_COLUMNS = ("weight", "feat")
+DTYPES = ("bool", "int8", "uint8", "int16", "int32", "int64", "float32", "csr", "text")
 
 FORMAT_VERSION = 1
 MANIFEST = "partition.json"
@@ -126,6 +131,7 @@ def _check_fields(path: Path, manifest: dict) -> None:
         beside = name.endswith("_negatives") or f"{name.partition('_')[0]}_edges" in splits
         need(sizes and beside, "graph.edge_splits")
     need(graph.get("edge_labels", "int64") in ("int64", "float32"), "graph.edge_labels")
+    _check_types(need, manifest)
     need(isinstance(parts, list) and len(parts) == manifest["num_parts"] > 0, "parts")
     square = isinstance(pairs, list) and all(isinstance(row, list) and len(row) == len(parts) for row in pairs)
     need(square and len(pairs) == len(parts) and all(is_count(n) for row in pairs for n in row), "pair_rows")
@@ -137,6 +143,50 @@ def _check_fields(path: Path, manifest: dict) -> None:
             need(is_count(part.get(name)), f"parts[{i}].{name}")
         need(is_count(part.get("relation_targets", 0)), f"parts[{i}].relation_targets")
         need(isinstance(part.get("symmetric"), bool), f"parts[{i}].symmetric")
+        for name, of, total in (
+            ("type_rows", "types", "owned"),
+            ("type_train", "types", "train"),
+            ("relation_arcs", "relations", "arcs"),
+        ):
+            if "types" in graph:
+                counts = part.get(name)
+                good = isinstance(counts, list) and len(counts) == len(graph[of]) and all(map(is_count, counts))
+                need(good and sum(counts) == part[total], f"parts[{i}].{name}")
     # Each vertex has one owner, each arc one part: the sums must be the graph's.
     need(sum(part["owned"] for part in parts) == manifest["num_nodes"], "the sum of owned vertices")
     need(sum(part["arcs"] for part in parts) == manifest["num_arcs"], "the sum of arcs")
+
+
+def _check_types(need: Callable[[bool, str], None], manifest: dict[str, Any]) -> None:
+    """Of a typed graph: its types, relations, and what their columns are."""
+    graph = manifest["graph"]
+    if "types" not in graph:
+        return
+    types, counts, relations = graph["types"], graph.get("type_counts"), graph.get("relations")
+    need(isinstance(types, list) and len(types) > 0 and all(isinstance(kind, str) for kind in types), "graph.types")
+    good = isinstance(counts, list) and len(counts) == len(types) and all(map(is_count, counts))
+    need(good and sum(counts) == manifest["num_nodes"], "graph.type_counts")
+    triples = isinstance(relations, list) and all(isinstance(one, list) and len(one) == 3 for one in relations)
+    need(triples and all(isinstance(word, str) for one in relations for word in one), "graph.relations")
+    need(all(one[0] in types and one[2] in types for one in relations), "graph.relations")
+    need(graph.get("num_relations") == len(relations) and graph.get("num_node_types") == len(types), "graph.relations")
+    typed, of_relations = graph.get("typed"), graph.get("relation_columns")
+    need(isinstance(typed, dict) and typed.keys() <= set(types), "graph.typed")
+    need(isinstance(of_relations, list) and len(of_relations) == len(relations), "graph.relation_columns")
+    for known, tables in ((TYPE_COLUMNS, [*typed.values()]), (RELATION_COLUMNS, of_relations)):
+        for table in tables:
+            need(isinstance(table, dict) and table.keys() <= set(known), "graph.typed")
+            for kinds in table.values():
+                need(isinstance(kinds, list) and len(kinds) > 0 and kinds[0] in DTYPES, "graph.typed")
+                need(all(map(is_count, kinds[1:])), "graph.typed")
+                need(kinds[0] not in ("csr", "text") or len(kinds) == 2, "graph.typed")
+    classes = graph.get("type_classes")
+    need(
+        isinstance(classes, dict) and classes.keys() == {kind for kind in typed if "labels" in typed[kind]},
+        "graph.type_classes",
+    )
+    for value in classes.values():
+        need(
+            is_count(value) or (isinstance(value, list) and all(isinstance(name, str) for name in value)),
+            "graph.type_classes",
+        )

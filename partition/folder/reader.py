@@ -18,6 +18,7 @@ from distgnn.errors import InputError, PartitionFormatError
 from distgnn.partition.core.local_graph import BLOCKS, Csr, LocalGraph
 from distgnn.partition.core.part_arrays import OF_ARCS, OF_VERTICES, arrays_of, expected_files
 from distgnn.partition.core.plan import ExchangePlan, halo_indptrs
+from distgnn.partition.core.typed_arrays import typed_fields
 from distgnn.partition.folder.manifest_file import MANIFEST, is_count, part_folder, read_manifest
 from distgnn.system.regular_file import NOT_REGULAR
 
@@ -52,10 +53,25 @@ def load_part(folder: str | Path, part_id: int, check: bool = True) -> LocalGrap
     # Names come from `expected_files`, not from the manifest: it cannot lead to other files.
     for name, (shape, dtypes) in expected_files(part, manifest["graph"], num_parts).items():
         arrays[name] = _load_array(place / f"{name}.npy", part["files"].get(name), shape, dtypes, check)
+    check_typed(place, part, arrays)
     local = _assemble(manifest, part_id, arrays)
     if check:
         check_contents(place, manifest, part_id, local, arrays)
     return local
+
+
+def check_typed(place: Path, part: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Raise `PartitionFormatError` where columns of types cannot be put together."""
+    for name, sizes in (("node_types", part.get("type_rows")), ("edge_types", part.get("relation_arcs"))):
+        if sizes is None:
+            continue
+        good = _within(arrays[name], 0, len(sizes))
+        if not good or np.bincount(arrays[name], minlength=len(sizes)).tolist() != sizes:
+            raise PartitionFormatError(f"{place / name}.npy: expected {sizes} of each number")
+    for name in (name for name in arrays if name.startswith("type_") and name.endswith("_indptr")):
+        entries = len(arrays[name.replace("_indptr", "_indices")])
+        if entries != len(arrays[name.replace("_indptr", "_data")]) or not _rises(arrays[name], entries):
+            raise PartitionFormatError(f"{place / name}.npy: must rise from 0 to {entries}")
 
 
 def _load_array(path: Path, entry: Any, shape: tuple, dtypes: tuple[str, ...], check: bool) -> np.ndarray:
@@ -129,6 +145,8 @@ def data_fields(graph: dict[str, Any], owned: int, arrays: dict[str, np.ndarray]
     names = graph.get("edge_splits", {})
     splits = {name: arrays[name] for name in dict.fromkeys([*names, *map(ids_of, names)])}
     fields: dict[str, Any] = {name: arrays.get(name) for name in (*OF_VERTICES, *OF_ARCS)}
+    if graph.get("types"):
+        return fields | typed_fields(graph, owned, arrays)
     if graph["sparse_feats"]:
         from scipy import sparse
 
@@ -176,7 +194,8 @@ def check_contents(
         need(good and indptr[part_id] == indptr[part_id + 1], f"{verb}_indptr", f"must rise from 0 to {len(rows)}")
         what = f"rows must lie in {local.num_interior} to {local.num_owned - 1} (boundary)"
         need(_within(rows, local.num_interior, local.num_owned), f"{verb}_rows", what)
-    need(np.count_nonzero(arrays["train_mask"]) == part["train"], "train_mask", f"expected {part['train']} vertices")
+    if local.train_mask is not None:
+        need(np.count_nonzero(local.train_mask) == part["train"], "train_mask", f"expected {part['train']} vertices")
     if graph["sparse_feats"]:
         entries = len(arrays["feats_indices"])
         good = entries == len(arrays["feats_data"]) and _rises(arrays["feats_indptr"], entries)
@@ -184,7 +203,8 @@ def check_contents(
     limits = graph | {"num_nodes": local.num_nodes, "num_arc_ids": 2 * manifest["num_list_edges"], "flags": 2}
     for array in arrays_of(graph):
         if array.values is not None:
-            what, low, high = array.values[0], array.values[1], limits[array.values[2]]
+            what, low, limit = array.values
+            high = limits[limit] if limit in limits else int(limit)
             need(_within(arrays[array.name], low, high), array.name, f"{what} must lie in {low} to {high - 1}")
     problem = problem_of(local.edge_splits, graph, local.global_ids[: local.num_owned], local.num_nodes)
     if problem is not None:

@@ -21,6 +21,7 @@ from scipy import sparse
 from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList, arc_feats, arc_relations
 from distgnn.datasets.links.part_edges import part_edge_splits
+from distgnn.datasets.typed import arc_column, of_type, starts, type_ranges
 from distgnn.kernels.runtime.threads import get_num_threads, run
 from distgnn.partition.core.local_graph import LocalGraph
 from distgnn.partition.core.part_arrays import arrays_of
@@ -59,7 +60,7 @@ def part_data(
     """
     owned, arcs, section = local.global_ids[: local.num_owned], local.arc_ids, local.graph
     made: dict[str, Any] = {f"{split}_mask": mask[owned] for split, mask in masks.items()}
-    made |= part_edge_splits(graph, owned)
+    made |= part_edge_splits(graph, owned) | _typed_data(local, graph, edge_list)
     if section["sparse_feats"]:  # three arrays, each mapped when it is read
         rows: Any = graph.feats[owned]
         made |= {f"feats_{name}": getattr(rows, name) for name in ("indptr", "indices", "data")}
@@ -86,6 +87,37 @@ def part_data(
     return found
 
 
+def _typed_data(local: LocalGraph, graph: GraphData, edge_list: EdgeList) -> dict[str, Any]:
+    """Columns of types and relations, by file; empty for a graph without types."""
+    section = local.graph
+    made: dict[str, Any] = {}
+    owned = local.global_ids[: local.num_owned]
+    for number, (kind, (begin, end)) in enumerate(type_ranges(graph).items()):
+        ids = owned[(owned >= begin) & (owned < end)] - begin
+        masks = of_type(graph, kind).split_masks()
+        for name, (dtype, *widths) in section["typed"].get(kind, {}).items():
+            file, values = f"type_{number}_{name}", graph.typed[kind][name]
+            if dtype == "csr":
+                rows = values.tocsr()[ids]
+                made |= {f"{file}_{what}": getattr(rows, what) for what in ("indptr", "indices", "data")}
+            elif name.endswith("_mask"):  # of a split only vertices with a label count
+                made[file] = masks[name.removesuffix("_mask")][ids]
+            else:
+                made[file] = (
+                    name_rows(values[ids], widths[0])
+                    if dtype == "text"
+                    else Rows(values.__getitem__, ids, tuple(widths), dtype)
+                )
+    if any(section.get("relation_columns", ())):
+        relations = arc_relations(graph, edge_list, local.arc_ids)
+        for number, columns in enumerate(section["relation_columns"]):
+            ids = local.arc_ids[relations == number]
+            for name, (dtype, *widths) in columns.items():
+                take = partial(arc_column, graph, edge_list, number, name)
+                made[f"relation_{number}_{name}"] = Rows(take, ids, tuple(widths), dtype)
+    return made
+
+
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> Manifest:
     """Write `partition.json` with its own checksum; returns the manifest as written."""
     manifest = manifest | {"sha256": manifest_digest(manifest)}
@@ -109,6 +141,16 @@ def write_part(
     place.mkdir()
     arrays = part_data(local, graph, edge_list, masks)
     files = {name: write_array(place / f"{name}.npy", array) for name, array in arrays.items()}
+    owned = local.global_ids[: local.num_owned]
+    counts: dict[str, Any] = {}
+    if "edge_types" in arrays:
+        counts["relation_targets"] = count_relation_targets(local, arrays["edge_types"])
+    if local.types:
+        bounds = starts(graph.type_counts)
+        counts["type_rows"] = np.histogram(owned, bounds)[0].tolist()
+        counts["type_train"] = np.histogram(owned[masks["train"][owned]], bounds)[0].tolist()
+        relations = np.asarray(arrays["edge_types"][:])
+        counts["relation_arcs"] = np.bincount(relations, minlength=len(local.relations)).tolist()
     return {
         "owned": local.num_owned,
         "interior": local.num_interior,
@@ -116,9 +158,9 @@ def write_part(
         "source_halos": local.num_source_halos,
         "target_halos": local.num_target_halos,
         "arcs": local.num_arcs,
-        "train": int(np.count_nonzero(masks["train"][local.global_ids[: local.num_owned]])),
+        "train": int(np.count_nonzero(masks["train"][owned])),
         "symmetric": local.symmetric,
-        **({"relation_targets": count_relation_targets(local, arrays["edge_types"])} if "edge_types" in arrays else {}),
+        **counts,
         "files": files,
     }
 

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 import scipy.sparse
-import torch
 
 from distgnn.datasets import GraphData
 from distgnn.errors import InputError
@@ -132,30 +131,6 @@ def test_dgl_gets_both_arcs_in_order_of_their_ids(small_graph):
     assert halved.num_edges == edges.num_edges
 
 
-def test_dgl_of_several_types_is_what_its_homogeneous_form_and_pyg_give():
-    """Where all types have all columns, `dgl.to_homogeneous` says the same; else PyG's rules: zeros, and no label."""
-    dgl, hetero = import_dgl(), pytest.importorskip("torch_geometric.data").HeteroData()
-    cites, writes = torch.tensor([[0, 1, 1], [1, 0, 2]]), torch.tensor([[0, 1], [0, 2]])
-    graph = dgl.heterograph({("author", "writes", "paper"): tuple(writes), ("paper", "cites", "paper"): tuple(cites)})
-    rows = torch.arange(10.0).reshape(5, 2)
-    graph.nodes["author"].data["feat"], graph.nodes["paper"].data["feat"] = rows[:2], rows[2:]
-    plain = GraphData.from_dgl(dgl.to_homogeneous(graph, ndata=["feat"]))
-    graph.nodes["author"].data.pop("feat")
-    graph.nodes["paper"].data["label"] = torch.tensor([2, 0, 1])
-    graph.nodes["paper"].data["train_mask"] = torch.tensor([True, False, True])
-    hetero["author"].num_nodes, hetero["paper"].x, hetero["paper"].y = 2, rows[2:], torch.tensor([2, 0, 1])
-    hetero["author", "writes", "paper"].edge_index, hetero["paper", "cites", "paper"].edge_index = writes, cites
-    found, theirs = GraphData.from_dgl(graph), GraphData.from_pyg(hetero)
-    for name in ("edges", "node_types", "edge_types"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(plain, name), err_msg=name)
-    for name in ("edges", "feats", "labels", "node_types", "edge_types", "node_type_names", "edge_type_names"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(theirs, name), err_msg=name)
-    assert found.train.tolist() == [2, 4] and found.labels.tolist() == [-1, -1, 2, 0, 1]
-    graph.nodes["author"].data["feat"] = rows[:2, :1]
-    with pytest.raises(InputError, match=r"rows of shape .1. for 'author' and .2. for 'paper': bring its vertex types"):
-        GraphData.from_dgl(graph)
-
-
 def test_types_and_edge_data_come_from_dgl_and_go_back():
     dgl = import_dgl()
     heterogeneous = dgl.heterograph(
@@ -221,30 +196,3 @@ def test_a_pyg_graph_that_does_not_fit_is_one_line():
     pyg = pytest.importorskip("torch_geometric").data
     with pytest.raises(InputError, match=r"edge_index has shape \[3, 4\]: expected \[2, M\]"):
         GraphData.from_pyg(pyg.Data(edge_index=torch.zeros(3, 4).long(), num_nodes=5))
-    data = pyg.HeteroData()
-    data["paper"].x = torch.ones(3, 4)
-    data["paper", "cites", "paper"].edge_index = torch.tensor([[0, 1], [1, 0]])
-    data["author", "writes", "paper"].edge_index = torch.tensor([[0, 1], [0, 2]])
-    with pytest.raises(InputError, match=r"ends at 'author', .* set data\['author'\].num_nodes"):
-        GraphData.from_pyg(data)
-    data["author"].num_nodes = 2
-    data["author", "writes", "paper"].edge_weight = torch.ones(2)
-    with pytest.raises(InputError, match=r"\('paper', 'cites', 'paper'\) .* has no edge_weight and others have"):
-        GraphData.from_pyg(data)
-
-
-def test_a_hetero_data_is_one_vertex_set_with_types():
-    torch = pytest.importorskip("torch")
-    HeteroData = pytest.importorskip("torch_geometric").data.HeteroData
-    data = HeteroData()
-    data["author"].num_nodes = 2
-    data["paper"].x, data["paper"].y = torch.ones(3, 4), torch.tensor([0, 1, 1])
-    data["author", "writes", "paper"].edge_index = torch.tensor([[0, 1], [0, 2]])
-    data["paper", "cites", "paper"].edge_index = torch.tensor([[0, 1, 1], [1, 0, 2]])
-    graph = GraphData.from_pyg(data)
-    assert graph.node_types.tolist() == [0, 0, 1, 1, 1] and graph.edge_types.tolist() == [0, 0, 1, 1, 1]
-    assert graph.edges.tolist() == [[0, 2], [1, 4], [2, 3], [3, 2], [3, 4]]
-    assert graph.feats.sum(1).tolist() == [0, 0, 4, 4, 4] and graph.labels.tolist() == [-1, -1, 0, 1, 1]
-    data["author"].x = torch.ones(2, 7)
-    with pytest.raises(InputError, match=r"features of widths \[4, 7\]"):
-        GraphData.from_pyg(data)

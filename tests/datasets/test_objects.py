@@ -64,7 +64,7 @@ def test_pyg_data():
 
 def test_pyg_refuses_no_edges():
     pyg = pytest.importorskip("torch_geometric.data")
-    with pytest.raises(InputError, match="no edge_index"):
+    with pytest.raises(InputError, match="has no relation: no edges to read"):
         as_graph_data(pyg.HeteroData())
     with pytest.raises(InputError, match="no edge_index"):
         as_graph_data(pyg.Data(x=torch.ones(2, 1)))

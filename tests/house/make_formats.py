@@ -13,6 +13,11 @@ Layout: [formats](formats.md#partition-folder).
 Letters: V local rows, O owned, T target halos, A arcs, P parts, D feature width, De of edge features, C classes, W
 values, B bytes of a name, m and k pairs, K targets; n: as many as the array beside it says. "Where": what the `graph`
 section of `partition.json` has.
+
+A typed graph has its columns by type and relation, in place of features, labels, values and splits of all vertices:
+`type_0_feats.npy` (CSR: `…_indptr`, `…_indices`, `…_data`), `type_0_labels.npy`, `…_values`, `…_names`,
+`…_train_mask`, … of type 0, in the order of its owned rows; `relation_0_weight.npy` and `relation_0_feat.npy` of
+relation 0, in the order of its arcs.
 """
 
 

@@ -1,4 +1,4 @@
-"""ogbn-mag's layout: several types of vertices and edges become one vertex set with relations."""
+"""ogbn-mag's layout: types of vertices and relations."""
 
 import gzip
 
@@ -48,27 +48,28 @@ def mag(tmp_path):
     return folder
 
 
-def test_types_become_one_vertex_set(mag):
+def test_types_and_relations_are_in_the_order_of_their_names(mag):
     graph = load_graph("ogbn-mag", mag.parent)
     assert (graph.num_nodes, graph.directed, graph.num_classes) == (10, True, 349)
-    assert graph.node_type_names == tuple(SIZES)
-    assert graph.node_types.tolist() == [0, 0, 0, 1, 1, 2, 3, 3, 3, 3]
-    assert graph.edge_type_names == tuple("___".join(triplet) for triplet in EDGES)
+    assert dict(zip(graph.types, graph.type_counts, strict=True)) == SIZES and graph.relations == tuple(EDGES)
     expected = [[FIRST[h] + u, FIRST[t] + v] for (h, _, t), edges in EDGES.items() for u, v in edges]
     assert graph.edges.tolist() == expected
     assert graph.edge_types.tolist() == [0] * 2 + [1] * 3 + [2] * 3 + [3] * 2
+    paper = {name: column.tolist() for name, column in graph.typed["paper"].items() if name != "feats"}
+    masks = {"train_mask": [1, 0, 0, 1], "valid_mask": [0, 1, 0, 0], "test_mask": [0, 0, 1, 0]}
+    assert paper == {"labels": [5, 348, 0, 7], **masks}
+    np.testing.assert_array_equal(graph.typed["paper"]["feats"], FEATS)
+    assert not any(graph.typed[kind] for kind in SIZES if kind != "paper")
     assert graph.labels.tolist() == [-1] * 6 + [5, 348, 0, 7]
-    assert not graph.feats[:6].any() and np.array_equal(graph.feats[6:], FEATS)
     assert [graph.train.tolist(), graph.valid.tolist(), graph.test.tolist()] == [[6, 9], [7], [8]]
 
 
-def test_both_directions_keep_reciprocal_edges_and_add_inverse_relations(mag):
+def test_both_directions_keep_reciprocal_edges_and_add_reverse_relations(mag):
     graph = load_graph(str(mag))
     assert graph.edge_list("both").num_arcs == 20
     whole = graph.to_dgl(graph.edge_list("both"))
-    sources, targets = (column.tolist() for column in whole.edges())
-    arcs = set(zip(sources, targets, whole.edata["etype"].tolist(), strict=True))
-    assert {(6, 7, 2), (7, 6, 6), (7, 6, 2), (6, 7, 6), (0, 7, 1), (7, 0, 5)} <= arcs
+    assert [column.tolist() for column in whole.edges(etype="rev_cites")] == [[1, 0, 2], [0, 1, 3]]
+    assert [column.tolist() for column in whole.edges(etype="rev_writes")] == [[1, 1, 3], [0, 1, 2]]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_both_directions_keep_reciprocal_edges_and_add_inverse_relations(mag):
         ),
         ("raw/relations/author___writes___paper/num-edge-list.csv.gz", [[3], [4]], "expected one number, found 2"),
         ("raw/node-label/paper/node-label.csv.gz", [["5"], ["inf"], ["0"], ["7"]], "gz: labels: row 1 is infinite"),
-        ("raw/node-feat/author/node-feat.csv.gz", [[1], [2], [3]], "one width only"),
+        ("raw/node-feat/author/node-feat.csv.gz", [[1], [2]], "row"),
         ("split/time/nodetype-has-split.csv.gz", [["paper"]], "one line of True and False"),
     ],
 )
