@@ -204,7 +204,8 @@ def loading_bytes(source: Any, data_root: str | Path | None = None) -> int:
 def _read_file(path: Path, findings: Findings, renumber: bool) -> GraphData:
     """Read and check the graph of one file; renumber: ids are names, which `node_names` keeps, and vertices 0 … N-1."""
     from distgnn.datasets.files.edge_text import read_edge_text
-    from distgnn.datasets.files.kinds import READERS, kind_of
+    from distgnn.datasets.files.kinds import PARQUET, READERS, kind_of
+    from distgnn.datasets.files.parquet import read_edge_parquet
     from distgnn.datasets.files.saved import read_dgl, read_torch
 
     kind = kind_of(path)
@@ -212,11 +213,11 @@ def _read_file(path: Path, findings: Findings, renumber: bool) -> GraphData:
         raise InputError(
             f"{path} is a file: give its folder, {path.parent}, which needs graph.json and the edges, or a file of a "
             f"kind that is read: {', '.join(TABLES)}, .mtx, .graph (these also as .gz), KONECT's out.NAME, .npz, "
-            ".bin (DGL), .pt (PyG)"
+            ".parquet, .bin (DGL), .pt (PyG)"
         )
     is_present(path)
-    if kind in TABLES:
-        return read_edge_text(path, findings, renumber)
+    if kind in TABLES or kind == PARQUET:
+        return (read_edge_parquet if kind == PARQUET else read_edge_text)(path, findings, renumber)
     if renumber:
-        raise InputError(f"{path}: renumber is for edge lists as text: these vertices have numbers from 0 already")
+        raise InputError(f"{path}: renumber is for tables of edges: these vertices have numbers from 0 already")
     return (READERS | {".bin": read_dgl, ".pt": read_torch})[kind](path, findings)

@@ -17,6 +17,7 @@ from distgnn.datasets.fields import SPLITS
 from distgnn.datasets.findings.cautions import add_training_cautions
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.links.check import check_held_out
+from distgnn.datasets.merge_edges import merge_edges
 from distgnn.datasets.random_splits import parse_shares, parse_split, stratifies
 from distgnn.kernels.runtime.compile_line import compile_line
 from distgnn.partition.cmr.levels import cluster_places
@@ -113,6 +114,10 @@ def _load(
         check_loading(source, data_root, memory.limit)
     findings = Findings()
     graph = load_graph(source, data_root, config.seed, findings, config.renumber)
+    if config.merge != "none":
+        before, graph = graph.num_edges, merge_edges(graph, config.merge)
+        if say is not None:
+            say(f"{before - graph.num_edges:,} double edges merged ({config.merge}), {graph.num_edges:,} are left")
     if config.split is not None:
         graph = graph.split_nodes(*parse_split(config.split), seed=config.seed)
         if say is not None:

@@ -82,9 +82,8 @@ def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
         names = head.names or [str(place) for place in range(len(head.words))]
         if len(set(names)) != len(names):
             raise GraphFormatError(f"{path}: two columns have one name ({', '.join(names)})")
-        ends = ends_of(names) if head.names else (names[0], names[1])
-        if ends is None:
-            ends = names[0], names[1]
+        ends = _ends(head, names)
+        if head.names and ends_of(names) is None:
             findings.add("renamed", "edges", f"edges ← {ends[0]}, {ends[1]}")
         columns: dict[str, Any] | None = _numbers(path, head, names, ends, renumber) if numeric else None
         ids = [] if columns is None else [columns[end] for end in ends]
@@ -116,6 +115,20 @@ def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
     return make_graph(
         path, (sources, targets), num_nodes, findings, fields, directed=head.directed is not False, ids_from=ids_from
     )
+
+
+def find_name(path: Path, name: str) -> int:
+    """The first line of an edge list that names this vertex; 0: there is none."""
+    head = _read_head(path)
+    names = head.names or [str(place) for place in range(len(head.words))]
+    places = [names.index(end) for end in _ends(head, names)]
+    lines = (line for line, words in _rows(path, head) if name in [words[place] for place in places])
+    return next(lines, 0)
+
+
+def _ends(head: _Head, names: list[str]) -> tuple[str, str]:
+    found = ends_of(names) if head.names else None
+    return found or (names[0], names[1])
 
 
 def _read_head(path: Path) -> _Head:

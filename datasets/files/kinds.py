@@ -14,6 +14,7 @@ from distgnn.datasets.array_files import check_file, read_npy, read_npz
 from distgnn.datasets.files.edge_text import read_edge_text
 from distgnn.datasets.files.matrix import read_arrays, read_market, read_rows
 from distgnn.datasets.files.metis import read_metis
+from distgnn.datasets.files.parquet import read_edge_parquet
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.torch_file import read_torch_arrays
 from distgnn.datasets.graph_data import GraphData
@@ -28,6 +29,7 @@ READERS: dict[str, Callable[[Path, Findings], GraphData]] = {
     ".graph": read_metis,
 }
 SAVED = (".bin", ".pt")  # whole graphs, of DGL and PyG
+PARQUET = ".parquet"
 PACKED = (*TABLES, ".mtx", ".graph")  # read as .gz too
 
 
@@ -37,7 +39,7 @@ def kind_of(path: Path) -> str:
         return ".txt"
     packed = path.suffix == ".gz"
     suffix = Path(path.stem).suffix.lower() if packed else path.suffix.lower()
-    return suffix if suffix in (PACKED if packed else (*TABLES, *READERS, *SAVED)) else ""
+    return suffix if suffix in (PACKED if packed else (*TABLES, *READERS, *SAVED, PARQUET)) else ""
 
 
 def read_edges(file: str | Path, findings: Findings) -> tuple[Any, dict[str, Any]]:
@@ -47,13 +49,14 @@ def read_edges(file: str | Path, findings: Findings) -> tuple[Any, dict[str, Any
     if path.suffix == ".npy":
         return read_npy(path), {}
     kind = kind_of(path)
-    if kind not in (*TABLES, *READERS):
-        known = ", ".join((".npy", *TABLES, *READERS))
+    if kind not in (*TABLES, *READERS, PARQUET):
+        known = ", ".join((".npy", *TABLES, *READERS, PARQUET))
         raise InputError(f"edges: {path} is of no kind that has edges alone: {known}; others are graphs by themselves")
-    graph = read_edge_text(path, findings, False) if kind in TABLES else READERS[kind](path, findings)
+    reader = read_edge_text if kind in TABLES else read_edge_parquet if kind == PARQUET else None
+    graph = READERS[kind](path, findings) if reader is None else reader(path, findings, False)
     columns = {name: getattr(graph, name) for name in OF_EDGES}
     found = {name: column for name, column in columns.items() if column is not None}
-    return graph.edges, found | {"directed": graph.directed}
+    return graph.edges, found | {"directed": graph.directed, "arc_order": graph.arc_order}
 
 
 def read_column(name: str, file: str | Path) -> Any:

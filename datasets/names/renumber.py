@@ -68,16 +68,24 @@ def _comparable(name: str, values: np.ndarray) -> np.ndarray:
 
 def _places(pairs: np.ndarray, known: np.ndarray) -> np.ndarray:
     """The place of each id of the edges in `known`."""
-    order = np.argsort(known, kind="stable")
-    ordered = known[order]
+    ordered = np.sort(known)
     again = np.flatnonzero(ordered[1:] == ordered[:-1])
     if len(again):
         raise InputError(f"ids: {ordered[again[0]].item()!r} is there twice; name each vertex once")
-    places = np.searchsorted(ordered, pairs)
-    missing = np.ones(pairs.shape, dtype=bool)
-    inside = places < len(ordered)
-    missing[inside] = ordered[places[inside]] != pairs[inside]
+    places, missing = places_of(pairs, known)
     if missing.any():
         row, column = np.argwhere(missing)[0]
         raise InputError(f"edges: row {row} holds {pairs[row, column].item()!r}, which is not in ids")
-    return order[places].astype(np.int64, copy=False)
+    return places
+
+
+def places_of(values: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The place of each value in `known`, int64, and which of them are not there."""
+    order = np.argsort(known, kind="stable")
+    ordered = known[order]
+    places = np.searchsorted(ordered, values)
+    missing = np.ones(values.shape, dtype=bool)
+    inside = places < len(ordered)
+    missing[inside] = ordered[places[inside]] != values[inside]
+    places[missing] = 0
+    return (order[places] if len(order) else places).astype(np.int64, copy=False), missing

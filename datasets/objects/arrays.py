@@ -161,8 +161,8 @@ def in_lower_case(frame: dict[str, Any]) -> dict[str, Any]:
     return {low if (low := name.lower()) not in frame else name: column for name, column in frame.items()}
 
 
-def from_frame(table: Any, num_nodes: int | None, directed: bool, fields: Fields, findings: Findings) -> Fields:
-    """The edges of a table with one row per edge."""
+def edges_of_frame(table: Any, findings: Findings, decided: Any = ()) -> tuple[tuple[np.ndarray, np.ndarray], Fields]:
+    """The ends of a table with one row per edge, and fields of further columns. Args: decided: as of `take_columns`."""
     columns = list(table.columns)
     ends = ends_of(columns)
     if len(set(map(str, columns))) != len(columns):
@@ -176,9 +176,14 @@ def from_frame(table: Any, num_nodes: int | None, directed: bool, fields: Fields
             "source and target, or give (table[a], table[b])"
         )
     frame = in_lower_case({str(name): table[name] for name in columns if name not in ends})
-    found = take_columns(frame, OF_EDGES, PYG_NAMES | {"edge_weight": "weight"}, findings, fields)
-    sources, targets = (np.asarray(table[end].to_numpy()) for end in ends)
-    return from_arrays((sources, targets), num_nodes, directed, {"name": "table", **found, **fields}, findings)
+    found = take_columns(frame, OF_EDGES, PYG_NAMES | {"edge_weight": "weight"}, findings, decided)
+    return (as_array(table[ends[0]], "edges"), as_array(table[ends[1]], "edges")), found
+
+
+def from_frame(table: Any, num_nodes: int | None, directed: bool, fields: Fields, findings: Findings) -> Fields:
+    """The edges of a table with one row per edge."""
+    ends, found = edges_of_frame(table, findings, fields)
+    return from_arrays(ends, num_nodes, directed, {"name": "table", **found, **fields}, findings)
 
 
 def from_matrix(adjacency: Any, directed: bool, weighted: bool | None, fields: Fields, findings: Findings) -> Fields:

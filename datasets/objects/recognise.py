@@ -21,7 +21,7 @@ KNOWN = (
     "edges (pandas, polars), edges as an array or tensor [E, 2] or [2, E], a tuple (edge_index, x, y), a dict of "
     "edge_index, x, y, …, or a dict of types and relations (GraphData.from_types)"
 )
-SAID = ("name", "task")  # words that are no files
+SAID = ("name", "task", "arc_order")  # words that are no files
 EDGES = ("edge_index", "edges", "adjacency", "adj")
 GRAPHS = {  # class of a graph -> its reader
     "dgl.DGLGraph": "from_dgl",
@@ -38,7 +38,9 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
         graph: a `GraphData` (returned as it is, checked), `dgl.DGLGraph`, PyG `Data`, NetworkX graph, square sparse
             matrix of scipy or torch (`weighted=True` takes its values), a table with the columns source and target, or
             edges as `GraphData.from_arrays` takes them; a dict of edges (`edge_index`, `edges` or `adjacency`) and
-            fields (`x`, `y`, `train_mask`, …), each an array or the path of a file; a tuple (edge_index, x, y) or
+            fields (`x`, `y`, `train_mask`, …), each an array or the path of a file; a dict of two tables, each a frame
+            or the path of a file: `edges`, and `nodes` with the names of its columns `id`, `label` and `split` (see
+            datasets/files/node_table.py); a tuple (edge_index, x, y) or
             (edge_index, x), or (graph, labels); a data set of PyG, DGL or OGB that is one graph, or a list of one
             graph. OGB's has its split.
         findings: where what was found is written down; without it one Python warning says it.
@@ -110,12 +112,17 @@ def _kinds(one: Any) -> set[str]:
 def _of_dict(content: Mapping[str, Any], fields: dict[str, Any], findings: Findings) -> tuple[Any, dict[str, Any]]:
     """Edges and fields of a dict, those that are paths read."""
     from distgnn.datasets.files.kinds import read_column, read_edges
+    from distgnn.datasets.files.two_tables import read_two_tables
 
     found = [name for name in EDGES if name in content]
     if len(found) != 1:
         given = ", ".join(repr(name) for name in [*(found or content)][:9]) or "nothing"
         raise InputError(f"a graph as a dict has its edges under one of {', '.join(EDGES)}: this one has {given}")
     edges = content[found[0]]
+    if content.get("nodes") is not None:
+        content = {**content}
+        edges, of_tables = read_two_tables(edges, content, findings)
+        return edges, of_tables | {name: value for name, value in content.items() if name not in EDGES} | fields
     fields = {name: value for name, value in content.items() if name not in EDGES} | fields
     if isinstance(edges, str | Path):
         edges, of_edges = read_edges(edges, findings)

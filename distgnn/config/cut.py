@@ -21,6 +21,7 @@ DIRECTIONS = ("stored", "both", "reversed")
 SELF_LOOPS = ("keep", "add", "remove")
 ARC_ORDERS = ("listed", "sorted", "other")  # of the arcs of an undirected source: see GraphFields.arc_order
 NORMALIZE_FEATS = ("none", "row")
+MERGES = ("none", "sum", "mean", "max")
 MOST_PARTS = 2**15 - 1  # a part id is an int16
 
 
@@ -69,6 +70,9 @@ class CutConfig:
     renumber: bool = _setting(
         False, "Ids of an edge list are names, or have gaps: vertices are 0 to N-1 in their order; names are kept."
     )
+    merge: str = _setting(
+        "none", "Make one of double edges: of their weights and features the sum, mean or max.", choices=MERGES
+    )
     link_split: str | None = _setting(
         None, "Hold out these shares of the edges for validation and test of link prediction, such as 0.05,0.1."
     )
@@ -111,6 +115,7 @@ class CutConfig:
         """What `partition.json` says of how the cut was found."""
         how: dict[str, Any] = {"method": self.method, "seed": int(self.seed), "order": self.order}
         how |= {} if self.link_split is None else {"link_split": str(self.link_split)}
+        how |= {} if self.merge == "none" else {"merge": self.merge}
         how |= {} if self.split is None else {"split": str(self.split)}
         how |= {} if self.normalize_feats == "none" else {"normalize_feats": self.normalize_feats}
         how |= {} if self.effort == "normal" else {"effort": self.effort}

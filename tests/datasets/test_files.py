@@ -252,7 +252,7 @@ WRONG = {
     "one-way.graph": ("3 2\n2 3\n1\n2\n", "line 2: vertex 1 names 3, and 3 does not name 1"),
     "short.graph": ("3 2\n2\n1\n", "expected 3 lines of neighbours, found 2"),
     "count.graph": ("2 2\n2\n1\n", "line 1: the header has 2 edges"),
-    "table.parquet": ("PAR1", "of a kind that is read: .csv"),
+    "table.feather": ("PAR1", "of a kind that is read: .csv"),
     "mac.txt": ("0 1\r1 2\r", "line 1: lines end in CR alone"),
     "mac.csv": ("source,target\r0,1\r1,2\r", "line 1: lines end in CR alone"),
     "mixed.txt": ("0 1\r\n" * 20000 + "1 2\r2 3\n", "line 20001: lines end in CR alone"),
@@ -288,6 +288,10 @@ def test_files_of_columns_stand_in_a_dict_and_on_the_command_line(tmp_path, monk
         found = graph.feats.toarray() if hasattr(graph.feats, "toarray") else graph.feats
         assert (graph.edges == UP).all() and not graph.directed and (found == feats).all()
         assert (graph.labels == labels).all()
+    (tmp_path / "both.txt").write_text("0 1\n0 2\n1 0\n1 2\n2 0\n2 1\n3 3\n")  # in the order of the file
+    assert (
+        load_graph({"edge_index": "both.txt", "x": "x.npy"}).arc_order == load_graph("both.txt").arc_order == "sorted"
+    )
     for file, message in (
         ("order.csv", "column id is not 0, 1, 2"),
         ("no.npy", "no such file"),

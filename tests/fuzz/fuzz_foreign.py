@@ -13,7 +13,7 @@ from valid_graphs import small_graph
 
 def foreign_targets(root: Path) -> list[Target]:
     """All of this file."""
-    return [*_cuts(root), _planetoid(root), _config(root)]
+    return [*_cuts(root), _planetoid(root), _config(root), _tables(root)]
 
 
 def _cuts(root: Path) -> list[Target]:
@@ -75,3 +75,26 @@ def _config(root: Path) -> Target:
         settings.check_graph(manifest["graph"])
 
     return Target("settings", folder, read)
+
+
+def _tables(root: Path) -> Target:
+    """Edges that name vertices, and vertices, as text and as Parquet."""
+    import pyarrow
+    import pyarrow.parquet
+
+    from distgnn.datasets import load_graph
+    from distgnn.datasets.findings.findings import Findings
+
+    folder = root / "tables"
+    folder.mkdir()
+    (folder / "edges.csv").write_text('source,target,weight\nann,bob,1\nbob,"o, neil",2\n')
+    (folder / "nodes.csv").write_text('name,age,city,kind,split\nann,1,Rome,x,train\nbob,2.5,,y,val\n"o, neil",3,a,,\n')
+    columns = {"name": ["ann", "bob", "o, neil"], "age": [1.0, 2.0, 3.0], "kind": ["x", None, "y"]}
+    pyarrow.parquet.write_table(pyarrow.table(columns), folder / "nodes.parquet")
+
+    def read(folder: Path) -> None:
+        for nodes in ("nodes.csv", "nodes.parquet"):
+            tables = {"edges": folder / "edges.csv", "nodes": folder / nodes, "label": "kind"}
+            load_graph(tables, findings=Findings())
+
+    return Target("tables", folder, read)

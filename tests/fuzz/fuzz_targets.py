@@ -30,7 +30,7 @@ EXTRAS = _of_extras()
 KINDS = (
     "graph", "sparse", "table", "ogb", "mag", "papers", "reddit", "planetoid", "archive", "one part", "typed part",
     "two parts", "libra", "book", "checkpoint", "run folder", "settings", "tuning", "status",
-    "hosts", "links", "ogb links", "linked part",
+    "hosts", "tables", "links", "ogb links", "linked part",
 )  # fmt: skip
 FORGIVING = ("tuning", "status")  # what is damaged counts as not there
 SLOW = ("one part", "typed part", "two parts", "linked part")

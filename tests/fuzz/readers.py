@@ -21,7 +21,7 @@ import tracemalloc
 import warnings
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "harness"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "harness"))
 from fuzz_targets import SLOW, make_targets
 from fuzzing import files_below, try_one
 

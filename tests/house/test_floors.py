@@ -35,7 +35,7 @@ FLOORS = (  # the lowest first
     Floor("system", "errors", "tomli", "mpi4py cloudpickle numba matplotlib"),
     Floor("config", "errors system", "tomli"),
     Floor("kernels", "errors system config", "numba numpy llvmlite"),
-    Floor("datasets", "errors system config kernels", "numpy scipy", "ogb dgl torch"),
+    Floor("datasets", "errors system config kernels", "numpy scipy", "ogb dgl torch pyarrow"),
     Floor("partition", "errors system config kernels datasets", "numpy scipy numba", "pymetis mtkahypar"),
     Floor("comm", "errors system config kernels partition", "mpi4py numpy"),
     Floor("ops", BELOW_OPS, "torch numpy"),

@@ -8,13 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from distgnn.cli.display import print_table
-from distgnn.cli.options import AsJson, Only, Quiet, with_options
+from distgnn.cli.options import AsJson, Only, Quiet, in_panel, with_options
 from distgnn.config import CutConfig, num_threads
 from distgnn.errors import InputError
 from distgnn.fitting.progress import phases
 from distgnn.system.output import plain, say
 from distgnn.system.units import human_bytes, human_seconds
 
+NODES = "Vertices in a table"
 BALANCES = {"arcs": "edge", "owned": "owned", "copies": "copies"}
 
 DATA_ROOT = "Folder of named datasets (default: DISTGNN_DATA or ./data)."
@@ -22,7 +23,7 @@ AllThreads = Annotated[int | None, typer.Option(help="Threads (default: all core
 Overwrite = Annotated[bool, typer.Option(help="Replace an existing partition folder, if nothing else is in it.")]
 OPTIONS = Only(
     "method", "refine", "effort", "seed", "direction", "self_loops", "order", "update", "capacities", "normalize_feats",
-    "memory", "split", "renumber", "link_split", "clusters",
+    "memory", "split", "renumber", "merge", "link_split", "clusters",
 )  # fmt: skip
 
 
@@ -38,6 +39,15 @@ def partition(
     out: str | None = typer.Option(None, help="Partition folder to write.", show_default=False),
     feats: str | None = typer.Option(None, help="File of features beside a file of edges: a row for each vertex."),
     labels: str | None = typer.Option(None, help="File of labels beside a file of edges: .npy, .npz, .pt or a table."),
+    nodes: str | None = in_panel(
+        NODES, None, "Table beside a table of edges: .csv, .tsv or .parquet; its columns of numbers are features."
+    ),
+    id: str | None = in_panel(
+        NODES, None, "Its column of names, which edges use (default: one called id, name, node)."
+    ),
+    label: str | None = in_panel(
+        NODES, None, "Its column of labels; an empty cell is none. --split may name a column, of train, valid and test."
+    ),
     validate: bool = typer.Option(False, "--validate", help="Print all that is found in the graph, and cut nothing."),
     data_root: str | None = typer.Option(None, help=DATA_ROOT),
     threads: AllThreads = None,
@@ -50,10 +60,7 @@ def partition(
     from distgnn.datasets.findings.check import find_all
     from distgnn.partition import partition_graph
 
-    columns = {name: file for name, file in (("x", feats), ("y", labels)) if file is not None}
-    if columns and config.renumber:
-        raise InputError("rows of --feats and --labels are in the order of ids from 0: leave --renumber out")
-    graph: Any = {"edge_index": source, "name": Path(source).name.partition(".")[0]} | columns if columns else source
+    graph, config = with_files(source, config, {"x": feats, "y": labels}, {"nodes": nodes, "id": id, "label": label})
     if validate:
         findings = find_all(graph, data_root, config.direction, config.split is not None, config.renumber)
         if as_json:
@@ -84,6 +91,28 @@ def partition(
             say=lambda line: None if quiet else say(line),
         )
     show(manifest, out, quiet, as_json)
+
+
+def with_files(
+    source: str, config: CutConfig, columns: dict[str, str | None], tables: dict[str, str | None]
+) -> tuple[Any, CutConfig]:
+    """The graph, with what lies beside a file of edges, and how it is cut.
+
+    Args: columns: a file of each; tables: the file of vertices and names of its columns.
+    """
+    given: dict[str, Any] = {name: file for name, file in columns.items() if file is not None}
+    if tables["nodes"] is not None:
+        if given:
+            raise InputError("--nodes has features and labels: leave --feats and --labels out")
+        given = dict(tables)
+        if config.split is not None and "," not in config.split:
+            config, given["split"] = replace(config, split=None), config.split
+        config = replace(config, renumber=False)  # edges name vertices in any case
+    elif any(tables.values()):
+        raise InputError("--id and --label name columns of --nodes FILE")
+    elif given and config.renumber:
+        raise InputError("rows of --feats and --labels are in the order of ids from 0: leave --renumber out")
+    return {"edge_index": source, "name": Path(source).name.partition(".")[0]} | given if given else source, config
 
 
 def split_speeds(text: Any) -> Any:
