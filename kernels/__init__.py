@@ -33,7 +33,7 @@ from distgnn.kernels.runtime.jit import compilation
 from distgnn.kernels.runtime.memory import give_back_freed_memory, return_large_blocks, touch_pages
 from distgnn.kernels.runtime.threads import get_num_threads, set_num_threads
 from distgnn.kernels.wire.codecs import decode_rows, encode_rows
-from distgnn.kernels.wire.gather import add_rows, copy_columns, pack_rows
+from distgnn.kernels.wire.gather import add_rows, pack_rows
 
 __all__ = [
     "BlockedCsr",
@@ -47,7 +47,6 @@ __all__ = [
     "block_csr",
     "block_rows",
     "compilation",
-    "copy_columns",
     "cross_entropy",
     "cross_entropy_backward",
     "csr_from_edges",

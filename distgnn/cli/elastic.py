@@ -86,7 +86,7 @@ class Elastic:
 
     Args:
         words: the arguments of `train`; place: index of the partition folder among them; num_ranks: that the
-            command needs, one per part and range of columns.
+            command needs, one or several a part.
     """
 
     words: list[str]

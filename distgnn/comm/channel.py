@@ -178,7 +178,7 @@ class CodedRows:
     def add_to(self, out: np.ndarray, exchange: Exchange) -> None:
         targets = exchange.plan.reduce_rows
         with exchange.transport.counters.timing("pack_seconds"):
-            for rank in exchange.order:
+            for rank in range(exchange.plan.num_parts):
                 for number, piece, first in self._places[rank]:
                     for start, rows in self._widened(number, first, piece):
                         begin = piece.start + start

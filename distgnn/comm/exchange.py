@@ -21,7 +21,7 @@ With `Transport.in_pieces` all rows travel in pieces of PIECE_BYTES. `packed` an
 the others are packed, and received, when these have left, and were added.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from mpi4py import MPI
@@ -42,7 +42,6 @@ class Exchange:
     Args:
         plan: who sends which rows to whom, of this rank.
         transport: shared by all exchanges of the graph.
-        order: of the ranks when partial sums are added; None: by number.
 
     Notes:
         Received partial sums are added in the order of ranks: the result does not depend on arrival.
@@ -50,9 +49,8 @@ class Exchange:
         the first.
     """
 
-    def __init__(self, plan: ExchangePlan, transport: Transport, order: Sequence[int] | None = None):
+    def __init__(self, plan: ExchangePlan, transport: Transport):
         self.plan = plan
-        self.order: range | Sequence[int] = range(plan.num_parts) if order is None else order
         self.transport = transport
         self._receiving: list[MPI.Request] = []
         self._arriving = np.empty((0, 0))
@@ -163,7 +161,9 @@ class Exchange:
         """`add_partials` of what other ranks send, one piece after the other: the next travels while one is added."""
         self._piecewise, most = None, _piece_rows(like)
         room = self._buffer("partials", 2 * most, like)
-        chosen = [(rank, some) for rank in self.order for some in _pieces(self.reduced_rows(rank), most)]
+        chosen = [
+            (rank, some) for rank in range(self.plan.num_parts) for some in _pieces(self.reduced_rows(rank), most)
+        ]
         places = [room[number % 2 * most :][: len(some)] for number, (_, some) in enumerate(chosen)]
         receives = (
             self.transport.receive(place, rank, self.tag) for place, (rank, _) in zip(places, chosen, strict=True)
@@ -179,7 +179,7 @@ class Exchange:
         """Add `partials` (in the order of the plan's reduce rows) to `out` [O, D], one rank after the other."""
         indptr = self.plan.reduce_indptr
         with self.transport.counters.timing("pack_seconds"):
-            for rank in self.order:
+            for rank in range(self.plan.num_parts):
                 if indptr[rank + 1] > indptr[rank]:
                     kernels.add_rows(out, self.reduced_rows(rank), partials[indptr[rank] : indptr[rank + 1]])
 

@@ -1,10 +1,10 @@
-"""Exchange plans made of others (update on copies, some rows, ranks that share a part), or of rows that a rank wants.
+"""Exchange plans made of others (update on copies, some rows), or of rows that a rank wants.
 
 The halos of a graph follow from its cut, so their plan needs no messages. Which rows the pairs of a link prediction
 need is known to one rank only: it asks the owners, once for pairs that stay and in each step for negatives.
 
 Legend: N vertices, P parts, O owned rows, H halo copies in the order of local rows ([source only | both | target only]
-of each owner), S source and T target halos, B rows that are asked for (borrowed), t ranks that share a part.
+of each owner), S source and T target halos, B rows that are asked for (borrowed).
 """
 
 from dataclasses import replace
@@ -55,25 +55,6 @@ def plan_of_some(plan: ExchangePlan, owned: np.ndarray, sources: np.ndarray, tar
         reduce_indptr=indptr_of(added)[plan.reduce_indptr],
         reduce_rows=numbers[plan.reduce_rows[added]],
         target_indptr=indptr_of(targets)[plan.target_indptr],
-    )
-
-
-def plan_of_column(plan: ExchangePlan, num_columns: int, column: int) -> ExchangePlan:
-    """A plan of P parts as one of P t ranks, of which only those with the same columns exchange rows."""
-
-    def spread(indptr: np.ndarray) -> np.ndarray:
-        counts = np.zeros(plan.num_parts * num_columns, np.int64)
-        counts[column::num_columns] = np.diff(indptr)
-        return indptr_of(counts)
-
-    return replace(
-        plan,
-        num_parts=plan.num_parts * num_columns,
-        part_id=plan.part_id * num_columns + column,
-        broadcast_indptr=spread(plan.broadcast_indptr),
-        source_indptr=spread(plan.source_indptr),
-        reduce_indptr=spread(plan.reduce_indptr),
-        target_indptr=spread(plan.target_indptr),
     )
 
 

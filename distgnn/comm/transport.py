@@ -33,7 +33,6 @@ class Counters:
     """
 
     sent_bytes: int = 0
-    bytes_between_nodes: int = 0
     wait_seconds: float = 0.0
     pack_seconds: float = 0.0
     aggregate_seconds: float = 0.0
@@ -77,7 +76,6 @@ class Transport:
         waits: seconds waited for each exchange since `start_step`, by "number operation width".
         sent_to: int64 [ranks], bytes sent to each rank since `start_step`.
         messages: memory of exact messages, of all exchanges.
-        is_far: bool [ranks], on another node; what is sent there is counted apart.
         largest_message: bytes; longer rows travel in pieces of this size.
         suppressed: nothing is sent or received, and what would have been received keeps its bytes (`distgnn bench`).
         in_pieces: rows travel piece by piece; the same on all ranks (`--offload`).
@@ -103,7 +101,6 @@ class Transport:
         self.suppressed = self.has_global_loss = self.in_pieces = self.widths_differ = False
         self.waits: dict[str, float] = {}
         self.sent_to: np.ndarray = np.zeros(comm.size, np.int64)
-        self.is_far: np.ndarray = np.zeros(comm.size, bool)
         self._names: dict[int, str] = {}
         self._met: set[str] = set()  # kinds of exchanges that ranks have compared once
         self._num_tags = int(MPI.COMM_WORLD.Get_attr(MPI.TAG_UB) or 0) + 1
@@ -148,8 +145,6 @@ class Transport:
         num_bytes = sum(len(piece) for piece in pieces)
         self.counters.sent_bytes += num_bytes
         self.sent_to[rank] += num_bytes
-        if self.is_far[rank]:
-            self.counters.bytes_between_nodes += num_bytes
         requests = [self.comm.Isend([piece, MPI.BYTE], rank, tag) for piece in pieces]
         self._sending += requests
         return requests

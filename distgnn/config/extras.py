@@ -33,6 +33,7 @@ class Extra:
         rates: value of `optimizer` -> learning rate where none is given.
         rules: lines of "does not go together", looked at where all settings that they name are known.
         hooks: name of a point -> "module:name"; `docs/architecture.md` lists the points.
+        ranks_per_part: the setting of `Schedule` that says how many ranks share a part.
     """
 
     commands: Mapping[str, str] = field(default_factory=dict)
@@ -41,6 +42,7 @@ class Extra:
     rates: Mapping[str, float] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
     hooks: Mapping[str, str] = field(default_factory=dict)
+    ranks_per_part: str = ""
 
 
 @cache
@@ -56,11 +58,32 @@ def here() -> str:
     return f"extras here: {', '.join(extras()) or 'none'}"
 
 
-def attached(point: str) -> Iterator[Any]:
-    """What extras have at a point."""
-    for name, extra in extras().items():
-        if point in extra.hooks:
-            yield load(name, extra.hooks[point])
+def attached(point: str, config: Any = None) -> Iterator[Any]:
+    """What extras have at a point; with `config`, those that are asked for there."""
+    for name in extras() if config is None else asked_for(point, config):
+        if point in extras()[name].hooks:
+            yield load(name, extras()[name].hooks[point])
+
+
+def asked_for(point: str, config: Any) -> list[str]:
+    """Extras that have something at a point, and one of whose settings in `config` is not as it was declared."""
+    usual, kind = untouched(config), type(config)
+    return [name for name, extra in extras().items() if point in extra.hooks and not names_of(extra, kind) <= usual]
+
+
+def names_of(extra: Extra, config: type) -> set[str]:
+    """Names of the settings that an extra attaches to a settings class."""
+    return {one.name for one in fields(extra.options[config.__name__])} if config.__name__ in extra.options else set()
+
+
+def all_names(config: type) -> set[str]:
+    """Names of the settings that all extras attach to a settings class."""
+    return {name for extra in extras().values() for name in names_of(extra, config)}
+
+
+def ranks_per_part(schedule: Mapping[str, Any]) -> int:
+    """How many ranks share a part, by the settings of a `Schedule`."""
+    return max((schedule.get(extra.ranks_per_part, 1) for extra in extras().values()), default=1)
 
 
 def load(name: str, place: str) -> Any:
@@ -109,6 +132,7 @@ def part_of(config: Any, kind: type) -> Any:
 
 def untouched(config: Any) -> set[str]:
     """Names of the settings that extras have attached to `config` and that are as they were declared."""
-    kinds = (extra.options.get(type(config).__name__) for extra in extras().values())
-    found = (one for kind in kinds if kind is not None for one in fields(kind))
-    return {one.name for one in found if getattr(config, one.name) == one.default}
+    attached_here = all_names(type(config))
+    return {
+        one.name for one in fields(config) if one.name in attached_here and getattr(config, one.name) == one.default
+    }

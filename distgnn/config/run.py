@@ -6,7 +6,7 @@ from typing import Any
 
 from distgnn.config.extras import extended
 from distgnn.config.option import DTYPES, check_choice, check_values, documented, option, options_of
-from distgnn.config.schedule import UPDATES, Algorithm
+from distgnn.config.schedule import UPDATES, Algorithm, Schedule
 from distgnn.config.together import check_together
 from distgnn.errors import InputError
 from distgnn.system.cores import users_threads
@@ -96,12 +96,12 @@ class LaunchConfig:
         default_text=f"merged/parts-{RANKS} in the run folder",
     )
 
-    def check(self, columns: int = 1) -> None:
-        """Raise InputError for a setting that makes no sense, alone or beside several ranks a part."""
+    def check(self, schedule: Schedule | None = None) -> None:
+        """Raise InputError for a setting that makes no sense, alone or beside a schedule."""
         check_values(self)
         if self.parts_for is not None and RANKS not in self.parts_for:
             raise InputError(f"parts_for is {self.parts_for!r}: expected a path with {RANKS}, such as parts-{RANKS}")
-        check_together(**options_of(self), columns=columns)
+        check_together(**options_of(self), **options_of(schedule or Schedule()))
 
 
 def parse_feat_norm(text: str) -> tuple[str, ...]:

@@ -1,10 +1,10 @@
-"""When rows travel, which way and how wide: algorithm, schedule and exchange. Needs neither torch nor MPI."""
+"""When rows travel and how wide: algorithm and schedule. Needs neither torch nor MPI."""
 
 import re
 from dataclasses import dataclass
 from functools import partial
 
-from distgnn.config.extras import extended
+from distgnn.config.extras import asked_for, extended, ranks_per_part
 from distgnn.config.option import check_choice, check_values, documented, option, options_of
 from distgnn.config.together import check_together
 from distgnn.config.wires import WIRES
@@ -12,7 +12,6 @@ from distgnn.errors import InputError
 
 UPDATES = ("owners", "copies")
 REMOTE_RULES = ("held", "paper")
-EXCHANGES = ("auto", "flat", "node")
 
 _option = partial(option, panel="Algorithm and exchange")
 
@@ -78,6 +77,11 @@ class Schedule:
         return self.wire, self.wire_backward or self.wire
 
     @property
+    def ranks_per_part(self) -> int:
+        """Ranks that share a part."""
+        return ranks_per_part(vars(self))
+
+    @property
     def exact(self) -> bool:
         """Does cd-0 with this schedule compute what one process computes?"""
         return self.wires == ("float32", "float32")
@@ -96,35 +100,7 @@ class Schedule:
             weight = f"late_row_average is {self.late_row_average}"
             raise InputError(f"{weight}: expected a weight from 0 up to, but not including, 1")
         check_together(**options_of(self), algorithm=algorithm, update=update)
-
-
-@documented
-@dataclass(frozen=True)
-@extended
-class ExchangeConfig:
-    """Which way rows take."""
-
-    exchange: str = _option(
-        "auto",
-        "flat: each pair of ranks sends messages. node: where all rows are exact, a row crosses the network once per "
-        "node, and ranks of a node share memory. auto: node on two or more nodes of two or more ranks each.",
-        choices=EXCHANGES,
-    )
-    ranks_per_node: int | None = _option(
-        None, "Number of consecutive ranks to take for a node.", default_text="the ranks that share memory", least=1
-    )
-    columns: int = _option(
-        1,
-        "Number of ranks that share a part, split its rows, and aggregate its columns: fewer rows travel on dense "
-        "graphs with one rank a node (models of sums and means).",
-    )
-
-    def check(self) -> None:
-        check_values(self)
-
-
-def check_columns(columns: int, update: str) -> None:
-    """Raise InputError for a number of columns that is none, or that does not go with the update."""
-    if isinstance(columns, bool) or not isinstance(columns, int) or columns < 1:
-        raise InputError(f"columns is {columns!r}: expected a whole number of ranks that share a part, at least 1")
-    check_together(columns=columns, update=update)
+        if len(both := asked_for("graph", self)) > 1:
+            raise InputError(
+                f"extras {' and '.join(both)} exchange rows in different ways: leave the options of one out"
+            )

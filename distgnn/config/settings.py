@@ -4,7 +4,7 @@
 |---|---|
 | [train] | TrainConfig |
 | [model] | ModelConfig |
-| [run] | RunConfig, Schedule and ExchangeConfig |
+| [run] | RunConfig and Schedule |
 | [data] | none: facts about the graph and the partition, which are compared |
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 from distgnn.config.model import ModelConfig, check_graph_has
 from distgnn.config.option import did_you_mean, option_name, options_of, wrong_kinds
 from distgnn.config.run import RunConfig
-from distgnn.config.schedule import Algorithm, ExchangeConfig, Schedule, check_columns
+from distgnn.config.schedule import Algorithm, Schedule
 from distgnn.config.task import check_graph_for, check_training_graph
 from distgnn.config.together import DEEP_MODELS, UNWEIGHTED_MODELS, check_together
 from distgnn.config.train import TrainConfig
@@ -31,7 +31,7 @@ else:
 
 SECTIONS = ("train", "model", "data", "run")
 LARGEST_INT = 2**63 - 1
-SECTION_OF = {"train": "train", "model": "model", "run": "run", "schedule": "run", "exchange": "run"}
+SECTION_OF = {"train": "train", "model": "model", "run": "run", "schedule": "run"}
 OF_GRAPH = ("update", "dtype", "cache_first", "transform_first", "feat_norm")  # of RunConfig, beside the algorithm
 OF_ONE_RUN = ("run_dir", "overwrite", "resume", "offload")  # never taken from another run
 
@@ -44,7 +44,6 @@ class Settings:
     model: ModelConfig = field(default_factory=ModelConfig)
     run: RunConfig = field(default_factory=RunConfig)
     schedule: Schedule = field(default_factory=Schedule)
-    exchange: ExchangeConfig = field(default_factory=ExchangeConfig)
 
     def checked(self) -> "Settings":
         """The same settings, with `update` and `wire_backward` filled in.
@@ -54,13 +53,11 @@ class Settings:
         self.train.check()
         algorithm, update = self.run.check()
         self.schedule.check(algorithm, update)
-        self.exchange.check()
-        check_columns(self.exchange.columns, update)
         self.model.check()
-        groups = self.train, self.model, self.run, self.schedule, self.exchange
+        groups = self.train, self.model, self.run, self.schedule
         known: dict[str, Any] = {name: value for group in groups for name, value in options_of(group).items()}
         known |= {"algorithm": algorithm, "update": update, "exact": algorithm.exact and self.schedule.exact}
-        check_together(**known, by_arc=self.model.by_arc)
+        check_together(**known, by_arc=self.model.by_arc, ranks_per_part=self.schedule.ranks_per_part)
         schedule = replace(self.schedule, wire_backward=self.schedule.wires[1])
         return replace(self, run=replace(self.run, update=update), schedule=schedule)
 
@@ -98,7 +95,7 @@ class Settings:
         run = {name: getattr(self.run, name) for name in OF_GRAPH}
         held: dict[str, Any] = {"sparse_feats": self.model.takes_sparse_feats, "inductive": self.train.inductive}
         held |= {"offload": self.train.offload}
-        return run | asdict(self.schedule) | asdict(self.exchange) | held | {"seed": self.train.seed}
+        return run | asdict(self.schedule) | held | {"seed": self.train.seed}
 
     def with_options(self, options: Mapping[str, Any]) -> "Settings":
         """These settings with other values, by the names of their options."""
@@ -114,13 +111,17 @@ class Settings:
     def algorithm(self) -> Algorithm:
         return Algorithm.parse(self.run.algorithm)
 
+    def num_ranks(self, manifest: dict[str, Any]) -> int:
+        """How many ranks train on a partition folder."""
+        return int(manifest["num_parts"] * self.schedule.ranks_per_part)
+
     def sections(self) -> dict[str, dict[str, Any]]:
         """[train], [model] and [run] of config.toml; the trainer fills in what [train] leaves open."""
         model = {name: value for name, value in asdict(self.model).items() if value is not None}
         return {
             "train": self.train.as_dict(),
             "model": model,
-            "run": asdict(self.run) | asdict(self.schedule) | asdict(self.exchange),
+            "run": asdict(self.run) | asdict(self.schedule),
         }
 
     def with_saved(

@@ -17,7 +17,7 @@ ATTENTION_MODELS = ("gat", "gatv2", "edgegat")
 UNWEIGHTED_MODELS = {"gatv2": "gat", "gine": "gin", "edgegat": "gat", "rgcn": "gcn"}  # and what takes weights
 DEEP_MODELS = ("gcn2", "appnp")
 ONE_PASS_MODELS = ("sage", "gcn", "gat")  # a hidden layer is one function: see distgnn.ops
-WORKED_OUT = {"algorithm", "exact", "by_arc", "graph"}
+WORKED_OUT = {"algorithm", "exact", "by_arc", "ranks_per_part", "graph"}
 BFLOAT16 = ", ".join(ONE_PASS_MODELS)
 
 
@@ -44,13 +44,9 @@ RULES = [Rule(*row) for row in (
      lambda remote_rule, late_row_average: remote_rule == "paper" and late_row_average),
     ("--remote-rule paper exchanges no gradients: leave --wire-backward out",
      lambda remote_rule, wire, wire_backward: remote_rule == "paper" and wire_backward not in (None, wire)),
-    ("columns are for update on owners: leave columns out, or choose update owners",
-     lambda columns, update: columns > 1 and update == "copies"),
     # how ranks are started
     ("--min-ranks and --parts-for say how ranks are started again: they need --restarts",
      lambda restarts, min_ranks, parts_for: not restarts and (min_ranks, parts_for) != (None, None)),
-    ("with --columns ranks are started again as many as before: leave --min-ranks and --parts-for out",
-     lambda columns, min_ranks, parts_for: columns > 1 and (min_ranks, parts_for) != (None, None)),
     # training
     ("metric {metric} is not for task {task}: choose from {metrics}",
      lambda task, metric: metric not in (None, *METRICS_OF[task]) and {"metrics": ", ".join(METRICS_OF[task])}),
@@ -89,16 +85,12 @@ RULES = [Rule(*row) for row in (
      lambda task, decoder: decoder is not None and task not in PAIR_TASKS),
     ("decoder dot gives one number: task edge needs one for each class, choose mlp or concat",
      lambda task, decoder: decoder == "dot" and task == "edge"),
-    # update on copies, several ranks a part: what each of them is not for
+    # update on copies: what it is not for
     ("{by_arc} works arc by arc, which update on copies (also of 0c and preset distgnn) does not: choose update "
      "owners, or model sage, gcn or gin",
      lambda by_arc, update: by_arc and update == "copies"),
     ("correct_and_smooth needs update on owners: leave it or update copies out",
      lambda correct_and_smooth, update: correct_and_smooth and update == "copies"),
-    ("--columns is for models of sums and means: {by_arc} works arc by arc; leave --columns out",
-     lambda columns, by_arc: columns > 1 and by_arc),
-    ("inductive training is for one rank a part: leave --columns or --inductive out",
-     lambda columns, inductive: columns > 1 and inductive),
     # a cut
     ("a link split is made in memory, without a limit: split the graph first (GraphData.split_links(…).save(folder)) "
      "and cut that folder with memory",

@@ -146,7 +146,7 @@ def _on_ranks(
     hosts: Sequence[str] | str | None,
 ) -> bytes | None:
     """Train on as many ranks as the cut is for. Returns: as `train_part`."""
-    num_ranks = check_ranks(cut.manifest["num_parts"] * settings.exchange.columns)
+    num_ranks = check_ranks(settings.num_ranks(cut.manifest))
     started = num_ranks > 1 or hosts is not None
     objects, callbacks = asked.objects, list(asked.objects.get("callbacks", ()))
     plots = [one for one in callbacks if isinstance(one, LivePlot)] if started else []  # they stay in this process
@@ -174,12 +174,12 @@ def _cut(
 ) -> Iterator[Cut]:
     """The partition folder to train on, and as many parts as the ranks need."""
     settings = asked.settings
-    columns, task = settings.exchange.columns, settings.train.task if "task" in asked.given else BY_LABELS
+    each, task = settings.schedule.ranks_per_part, settings.train.task if "task" in asked.given else BY_LABELS
     if is_parts(data) or isinstance(partition, str | Path):
         if split is not None or (is_parts(data) and partition is not None):
             raise InputError("a partition folder is taken as it is: leave split, and partition beside it, out")
         cut = given_parts(data) if is_parts(data) else given_parts(partition, data)
-        needed = cut.manifest["num_parts"] * columns
+        needed = settings.num_ranks(cut.manifest)
         if ranks is not None and check_ranks(ranks) != needed:
             raise InputError(
                 f"{cut.folder} is for {needed} ranks, not {ranks}: leave ranks out, or give the graph itself"
@@ -187,11 +187,11 @@ def _cut(
         yield cut
         return
     num_ranks = check_ranks(ranks)
-    if num_ranks % columns:
-        raise InputError(f"ranks is {num_ranks}: with columns={columns} it must be a multiple of that")
+    if num_ranks % each:
+        raise InputError(f"ranks is {num_ranks}: expected a multiple of the {each} that share a part")
     with contextlib.ExitStack() as stack:
         with phases(not quiet) as progress:
-            shares = num_ranks // columns, partition, split, settings.train.seed
+            shares = num_ranks // each, partition, split, settings.train.seed
             cut = stack.enter_context(cut_of(data, *shares, data_root, tell, progress, task))
         yield cut
 

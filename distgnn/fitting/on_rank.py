@@ -38,7 +38,7 @@ def check_machines(
     comm = import_mpi().COMM_WORLD
     check_program(comm)
     with raise_together(comm):
-        check_rank_count(str(Path(parts).resolve()), manifest["num_parts"], comm.size, settings.exchange.columns)
+        check_rank_count(str(Path(parts).resolve()), manifest["num_parts"], comm.size, settings.schedule.ranks_per_part)
     chosen = left_out = ""
     if by_name:
         left_out = settings.weights_left_out(manifest["graph"])
@@ -117,7 +117,7 @@ def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bo
     network = model_for(settings.model, graph, config.task) if own.make_model is None else own.make_model(graph)
     say = None if speak else lambda text: None
     trainer = Trainer(network, graph, config, describe=sections, say=say, **own.trainer)
-    for line in (*describe_binding(graph.comm), graph.schedule.caution(graph.algorithm), graph.exchange_note):
+    for line in (*describe_binding(graph.comm), graph.schedule.caution(graph.algorithm)):
         if line:
             trainer.say(line)
     bar = speak and graph.rank == 0 and "console" in config.loggers

@@ -7,7 +7,7 @@ Legend: O owned rows, A local arcs, D width.
     DGLInterface (base class)         columns by name and DGL's message passing
     PyGInterface (base class)         the same columns by PyG's names, and `edge_index`
 
-`CopyGraph` and `ColumnGraph` replace what is said here of rows and aggregation.
+`CopyGraph` and graphs of extras replace what is said here of rows and aggregation.
 
 Over 300 lines: each member is a documented line of the interface that models see.
 """
@@ -22,10 +22,9 @@ import torch
 from mpi4py import MPI
 
 from distgnn.comm import Exchange, Transport, Wire
-from distgnn.comm.nodes import choose_nodes
 from distgnn.comm.plans import VertexOwners
 from distgnn.config import Algorithm, check_choice
-from distgnn.config.schedule import ExchangeConfig, Schedule
+from distgnn.config.schedule import Schedule
 from distgnn.errors import InputError
 from distgnn.graph.features.feat_norm import FeatNorm
 from distgnn.graph.features.statistics import fitted
@@ -93,7 +92,6 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         debug: agree on every exchange before it starts.
         tuning: what `load` measured for this part; None: the defaults.
         offload: a folder where features, and rows that wait for the backward pass, live in files; None: in memory.
-        exchange, ranks_per_node: the fields of `ExchangeConfig`: do rows travel once per rank or once per node.
         schedule: the fields of `Schedule` (warmup_epochs, wire, wire_backward, remote_rule, late_row_average). They
             are about training steps: evaluation is always synchronous and sends whole rows.
 
@@ -138,7 +136,6 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
     tuning: Tuning
     transport: Transport
     plan: ExchangePlan
-    exchange_note: str | None
     exchanges: TrainingExchanges
     buffers: Buffers
     constants: ConstantRows
@@ -159,15 +156,13 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         feat_norm: str | FeatNorm = "none",
         inductive: bool = False,
         tuning: Tuning | None = None,
-        exchange: str = "auto",
-        ranks_per_node: int | None = None,
         offload: str | None = None,
         **schedule: Any,
     ):
         dtype = dtype_name(dtype)
         settings = {"algorithm": algorithm, "dtype": dtype, "seed": seed, "cache_first": cache_first, "debug": debug}
         settings |= {"transform_first": transform_first, "sparse_feats": sparse_feats, "tuning": tuning}
-        settings |= {"exchange": exchange, "ranks_per_node": ranks_per_node, "offload": offload}
+        settings |= {"offload": offload}
         self.feat_norm = fitted(feat_norm, local, comm, inductive)
         settings |= {"feat_norm": self.feat_norm or "none", "inductive": inductive}
         self._settings: dict[str, Any] = settings | schedule
@@ -178,13 +173,12 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         self.algorithm, self.schedule = Algorithm.parse(algorithm), Schedule(**schedule)
         self.schedule.check(self.algorithm, self.update)
         self.random_keys = RandomKeys(seed)
-        ExchangeConfig(exchange, ranks_per_node).check()
         self.transport = Transport(comm, debug)
         self.transport.in_pieces = comm.size > 1 and comm.allreduce(offload is not None)
         self.comm, self.rank = self.transport.comm, self.transport.rank
         on_owners = self.update == "owners"
         self.plan = self.plan_of(local)
-        self.exchanges = self._exchanges(exchange, ranks_per_node)
+        self.exchanges = TrainingExchanges(self, self.exact_exchanges())
         self.num_owned, self.num_rows = local.num_owned, local.num_owned if on_owners else local.num_rows
         self.row_ids = np.ascontiguousarray(local.global_ids[: self.num_rows])
         self.owned_ids = np.ascontiguousarray(local.global_ids[: local.num_owned])
@@ -202,13 +196,9 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         outside = None if self.buffers.disk is None else self.buffers.holds
         self.ledger = MemoryLedger(partial(blocks_of, self), self.buffers.idle_bytes, outside)
 
-    def _exchanges(self, exchange: str, ranks_per_node: int | None) -> TrainingExchanges:
-        late = self.algorithm.delay is not None or not (self.schedule.exact or self.algorithm.no_exchange)
-        refused = "late and narrow rows do not travel by nodes" if late else None
-        halos = self.plan.num_source_halos + self.plan.num_target_halos
-        chosen = choose_nodes(self.comm, exchange, ranks_per_node, refused, halos)
-        nodes, self.transport.is_far, self.exchange_note = chosen
-        return TrainingExchanges(self, nodes)
+    def exact_exchanges(self) -> tuple[Exchange, Exchange]:
+        """Forward and backward, by plain messages between all ranks."""
+        return Exchange(self.plan, self.transport), Exchange(self.plan.transposed(), self.transport)
 
     def _attach_feats(self, local: LocalGraph, sparse: bool) -> None:
         empty = None if self.buffers.disk is None else self.buffers.empty
@@ -238,11 +228,8 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         self.edge_weight = self.edata.get("weight")
 
     def __repr__(self) -> str:
-        shared = f", shared by {self.columns} ranks" if self.columns > 1 else ""
-        words = [
-            f"part {self.part.part_id} of {self.part.num_parts}{shared}",
-            f"num_nodes={self.num_owned} of {self.num_global_nodes}",
-        ]
+        words = [f"part {self.part.part_id} of {self.part.num_parts}"]
+        words += [f"num_nodes={self.num_owned} of {self.num_global_nodes}"]
         words += [f"num_feats={self.num_feats}", f"num_classes={self.num_classes}", f"dtype={self.dtype}"]
         return f"{type(self).__name__}({', '.join(words)}, algorithm={self.algorithm.name!r}, update={self.update!r})"
 
@@ -274,9 +261,7 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         # Partial sums of one vertex come from several ranks and are added: with ids of their own on each rank, and none
         # of an owned row, their rounding errors are independent and partly cancel.
         halo_ids = part.global_ids[self.reduced_halos(part, direction)] + (self.rank + 1) * count
-        column = self.rank - part.part_id * self.columns  # other columns round other numbers of the same vertices
-        owned_ids = part.global_ids[: part.num_owned] - column * count
-        return Wire(name, np.ascontiguousarray(owned_ids), halo_ids, direction)
+        return Wire(name, np.ascontiguousarray(part.global_ids[: part.num_owned]), halo_ids, direction)
 
     @property
     def exchange(self) -> Exchange:
@@ -338,11 +323,6 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
     num_node_types: int = _size("num_node_types", 'Vertex types in `ndata["ntype"]` (0 where they are not told apart).')
     num_values: int = _size("num_values", "Values of a vertex that a regression predicts (0 without any).")
     num_graphs: int = _size("num_graphs", "Small graphs that `graph_ids` tells apart (0 without them).")
-
-    @property
-    def columns(self) -> int:
-        """Ranks that share a part and split its columns."""
-        return 1
 
     @property
     def part(self) -> LocalGraph:

@@ -21,10 +21,10 @@ from distgnn.comm.ending.leaving import WatchedComm, end_quickly, watched
 from distgnn.comm.ending.loop_watch import watch_to_the_end
 from distgnn.config import Algorithm
 from distgnn.config.cut import check_names
+from distgnn.config.extras import attached
 from distgnn.config.option import check_choice
-from distgnn.config.schedule import Schedule, check_columns
+from distgnn.config.schedule import Schedule
 from distgnn.errors import RunError
-from distgnn.graph.column_graph import ColumnGraph, row_share
 from distgnn.graph.copy_graph import CopyGraph
 from distgnn.graph.cores import choose_threads, describe_binding, spread_over_nodes
 from distgnn.graph.dist_graph import DistGraph
@@ -63,7 +63,6 @@ def load(
     comm: MPI.Comm | None = None,
     update: str | None = None,
     say: Callable[[str], None] | None = say_on_stderr,
-    columns: int = 1,
     plain_tensors: bool = False,
     leave: Collection[str] = (),
     check_steps: bool = True,
@@ -77,8 +76,6 @@ def load(
         algorithm: "cd-0", "cd-r" or "0c".
         update: who updates a vertex: "owners" (default) or "copies" (the DistGNN paper's form; 0c needs it).
         say: called on rank 0 with one line on ranks, threads and cores, and with warnings; None: silent.
-        columns: this number of consecutive ranks share a part, split its rows, and aggregate its columns (for sums and
-            means, update on owners); the folder has as many parts as there are such groups.
         plain_tensors: columns are ordinary tensors with this rank's rows, and what a script computes of them is this
             rank's; else they are rows of all ranks (`distgnn.rows`).
         leave: what `init` is not to set in this process, of `EFFECTS`; `EFFECTS` itself: all of it.
@@ -104,26 +101,30 @@ def load(
     with raise_together(comm):
         check_names(options, OPTIONS)
         manifest = read_manifest(folder)
-        check_columns(columns, update)
+        schedule = Schedule(**{one.name: options[one.name] for one in fields(Schedule) if one.name in options})
+        schedule.check(Algorithm.parse(algorithm), update)
         check_folder(options.get("offload"))
-        check_rank_count(folder, manifest["num_parts"], comm.size, columns)
+        check_rank_count(folder, manifest["num_parts"], comm.size, schedule.ranks_per_part)
     check_same(comm, {"partition": manifest["sha256"]}, "give every rank the same partition folder")
     with compile_line(visible=comm.rank == 0):
         with raise_together(comm):
-            part_id, column = divmod(comm.rank, columns)
+            part_id = comm.rank // schedule.ranks_per_part
             part = load_part(folder, part_id)
             tuning = part_tuning(part_folder(Path(folder), part_id), part)
-        kind = ColumnGraph if columns > 1 else CopyGraph if update == "copies" else DistGraph
-        local = row_share(part, columns, column) if columns > 1 else part
-        graph = kind(local, comm, algorithm=algorithm, tuning=tuning, **options)
+        graph = graph_kind(schedule, update)(part, comm, algorithm=algorithm, tuning=tuning, **options)
     leave_on_disk(part.arc_ids)  # read while the part was checked; needed by layers that work arc by arc only
     kernels.give_back_freed_memory()
     if say:
         order = "" if texts_hash_alike(comm) else OTHER_ORDER
-        for line in [*describe_binding(comm), *late_settings(), graph.exchange_note, order]:
+        for line in [*describe_binding(comm), *late_settings(), order]:
             if line and comm.rank == 0:
                 say(line)
     return graph if plain_tensors else with_rows(graph)
+
+
+def graph_kind(schedule: Schedule, update: str) -> type[DistGraph]:
+    """The class of graphs under a schedule: an extra's, where a setting of it is given."""
+    return next(attached("graph", schedule), CopyGraph if update == "copies" else DistGraph)
 
 
 EFFECTS = {  # of `init` on its process
@@ -201,11 +202,11 @@ def late_settings() -> list[str]:
     ]
 
 
-def check_rank_count(folder: str | Path, num_parts: int, num_ranks: int, columns: int = 1) -> None:
-    """One rank per part (and per range of columns), or a RunError that says what to start."""
-    wanted = num_parts * columns
+def check_rank_count(folder: str | Path, num_parts: int, num_ranks: int, each: int = 1) -> None:
+    """One rank per part, or `each` that share one, or a RunError that says what to start."""
+    wanted = num_parts * each
     if wanted != num_ranks:
-        shared = f", each for {columns} ranks (columns)," if columns > 1 else ""
+        shared = f", each for {each} ranks," if each > 1 else ""
         if num_ranks == 1 and not under_mpi():
             check_tasks()
             raise RunError(
@@ -213,7 +214,7 @@ def check_rank_count(folder: str | Path, num_parts: int, num_ranks: int, columns
                 f"with `distgnn run -n {wanted} SCRIPT.py`; in a notebook, load a folder of one part (distgnn "
                 "partition --parts 1)"
             )
-        again = "" if num_ranks % columns else f", or partition again with --parts {num_ranks // columns}"
+        again = "" if num_ranks % each else f", or partition again with --parts {num_ranks // each}"
         raise RunError(
             f"{folder} has {num_parts} parts{shared} but {num_ranks} ranks are running: start {wanted} ranks{again}"
         )

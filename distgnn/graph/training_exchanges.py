@@ -9,7 +9,6 @@ import torch
 
 from distgnn.comm import DelayedExchange, Exchange, make_bins
 from distgnn.comm.bins import Bin
-from distgnn.comm.nodes import NodeExchange, NodePlan, Nodes, make_node_plan
 from distgnn.ops.aggregation.aggregator import Site
 
 
@@ -20,25 +19,18 @@ class TrainingExchanges:
 
     Args:
         graph: the DistGraph, whose schedule, plan and transport are set; `graph.wire_of` makes wires.
-        nodes: exchange by these nodes, exactly; None: by plain messages between all ranks.
+        exact: the synchronous exchanges of its plan and of the transposed one.
 
     Attributes:
         exact: forward and backward, of evaluation and, under cd-0 with whole rows, of training.
         delayed: forward and backward, of training steps; None where those are exact or there are none (0c).
     """
 
-    def __init__(self, graph: Any, nodes: Nodes | None = None):
+    def __init__(self, graph: Any, exact: tuple[Exchange, Exchange]):
         self._graph = graph
         algorithm, schedule, plan, transport = graph.algorithm, graph.schedule, graph.plan, graph.transport
         self._exact_now = False  # within `all_exact`
-        self.exact: tuple[Exchange, Exchange]
-        self._node_plans: tuple[NodePlan, NodePlan] | None = None
-        if nodes is None:
-            self.exact = Exchange(plan, transport), Exchange(plan.transposed(), transport)
-        else:
-            node_plan = make_node_plan(plan, transport, nodes)
-            self._node_plans = node_plan, node_plan.transposed()
-            self.exact = NodeExchange(self._node_plans[0], transport), NodeExchange(self._node_plans[1], transport)
+        self.exact: tuple[Exchange, Exchange] = exact
         self.delayed: tuple[DelayedExchange | None, DelayedExchange | None] = (None, None)
         if not (algorithm.no_exchange or (algorithm.delay is None and schedule.exact)):
             bins = make_bins(plan, algorithm.delay or 1, transport.comm)
@@ -93,7 +85,7 @@ class TrainingExchanges:
             exchange.drain()
 
     def blocks(self) -> list[tuple[str, object]]:
-        return [("structure", self._node_plans), *(block for one in self._all() for block in one.blocks())]
+        return [block for one in self._all() for block in one.blocks()]
 
     def buffer_bytes(self) -> int:
         return self._graph.transport.messages.num_bytes + sum(exchange.buffer_bytes() for exchange in self._all())

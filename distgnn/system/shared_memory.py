@@ -21,28 +21,13 @@ def check_room(num_ranks: int, free: int | None = None) -> None:
     Args: free: bytes; None asks the file system.
     """
     needed = BYTES + num_ranks * BYTES_PER_RANK
-    free = _room("f_bavail") if free is None else free
+    free = room("f_bavail") if free is None else free
     if free is not None and free < needed:
         raise RunError(
             f"{FOLDER} has room for {human_bytes(free)}, and {num_ranks} ranks of MPICH on a machine need "
             f"{human_bytes(needed)}: give the container more (docker run --shm-size=1g; in Kubernetes an emptyDir of "
             "medium Memory mounted there), or remove mpich_shm_* files that no job uses any more"
         )
-
-
-def check_window_room(num_bytes: int) -> None:
-    """Refuse to share bytes between ranks where there is no room: writing them would end in a bus error."""
-    if not has_window_room(num_bytes):
-        raise RunError(
-            f"{FOLDER} has room for {human_bytes(_room('f_bavail') or 0)}, and the ranks of this machine would share "
-            f"{human_bytes(num_bytes)} more: give the container more (docker run --shm-size=…), or add --exchange flat"
-        )
-
-
-def has_window_room(num_bytes: int) -> bool:
-    """Can ranks of this machine share that memory? Yes, where nobody knows."""
-    free = _room("f_bavail")
-    return free is None or free >= num_bytes
 
 
 def check_room_here(alone: bool) -> None:
@@ -57,12 +42,12 @@ def check_room_here(alone: bool) -> None:
     number = os.environ.get(LOCAL_RANKS, "")
     if number.isdigit() and number == os.environ.get(ALL_RANKS):
         try:
-            check_room(int(number), _room("f_blocks"))
+            check_room(int(number), room("f_blocks"))
         except RunError as error:
             raise on_all_ranks(error) from None
 
 
-def _room(blocks: str) -> int | None:
+def room(blocks: str) -> int | None:
     """Bytes of the file system: free ones ("f_bavail") or all ("f_blocks"); None where there is no such folder."""
     try:
         found = os.statvfs(FOLDER)

@@ -36,7 +36,7 @@ from distgnn.errors import InputError, RunError, on_all_ranks
 from distgnn.train.users_model import seen_by_users
 
 RECORD_NAMES = {"epoch", "loss", "seconds", "grad_norm", "sent_bytes", "exchange_waits", "wait_seconds"}
-RECORD_NAMES |= {"bytes_between_nodes", "metric", "best_epoch", "epochs", "versions", "ranks", "threads", "seed"}
+RECORD_NAMES |= {"metric", "best_epoch", "epochs", "versions", "ranks", "threads", "seed"}
 ROUNDING = 2.0**-17  # 64 units in the last place of float32: what sums of some layers in another order differ by
 KS = [(name, int(name.partition("@")[2])) for name in HITS]
 LARGEST = max(most for _, most in KS)

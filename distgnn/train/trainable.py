@@ -24,8 +24,9 @@ def check_trainable(model: nn.Module, graph: Any, config: TrainConfig, own_loss:
             "label_smoothing is for the Trainer's own loss: leave it out, and smooth in your loss function"
         )
     # The metric may be the user's own: `check_own` has looked at it.
-    beside = {"columns": graph.columns, "update": graph.update, "metric": None, "graph": graph.info}
-    check_together(**options_of(config) | beside)
+    beside = {"update": graph.update, "metric": None, "graph": graph.info}
+    beside |= {"ranks_per_part": graph.schedule.ranks_per_part}
+    check_together(**options_of(config) | options_of(graph.schedule) | beside)
     check_graph_for(config.task, graph.info)
     check_training_graph(config, graph.info)
     norm = graph.feat_norm

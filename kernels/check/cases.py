@@ -131,7 +131,6 @@ def _dense(feats: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
     )
     yield "pack_rows", {"feats": feats, "rows": PLACES}
     yield "add_rows", {"out": feats, "rows": PLACES, "packed": feats}
-    yield "copy_columns", {"rows": feats, "out": feats, "count": 17, "first": 2, "into": 5}
 
 
 def _narrow(feats: np.ndarray, heads: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -160,7 +159,6 @@ def _narrow(feats: np.ndarray, heads: np.ndarray) -> Iterator[tuple[str, dict[st
     yield "activate", {"feats": bits, "norm": (feats[0], feats[0]), "activation": "none"}
     yield "activate to", {"feats": feats, "out": bits}
     yield "pack_rows to", {"feats": feats, "rows": PLACES, "out": bits}
-    yield "copy_columns", {"rows": bits, "out": bits, "count": 17, "first": 2, "into": 5}
     yield "add_rows of", {"out": feats, "rows": PLACES, "packed": bits}
 
 

@@ -148,13 +148,6 @@ def add_rows_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     return [(function(out, rows, packed), expected)]
 
 
-def copy_columns_case(function: Callable, given: dict, graph: Graph) -> Pairs:
-    rows, out = like(given["rows"], graph.num_sources), like(given["out"], graph.num_sources, 1)
-    expected, count, first, into = reference.widened(out).copy(), *(given.get(k, 0) for k in ("count", "first", "into"))
-    expected[:, into : into + count] = reference.widened(rows)[:, first : first + count]
-    return [(function(rows, out, count, first, into), expected)]
-
-
 def _half(graph):
     """Half of the sources, each once."""
     return permuted(graph.num_sources)[: graph.num_sources // 2 + 1]

@@ -2,7 +2,6 @@
 
     pack   out[i] = feats[rows[i]]              what an exchange sends
     add    out[rows[i]] += packed[i]            what it does with what arrives
-    copy   out[i, columns] = rows[i, columns]   what ranks that share a part do with theirs
 
 Either side may be bfloat16 (uint16 bit patterns) where the other is float32; sums are float32. Formats with a scale
 per row are in codecs.py.
@@ -52,30 +51,6 @@ def add_rows(out: np.ndarray, rows: np.ndarray, packed: np.ndarray) -> np.ndarra
         raise ValueError(f"rows and packed must be equally long, got {len(rows)} and {len(packed)}")
     run(_add_kernel(packed.shape[1] % GROUP), even_chunks(*packed.shape), out, rows, packed)
     return out
-
-
-def copy_columns(rows: np.ndarray, out: np.ndarray, count: int, first: int = 0, into: int = 0) -> np.ndarray:
-    """out[:, into : into + count] = rows[:, first : first + count].
-
-    Args: rows float32, float64 or bfloat16 (uint16) [N, D]; out [N, E] of the same dtype.
-    Returns: out.
-    """
-    rows = row_array(rows, "rows", ROWS)
-    out = output(out, (len(rows), out.shape[1]), rows.dtype)
-    if count < 0 or min(first, into) < 0 or first + count > rows.shape[1] or into + count > out.shape[1]:
-        raise ValueError(
-            f"columns {first} to {first + count} of {rows.shape[1]} do not fit {into} on of {out.shape[1]} columns"
-        )
-    run(_copy, even_chunks(len(rows), count), rows, out, count, first, into)
-    return out
-
-
-@kernel(counted=False)
-def _copy(start, stop, rows, out, count, first, into):
-    """Writes out[start:stop]."""
-    for i in range(start, stop):
-        for column in range(count):
-            out[i, into + column] = rows[i, first + column]
 
 
 def _allowed(out: np.ndarray | None, feats: np.ndarray) -> np.dtype:

@@ -43,7 +43,7 @@ def test_a_runs_own_file_gives_the_same_losses_and_given_options_win(run, refuse
         ("[training]\nepochs = 3\n", "unknown section [training] (did you mean train?)"),
         ("[train]\nepochs = 'many'\n", "damaged: [train] epochs is 'many'"),
         ("[train]\nseed = 99999999999999999999\n", "damaged: [train] seed is '99999999999999999999'"),
-        ("[run]\nranks_per_node = 'two'\n", "damaged: [run] ranks_per_node is 'two'"),
+        ("[run]\nwarmup_epochs = 'two'\n", "damaged: [run] warmup_epochs is 'two'"),
         ("[model]\nname = 'sgae'\n", "unknown model 'sgae': choose from sage"),
         ("[train\n", "config.toml cannot be read, or is damaged"),
         (f"[train]\nlr = {'9' * 5000}\n", "config.toml cannot be read, or is damaged"),
@@ -70,8 +70,8 @@ def test_a_wire_that_followed_the_forward_one_still_does(tmp_path):
 
 def test_a_number_without_a_default_is_taken(tmp_path):
     file = tmp_path / "config.toml"
-    file.write_text("[run]\nranks_per_node = 2\n")
-    assert read_settings(file).exchange.ranks_per_node == 2
+    file.write_text("[train]\nclip_grad = 2.0\n")
+    assert read_settings(file).train.clip_grad == 2.0
 
 
 def test_settings_of_one_run_are_not_taken(tmp_path):

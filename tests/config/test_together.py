@@ -26,8 +26,8 @@ def test_a_rule_is_looked_at_where_all_its_settings_are_known():
     check_together(metric="f1")
     with pytest.raises(InputError, match="metric f1 is not for task link: choose from mrr"):
         check_together(task="link", metric="f1")
-    with pytest.raises(InputError, match="columns are for update on owners"):
-        check_together(columns=2, update="copies", lr=0.1)
+    with pytest.raises(InputError, match="negatives are drawn for task link"):
+        check_together(task="node", negatives="uniform", num_negatives=2, lr=0.1)
 
 
 def test_what_goes_together_is_allowed():

@@ -36,7 +36,6 @@ SCHEDULES = {  # all of them exact in every epoch of the test
     },
     "aggregate first": {"transform_first": False},
     "no constant rows": {"cache_first": False},
-    "by nodes": {"exchange": "node", "ranks_per_node": 2},
 }  # fmt: skip
 
 
@@ -65,7 +64,6 @@ class Case:
     feat_norm: str = "none"
     task: str = "node"
     batches: int = 0
-    columns: int = 1  # of a number of ranks that it divides
 
     def __str__(self) -> str:
         default = Case()
@@ -111,7 +109,6 @@ class Case:
             and not (update == "copies" and self.optimizer == "kfac")  # refused
             and not (self.remat and "cd-2" in SCHEDULES[self.schedule].get("algorithm", ""))
             and (not self.batches or self._goes_in_batches())
-            and (self.columns == 1 or (not self.config.by_arc and update == "owners" and not self.batches))
         )
 
     def _goes_in_batches(self) -> bool:
@@ -191,7 +188,6 @@ CHOICES = {
     "feat_norm": ("none", "none", "center", "standardize", "row-l2"),
     "task": ("node", "node", "node", "multilabel", "regression", "link"),
     "batches": (0, 0, 0, 1, 2) if "batches" in extras() else (0,),
-    "columns": (1, 1, 2),
 }
 
 
@@ -216,9 +212,8 @@ def difference(case: Case, comm: MPI.Comm) -> str:
         "feat_norm": case.feat_norm,
         "clusters": case.batches > 0,
     }
-    columns = 1 if comm.size % case.columns else case.columns
-    cut = CUTS[case.cut](data.edge_list("stored", case.self_loops), data, comm.size // columns, case.seed)
-    many = _train(case, dist_graph(data, comm, cut, columns=columns, **options))
+    cut = CUTS[case.cut](data.edge_list("stored", case.self_loops), data, comm.size, case.seed)
+    many = _train(case, dist_graph(data, comm, cut, **options))
     one = _train(case, whole_graph(data, **options))
     for name, found, expected, bound in zip(("losses", "logits"), many, one, BOUNDS[case.dtype], strict=True):
         if bound is None:

@@ -1,14 +1,16 @@
 """Small graphs, cut in memory: every rank makes the same cut and takes its part. For tests of floors 4 and up."""
 
+from dataclasses import fields
+
 import numpy as np
 from mpi4py import MPI
 
 from distgnn.comm.ending.leaving import watched
+from distgnn.config import Schedule
 from distgnn.datasets import GraphData
 from distgnn.datasets.findings.findings import Findings
-from distgnn.graph.column_graph import ColumnGraph, row_share
-from distgnn.graph.copy_graph import CopyGraph
 from distgnn.graph.dist_graph import DistGraph
+from distgnn.graph.loader import graph_kind
 from distgnn.partition import VertexCut, local_part
 
 DIRECTED, UNDIRECTED = True, False
@@ -77,17 +79,14 @@ def without_part_1(edges, num_parts: int) -> VertexCut:
 
 
 def dist_graph(graph: GraphData, comm: MPI.Comm, cut: VertexCut | None = None, **options) -> DistGraph:
-    """This rank's DistGraph of a graph that is cut at random, or as told; clusters: with some order of its vertices;
-    columns: so many ranks share a part."""
+    """This rank's DistGraph of a graph that is cut at random, or as told; clusters: with some order of its vertices."""
     comm = watched(comm)  # as that of `dg.load`: ranks compare their calls, and what they use
     edges = graph.edge_list(options.pop("direction", "stored"), options.pop("self_loops", "keep"))
-    columns = options.pop("columns", 1)
-    cut = cut or random_cut(edges, comm.size // columns)
+    schedule = Schedule(**{one.name: options[one.name] for one in fields(Schedule) if one.name in options})
+    cut = cut or random_cut(edges, comm.size // schedule.ranks_per_part)
     places = np.random.default_rng(5).permutation(graph.num_nodes) if options.pop("clusters", False) else None
-    local = local_part(graph, edges, cut, comm.rank // columns, places)
-    if columns > 1:
-        return ColumnGraph(row_share(local, columns, comm.rank % columns), comm, **{"dtype": "float64"} | options)
-    kind = CopyGraph if options.pop("update", "owners") == "copies" else DistGraph
+    local = local_part(graph, edges, cut, comm.rank // schedule.ranks_per_part, places)
+    kind = graph_kind(schedule, options.pop("update", "owners"))
     return kind(local, comm, **{"dtype": "float64"} | options)
 
 

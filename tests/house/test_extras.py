@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,13 @@ from test_floors import MODULES, imports_of
 
 from distgnn.cli.commands.train import GROUPS, train
 from distgnn.cli.main import make_app
+from distgnn.config import Algorithm, Schedule
 from distgnn.config.extras import commands, extras
+from distgnn.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "distgnn.extras."
-MOST_OPTIONS = 67  # of the core in `train --help`
+MOST_OPTIONS = 64  # of the core in `train --help`
 CORE = {name: path for name, path in MODULES.items() if not f"{name}.".startswith(FOLDER)}
 NAMES = sorted(extras())
 
@@ -68,6 +71,15 @@ def test_what_is_attached_is_there():
         assert all(f'"{point}"' in core for point in extra.hooks)
         assert set(extra.options) <= {group.__name__ for group in GROUPS}
     assert all(load().__doc__ for load in commands().values())
+
+
+def test_two_extras_with_a_graph_each_are_refused_together():
+    own = [extra.options["Schedule"] for extra in extras().values() if "graph" in extra.hooks]
+    given = {fields(one)[0].name: 2 for one in own}
+    Schedule(**dict(list(given.items())[:1])).check(Algorithm.parse("cd-0"), "owners")
+    if len(given) > 1:
+        with pytest.raises(InputError, match="exchange rows in different ways: leave the options of one out"):
+            Schedule(**given).check(Algorithm.parse("cd-0"), "owners")
 
 
 def test_the_help_of_train_has_few_options_of_the_core():

@@ -18,7 +18,7 @@ def test_enough_room_is(num_ranks, free):
 
 
 def test_ranks_of_one_machine_look_before_they_start_mpi(monkeypatch):
-    monkeypatch.setattr(shared_memory, "_room", lambda blocks: 1_500_000 if blocks == "f_blocks" else 0)
+    monkeypatch.setattr(shared_memory, "room", lambda blocks: 1_500_000 if blocks == "f_blocks" else 0)
     monkeypatch.setenv("MPI_LOCALNRANKS", "2")
     monkeypatch.setenv("PMI_SIZE", "4")
     shared_memory.check_room_here(alone=False)
@@ -26,10 +26,3 @@ def test_ranks_of_one_machine_look_before_they_start_mpi(monkeypatch):
     with pytest.raises(RunError, match="2 ranks") as caught:
         shared_memory.check_room_here(alone=False)
     assert caught.value.agreed
-
-
-def test_rows_of_a_node_need_room_too(monkeypatch):
-    monkeypatch.setattr(shared_memory, "_room", lambda blocks: 64_000_000)
-    shared_memory.check_window_room(64_000_000)
-    with pytest.raises(RunError, match=r"has room for 64 MB, .* would share 64\.1 MB more: .*--exchange flat"):
-        shared_memory.check_window_room(64_100_000)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from distgnn.cli.options import with_options
-from distgnn.config import LaunchConfig
+from distgnn.config import LaunchConfig, Settings
 from distgnn.errors import InputError
 from distgnn.system.launch import run_program, run_under_mpi, under_mpi
 from distgnn.system.scripts import run_script
@@ -44,9 +44,9 @@ def launch(
     words, run_dir = [command[0], "--restarts", str(launching.restarts), *command[1:]], run_dir_in(command)
     command_of_train = _train_command()
     said = parsed(command_of_train, words)
-    parts, columns = said.get("parts") or "", said.get("columns") or 1
-    launching.check(columns)
-    num_ranks = read_manifest(parts)["num_parts"] * columns
+    parts, settings = said.get("parts") or "", Settings().with_options({k: v for k, v in said.items() if v is not None})
+    launching.check(settings.schedule)
+    num_ranks = settings.num_ranks(read_manifest(parts))
     elastic = Elastic(words, argument_place(command_of_train, words, parts), num_ranks, launching, run_dir)
     raise typer.Exit(elastic.run(Machines(hosts, threads, run_dir)))
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from distgnn.cli.options import RANKS, AsJson, Quiet, Threads, given_options, in_panel, with_options
-from distgnn.config import ExchangeConfig, LaunchConfig, ModelConfig, RunConfig, Schedule, Settings, TrainConfig
+from distgnn.config import LaunchConfig, ModelConfig, RunConfig, Schedule, Settings, TrainConfig
 from distgnn.config.option import option_name
 from distgnn.config.recipes import with_recipe
 from distgnn.config.run import CHECKPOINT_EVERY, preset_options
@@ -26,7 +26,7 @@ from distgnn.system.launch import import_mpi, under_mpi
 from distgnn.system.output import say
 from distgnn.system.units import human_bytes, human_seconds, human_share
 
-GROUPS = (ModelConfig, RunConfig, Schedule, ExchangeConfig, TrainConfig, LaunchConfig)
+GROUPS = (ModelConfig, RunConfig, Schedule, TrainConfig, LaunchConfig)
 TOGETHER = rules_about({option_name(field) for group in GROUPS for field in fields(group)})
 EPILOG = "\n\n".join(["What does not go together is refused with one of these lines:", *TOGETHER])
 
@@ -38,7 +38,6 @@ def train(
     model: ModelConfig,
     run: RunConfig,
     schedule: Schedule,
-    exchange: ExchangeConfig,
     training: TrainConfig,
     launching: LaunchConfig,
     preset: str | None = in_panel(
@@ -78,7 +77,7 @@ def train(
     from distgnn.train.run.within_memory import MemoryLimit
 
     if ranks is not None:
-        parts = context.with_resource(cut_first(context, parts, ranks, exchange.columns, training, not quiet))
+        parts = context.with_resource(cut_first(context, parts, ranks, schedule.ranks_per_part, training, not quiet))
     given = given_options(context)
     if preset is not None:
         fixed = preset_options(preset)
@@ -86,12 +85,12 @@ def train(
     starting = training.timeout if launching.restarts and under_mpi() else 0
     with start_limit(starting), checked_together():
         manifest = read_manifest(parts)
-        settings = _with_saved(Settings(training, model, run, schedule, exchange), given, config, manifest)
+        settings = _with_saved(Settings(training, model, run, schedule), given, config, manifest)
         settings, picked = settings.with_task(manifest["graph"], given), ""
         if recipe is not None or config is None:  # a file has every option
             settings, picked = with_recipe(settings, given, recipe, manifest)
         settings = _checked(settings.checked(), launching, manifest)
-        limit, num_ranks = MemoryLimit.parse(memory), manifest["num_parts"] * settings.exchange.columns
+        limit, num_ranks = MemoryLimit.parse(memory), settings.num_ranks(manifest)
         if num_ranks > 1 and not under_mpi() and not limit.chooses and (limit.bytes or on_this_machine()):
             check_memory_here(manifest, settings.sections(), limit.bytes, num_ranks)
     _start_ranks(context, parts, settings, launching, num_ranks, threads)
@@ -113,7 +112,7 @@ def _checked(settings: Settings, launching: LaunchConfig, manifest: dict[str, An
     from distgnn.train.run.run_folder import check_free
 
     settings.check_graph(manifest["graph"])
-    launching.check(settings.exchange.columns)
+    launching.check(settings.schedule)
     if launching.restarts:
         settings = _with_checkpoints(settings)
     if settings.train.run_dir is not None:
@@ -213,8 +212,8 @@ def closing_rows(summary: dict[str, Any], manifest: dict[str, Any]) -> list[tupl
 
 
 @contextmanager
-def cut_first(context: Any, graph: str, ranks: int, columns: int, training: TrainConfig, speak: bool) -> Iterator[str]:
-    """The partition folder of the graph for these ranks; it stays while the block runs.
+def cut_first(context: Any, graph: str, ranks: int, each: int, training: TrainConfig, speak: bool) -> Iterator[str]:
+    """The partition folder of the graph for these ranks, `each` of which share a part; it stays while the block runs.
 
     The words of this command name it from now on, as ranks need them; `--ranks` is none of them any more.
     """
@@ -224,12 +223,12 @@ def cut_first(context: Any, graph: str, ranks: int, columns: int, training: Trai
 
     if under_mpi():
         raise InputError("--ranks starts ranks: leave it out under mpiexec or srun, and give a partition folder")
-    if ranks < 1 or ranks % max(columns, 1):
-        raise InputError(f"ranks is {ranks}: expected at least 1, and a multiple of --columns")
+    if ranks < 1 or ranks % max(each, 1):
+        raise InputError(f"ranks is {ranks}: expected at least 1, and a multiple of the {each} that share a part")
     words = without("--ranks", sys.argv[1:])
     place = argument_place(context.command, words, graph)
     if is_parts(graph):
-        needed = read_manifest(graph)["num_parts"] * columns
+        needed = read_manifest(graph)["num_parts"] * each
         if needed != ranks:
             raise InputError(f"{graph} is for {needed} ranks, not {ranks}: leave --ranks out, or give the graph itself")
         sys.argv[1:] = words
@@ -239,12 +238,12 @@ def cut_first(context: Any, graph: str, ranks: int, columns: int, training: Trai
 
     with ExitStack() as stack:
         with phases(speak) as progress:
-            shares = ranks // columns, None, None, training.seed
+            shares = ranks // each, None, None, training.seed
             task = training.task if "task" in given_options(context) else BY_LABELS
             tell = say if speak else lambda line: None
             kept = cut_of(graph, *shares, say=tell, progress=progress, task=task)
             cut = stack.enter_context(kept)
-        first = f"distgnn partition {shlex.quote(graph)} --parts {ranks // columns} --out parts{cut.options}"
+        first = f"distgnn partition {shlex.quote(graph)} --parts {ranks // each} --out parts{cut.options}"
         second = shlex.join(["distgnn", *words[:place], "parts", *words[place + 1 :]])
         if speak:
             print(f"distgnn: this stands for\n  {first}\n  {second}", file=sys.stderr, flush=True)

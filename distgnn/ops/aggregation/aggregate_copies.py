@@ -14,6 +14,7 @@ Source: Md et al., DistGNN, SC'21, section 5 (cd-0, 0c).
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -48,6 +49,8 @@ class CopyAggregator:
         no_exchange: 0c, nothing is exchanged in training steps.
         arrivals: under the paper's rule the forward exchange, which knows what arrives in which epoch.
     """
+
+    sums_only: ClassVar[str] = "update on owners: load the graph with update='owners'"
 
     block: Block
     exchange: Exchange

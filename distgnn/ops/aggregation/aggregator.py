@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -152,7 +152,11 @@ class Aggregator:
     """One direction of aggregation: arcs, the exact exchange that goes with them, and the delayed one if there is one.
 
     Collective: `__call__`.
+
+    Attributes: sums_only: where rows on arcs cannot be had, what messages, max and attention need instead.
     """
+
+    sums_only: ClassVar[str] = ""
 
     arcs: Arcs
     exchange: Exchange

@@ -14,8 +14,6 @@ import torch
 
 from distgnn import kernels
 from distgnn.errors import InputError, on_all_ranks
-from distgnn.ops.aggregation.aggregate_columns import BY_COLUMNS, ColumnAggregator
-from distgnn.ops.aggregation.aggregate_copies import CopyAggregator
 from distgnn.ops.aggregation.halo import as_array, halo_broadcast, merge_at_owners, onto_owners, with_halos
 from distgnn.ops.edges import arc_blocks
 from distgnn.ops.entry import operator
@@ -96,14 +94,9 @@ def check_rows(graph: GraphView, rows: torch.Tensor) -> None:
 
 def check_update(graph: GraphView) -> None:
     """Raise InputError for a graph whose rows are copies too, or where a rank sees some of its part's rows."""
-    if isinstance(graph.forward_arcs, ColumnAggregator):
-        raise on_all_ranks(InputError(BY_COLUMNS))
-    if isinstance(graph.forward_arcs, CopyAggregator):
+    if instead := graph.forward_arcs.sums_only:
         raise on_all_ranks(
-            InputError(
-                "messages on arcs, max, min and attention need update on owners: load the graph with update='owners', "
-                "or aggregate with sum or mean"
-            )
+            InputError(f"messages on arcs, max, min and attention need {instead}, or aggregate with sum or mean")
         )
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from distgnn.config import TrainConfig
-from distgnn.config.extras import untouched
+from distgnn.config import Schedule, TrainConfig
+from distgnn.config.extras import all_names, untouched
 from distgnn.config.train import OVER_ALL_EPOCHS
 from distgnn.errors import InputError
 from distgnn.graph.copy_graph import CopyGraph
@@ -24,8 +24,8 @@ FREE_MODEL = {"model.remat"}  # nor does this, and `--memory auto` may choose ot
 
 NO_NAME, NO_SOURCE = "<lambda>", "(without source)"
 
-# Of [run]: said by the graph itself, or how many ranks share a part, which changes as the number of ranks may.
-OF_RANKS = ("feat_norm", "columns")
+# Of [run]: said by the graph itself, or how ranks share the work, which changes as the number of ranks may.
+OF_RANKS = {"feat_norm", *all_names(Schedule)}
 
 
 def run_settings(config: TrainConfig, metric: str, describe: dict[str, Any], graph: Any) -> dict[str, object]:

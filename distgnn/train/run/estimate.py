@@ -15,7 +15,7 @@ pages and those of rows read ahead are of files, and the kernel takes them when 
 and gcn lie beside one of the rows at work |
 | outputs | (OUTPUT_ROWS, or of late sage and gcn LATE_OUTPUT_ROWS, + of the model) · O · C · item |
 | messages | (sent + received) · the widest exchange · item: all exchanges use one memory |
-| columns of a part that t ranks share, and what comes and goes between them | COLUMN_ROWS · O · W / t · item |
+| what t ranks that share a part send each other, and hold of it | SHARED_ROWS · O · W / t · item |
 | late rows of cd-R | held ones, 2 · received · widths; target halos of a warm-up, or late messages, the larger |
 | a sum of late rows | each layer between hidden rows, and one that does not narrow: O · W · item |
 | rows of arcs | `_numbers_of_arcs` |
@@ -32,7 +32,7 @@ has 200 MB of its own and 190 MB of pages of libraries that all ranks map; one t
 
 from typing import Any, NamedTuple
 
-from distgnn.config.extras import attached
+from distgnn.config.extras import attached, ranks_per_part
 from distgnn.config.model import DEEP_MODELS
 from distgnn.config.task import HELD_OUT, PAIR_TASKS
 from distgnn.config.wires import row_bytes
@@ -84,7 +84,7 @@ OUTPUT_ROWS = 4
 LATE_OUTPUT_ROWS, LATE_BESIDES = 2.3, -0.16  # of late schedules: pools of sage hold 4.12 hidden rows and 2.2 outputs
 LATE_ATTENTION = 1.0
 IN_PIECES = 32 << 20  # bytes of messages that travel in pieces: two pieces both ways (distgnn/comm/exchange.py)
-COLUMN_ROWS = 4.0  # of columns both ways [O, W / t], and messages both ways [O / t, W]
+SHARED_ROWS = 4.0  # what is held both ways, and messages both ways
 TABLES, BYTES_PER_PAIR, BYTES_PER_NEGATIVE = 4, 100, 200
 ID_BYTES, PAIR_BYTES = 8, 16  # in a part's files
 ROWS_PER_PAIR, BLOCK_PAIRS = 12, 1 << 15  # the block: distgnn/nn/pair_predictor.py
@@ -101,13 +101,13 @@ def estimate_bytes(manifest: dict[str, Any], part_id: int, settings: dict[str, A
 def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, Any]) -> dict[str, int]:
     """The blocks of `estimate_bytes` by name, in bytes: the table above."""
     part, graph, model, run = manifest["parts"][part_id], manifest["graph"], settings["model"], settings["run"]
-    item, columns, train = ITEM_BYTES[run["dtype"]], run.get("columns", 1), settings.get("train", {})
+    item, shares, train = ITEM_BYTES[run["dtype"]], ranks_per_part(run), settings.get("train", {})
     rows = part["rows"] if run["update"] == "copies" else part["owned"]  # on copies the model sees halo rows too
-    rows = -(-rows // columns)
+    rows = -(-rows // shares)
     width, layers, outputs = model["hidden_feats"], max(model["num_layers"] - 1, 1), graph["num_classes"]
     keeps = KEEPS[model["name"]]
     exchanged = sum(manifest["pair_rows"][part_id]) + sum(row[part_id] for row in manifest["pair_rows"])
-    alone = not exchanged and columns == 1 and manifest.get("num_parts", 1) == 1
+    alone = not exchanged and shares == 1 and manifest.get("num_parts", 1) == 1
     is_alone_gat = alone and model["name"] == "gat" and not model.get("weighted")
     by_arc = (keeps.by_arc and not is_alone_gat) or bool(model.get("weighted"))
     unread = [name for name in part["files"] if name.startswith("feats") or (name == "arc_ids" and not by_arc)]
@@ -119,22 +119,22 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
     inner = max(model["num_layers"] - 2, 0) + keeps.layers / 2
     last = min(outputs, width)
     of_training = inner * width + last + (0 if run.get("cache_first", True) else min(graph["num_feats"], width))
-    messages = exchanged * (1 + keeps.halos) * max(width if inner else last, graph["num_feats"]) / columns
+    messages = exchanged * (1 + keeps.halos) * max(width if inner else last, graph["num_feats"]) / shares
     output_rows: float = OUTPUT_ROWS
     if run["algorithm"] not in ("cd-0", "0c"):
-        messages = _late_rows(manifest, part_id, run, of_training / columns, messages)
+        messages = _late_rows(manifest, part_id, run, of_training / shares, messages)
         kept += inner + (outputs >= width)  # a sum of late rows is kept: it cannot be made again
         if model["name"] in ("sage", "gcn"):
             kept, output_rows = kept + LATE_BESIDES, LATE_OUTPUT_ROWS
         elif keeps.halos:
             kept += LATE_ATTENTION
-    elif train.get("offload") and run.get("exchange") != "node":
+    elif train.get("offload"):
         # Packed rows and partial sums, half of them, travel in pieces.
         messages = messages / 2 + min(messages / 2, IN_PIECES / item)
         if model["name"] in ("sage", "gcn"):
             output_rows = max(0.0, output_rows - width / max(outputs, 1))
-    if columns > 1:
-        messages += COLUMN_ROWS * part["owned"] * width / columns
+    if shares > 1:
+        messages += SHARED_ROWS * part["owned"] * width / shares
     messages += sum(held(part, settings) for held in attached("estimate"))
     pairs = 0
     if train.get("task") in PAIR_TASKS:
@@ -283,7 +283,7 @@ def _check_fits(
         return
     where = "rank" if limit is not None else f"machine, shared by {len(ranks)} ranks"
     fixed = together_bytes([PRIVATE_BYTES + SHARED_BYTES] * (1 if limit is not None else len(ranks)))
-    fewer = (free - SHARED_BYTES - (together - fixed)) // PRIVATE_BYTES // settings["run"].get("columns", 1)
+    fewer = (free - SHARED_BYTES - (together - fixed)) // PRIVATE_BYTES // ranks_per_part(settings["run"])
     if fixed < free:
         found = [
             f"{words} ({_gb(less)})"
@@ -341,7 +341,7 @@ def _needs(
 
 
 def _estimate(manifest: dict[str, Any], settings: dict[str, Any], rank: int) -> int:
-    return estimate_bytes(manifest, rank // settings["run"].get("columns", 1), settings)
+    return estimate_bytes(manifest, rank // ranks_per_part(settings["run"]), settings)
 
 
 def _machine(comm: Any) -> tuple[list[int], int]:

@@ -63,7 +63,6 @@ def over_ranks(comm: Any, epoch: int, mine: dict[str, Any]) -> tuple[dict[str, A
         "wait_seconds_min": min(every["wait_seconds"]),
         "all_reduce_seconds": max(every["all_reduce_seconds"]),
         "sent_bytes": sum(every["sent_bytes"]),
-        "bytes_between_nodes": sum(every["bytes_between_nodes"]),
         "exchange_waits": {name: [min(t), statistics.fmean(t), max(t)] for name, t in waited.items()},
     }
     return record, max(every["signal"])
@@ -85,7 +84,6 @@ def summarize(trainer: Any, records: list[dict[str, Any]]) -> dict[str, Any]:
         "epoch_seconds_median": statistics.median(record["seconds"] for record in timed),
         "wait_share": sum(r["wait_seconds_mean"] for r in timed) / sum(r["seconds"] for r in timed),
         "sent_bytes_per_epoch": int(statistics.median(record["sent_bytes"] for record in timed)),
-        "bytes_between_nodes_per_epoch": int(statistics.median(record["bytes_between_nodes"] for record in timed)),
         "pair_bytes_per_epoch": comm.allgather([int(value) for value in np.median(sent, axis=0)]),
         "peak_rss_bytes": comm.allgather(peak_rss_bytes()),
         "final_loss": records[-1]["loss"],

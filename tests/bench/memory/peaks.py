@@ -78,7 +78,6 @@ ON_RANKS = (
     "sage --algorithm 0c --update copies",
     "gcn --algorithm cd-5",
     "gat --algorithm cd-5",
-    "sage --columns 2",
 )
 OF_ARCS = re.compile("gine|edgegat|rgcn")  # models of graphs whose arcs have features and types
 EDGE_FEATS, EDGE_TYPES = 8, 4
@@ -152,16 +151,15 @@ def measure(parts: Path, ranks: int, run: Path, words: str, report: bool) -> dic
 
 def cut(source: str, ranks: int, work: Path, words: str) -> Path:
     """The partition folder of a case, made if it is not there."""
-    columns = int(words.partition("--columns ")[2] or 1)
     arcs = OF_ARCS.match(words) is not None
-    parts = work / f"{re.sub('[^a-z0-9]+', '-', source)}-{ranks // columns}{'-arcs' if arcs else ''}"
+    parts = work / f"{re.sub('[^a-z0-9]+', '-', source)}-{ranks}{'-arcs' if arcs else ''}"
     if not parts.exists():
         data = load_graph(source)
         if arcs:
             rng = np.random.default_rng(0)
             data.edge_feats = rng.normal(size=(data.num_edges, EDGE_FEATS)).astype(np.float32)
             data.edge_types = rng.integers(0, EDGE_TYPES, data.num_edges)
-        partition_graph(data, ranks // columns, parts, effort="fast")
+        partition_graph(data, ranks, parts, effort="fast")
     return parts
 
 

@@ -117,7 +117,6 @@ def test_a_run_stopped_within_a_pass_is_resumed_to_the_same_bits(comm, shared_tm
         ({"algorithm": "0c"}, "need algorithm cd-0"),
         ({"update": "copies"}, "need update on owners"),
         ({"wire": "int8"}, "float32 on the wire"),
-        ({"columns": 2}, "one rank a part"),
         ({"model": "gat"}, "gat does not"),
         ({"model": "appnp", "weighted": True}, "appnp with --weighted does not"),
         ({"label_reuse": 0.5}, "label reuse"),
@@ -132,6 +131,8 @@ def test_settings_that_do_not_go_together_are_refused(options, says):
 def test_only_plain_steps_are_taken_in_batches():
     with pytest.raises(InputError, match="do not go with optimizer natural"):
         check_together(cluster_batches=2, optimizer="natural")
+    with pytest.raises(InputError, match="are for one rank a part"):
+        check_together(cluster_batches=2, ranks_per_part=2)
 
 
 def test_a_partition_without_clusters_is_refused_before_ranks_start(refused, parts, tmp_path):

@@ -116,28 +116,3 @@ def test_what_nothing_does_is_refused():
         choose(found, 10**9, None)
     with pytest.raises(RunError, match="no choice reaches"):
         choose(found, None, 1e-6)
-
-
-def test_ranks_that_share_parts_are_shown_where_they_are_quicker():
-    reddit, slow = PUBLISHED["reddit"], parse_network("10gbit")
-    flat, shared = all_estimates(reddit, [16], SETTINGS, RANK, slow)[:2]
-    assert (shared.choice.columns, shared.choice.parts) == (8, 2)
-    assert shared.epoch_seconds < 0.95 * flat.epoch_seconds
-    halos, there_and_back = reddit.exchange_rows(2), 2 * 7 / 8 * reddit.num_nodes
-    assert shared.sent_bytes == pytest.approx(2 * (halos + there_and_back) * (256 + 41) * 4)
-    exact = [one for one in (flat, shared) if one.choice.algorithm == "cd-0"]
-    cut, train = commands(choose(exact, None, 1.0), "reddit", SETTINGS, slow, False)
-    assert "--parts 2 " in cut and "train parts-2/" in train and "--columns 8" in train
-    less = min(flat, shared, key=lambda one: one.memory_bytes)
-    assert choose([flat, shared], less.memory_bytes, None) == less  # whichever is quicker, it has to fit
-
-
-@pytest.mark.parametrize(
-    ("model", "network", "rows"),
-    [("gat", "10gbit", 4.0), ("sage", "10gbit,ranks_per_node=4", 4.0), ("sage", "10gbit", 0.5)],
-)
-def test_ranks_that_share_parts_are_not_shown(model, network, rows):
-    sizes = GraphSizes("g", 10**6, 10**7, 100, 40, {16: rows})
-    settings = Settings(TrainConfig(), ModelConfig(model, 256, 3), RunConfig(), Schedule()).checked()
-    found = all_estimates(sizes, [16], settings, RANK, parse_network(network))
-    assert {one.choice.columns for one in found} == {1}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from distgnn.kernels import add_rows, copy_columns, pack_rows
+from distgnn.kernels import add_rows, pack_rows
 from distgnn.kernels.check import reference
 
 from ..graphs import rows_of
@@ -33,21 +33,6 @@ def test_bfloat16_on_either_side():
     np.testing.assert_array_equal(pack_rows(bits, np.arange(3)), bits)
     added = add_rows(feats.copy(), rows, bits)
     np.testing.assert_array_equal(added[rows], feats[rows] + reference.widened(bits))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint16])
-def test_copy_some_columns(dtype, num_threads):
-    rows, out = (rows_of(31, width, np.float32).astype(dtype) for width in (130, 40))
-    expected = out.copy()
-    expected[:, 3:36] = rows[:, 90:123]
-    assert copy_columns(rows, out, 33, first=90, into=3) is out
-    np.testing.assert_array_equal(out, expected)
-
-
-@pytest.mark.parametrize("place", [{"first": 3}, {"into": 2}, {"first": -1}, {"count": -1}])
-def test_copy_columns_that_are_not_there(place):
-    with pytest.raises(ValueError, match="do not fit"):
-        copy_columns(rows_of(9, 4), rows_of(9, 3), **{"count": 2} | place)
 
 
 def test_no_rows():

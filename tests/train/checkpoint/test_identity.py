@@ -9,11 +9,10 @@ import pytest
 from cut_graphs import dist_graph, random_cut, random_graph, whole_graph
 
 import distgnn as dg
-from distgnn.config import TrainConfig
 from distgnn.graph.memory.spans import resident_in, spans_in
 from distgnn.partition import partition_graph
 from distgnn.train.checkpoint.fingerprint import fingerprint
-from distgnn.train.checkpoint.identity import is_told_apart, name_of, run_settings
+from distgnn.train.checkpoint.identity import is_told_apart, name_of
 
 
 def scaled(factor):
@@ -58,16 +57,6 @@ def test_a_rank_without_vertices_has_a_fingerprint(comm):
     cut = replace(random_cut(edges, 1, 1), num_parts=2)
     assert np.array_equal(np.unique(cut.owner), [0])
     assert fingerprint(dist_graph(data, comm, cut)) == fingerprint(whole_graph(data))
-
-
-def test_how_many_ranks_share_a_part_is_no_setting_of_a_run():
-    """As the number of ranks is none: `distgnn train --resume` goes on with others."""
-    graph = whole_graph(random_graph(1))
-    saved = [
-        run_settings(TrainConfig(), "accuracy", {"run": {"late_row_average": 0.0} | more}, graph)
-        for more in ({}, {"columns": 2})
-    ]
-    assert saved[0] == saved[1]
 
 
 @pytest.mark.mpi(1)

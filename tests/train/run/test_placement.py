@@ -106,7 +106,6 @@ def test_the_estimate_grows_with_what_costs_memory(tmp_path):
     deep = [MODEL | {"num_layers": 6, "remat": remat} for remat in (False, True)]  # of two hidden layers it saves none
     kept, again = (estimate.estimate_bytes(small, 0, SETTINGS | {"model": model}) for model in deep)
     assert kept > again
-    assert kept > estimate.estimate_bytes(small, 0, SETTINGS | {"model": deep[0], "run": RUN | {"columns": 2}})
     assert free_memory.available_bytes() > 0
 
 

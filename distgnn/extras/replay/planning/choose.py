@@ -1,6 +1,5 @@
 """Which of the choices to take: the fewest ranks and the most exact algorithm that do what is asked."""
 
-from dataclasses import replace
 from typing import Any
 
 from distgnn.config import Settings
@@ -13,8 +12,6 @@ from distgnn.system.units import human_bytes, human_seconds
 # From exact to what changes training most: rounded rows, late rows, late and rounded rows. 0c is shown, never advised.
 SCHEDULES = (("cd-0", "float32"), ("cd-0", "bfloat16"), ("cd-5", "float32"), ("cd-5", "int8"))
 SHOWN_ONLY = (("0c", "float32"),)
-COLUMNS = (2, 4, 8)  # ranks that share a part
-GAIN = 0.95  # of the epoch of one rank a part, from which on sharing is shown
 MOST_RANKS = 1 << 16
 WORTH = 0.5  # efficiency, below which more ranks mostly wait
 
@@ -48,7 +45,7 @@ def parse_ranks(text: str) -> list[int]:
 def all_estimates(
     sizes: GraphSizes, ranks: list[int], settings: Settings, rank: Rank, network: Network
 ) -> list[Estimate]:
-    """Of every number of ranks with every schedule, exact first; and with ranks that share parts, where that pays."""
+    """Of every number of ranks with every schedule, exact first."""
     found = []
     for count in ranks:
         for schedule in (*SCHEDULES, *SHOWN_ONLY) if count > 1 else SCHEDULES[:1]:
@@ -56,14 +53,7 @@ def all_estimates(
                 continue  # 0c is update on copies
             if settings.model.remat and schedule != SCHEDULES[0]:
                 continue  # what is made again is exchanged again
-            flat = estimate(sizes, Choice(count, *schedule, settings.run.dtype), settings, rank, network)
-            found.append(flat)
-            if schedule != SCHEDULES[0] or settings.model.by_arc or network.ranks_per_node > 1:
-                continue  # ranks of a node share memory instead of a part
-            choices = [replace(flat.choice, columns=columns) for columns in COLUMNS if count % columns == 0]
-            shared = [estimate(sizes, one, settings, rank, network) for one in choices]
-            best = min(shared, key=lambda one: one.epoch_seconds, default=flat)
-            found += [best] if best.epoch_seconds < GAIN * flat.epoch_seconds else []
+            found.append(estimate(sizes, Choice(count, *schedule, settings.run.dtype), settings, rank, network))
     return found
 
 
@@ -91,35 +81,28 @@ def choose(found: list[Estimate], memory: int | None, target_seconds: float | No
                 f"no choice reaches {human_seconds(target_seconds)}: the best is {human_seconds(best.epoch_seconds)} "
                 f"with {best.choice.ranks} ranks, {best.choice.algorithm}, {best.choice.wire} on the wire"
             )
-        return _quickest_form(reached[0], advised)
+        return reached[0]
     if memory is not None:
-        return _quickest_form(min(advised, key=lambda one: one.choice.ranks), advised)
+        return min(advised, key=lambda one: one.choice.ranks)
     worth = [one for one in advised if one.efficiency >= WORTH]
     if not worth:
         return min(advised, key=lambda one: one.epoch_seconds)
     most = max(one.choice.ranks for one in worth)
-    return _quickest_form(next(one for one in worth if one.choice.ranks == most), advised)
-
-
-def _quickest_form(chosen: Estimate, found: list[Estimate]) -> Estimate:
-    """Of the same ranks and schedule, sharing parts or not: it changes no number."""
-    alike = [one for one in found if replace(one.choice, columns=chosen.choice.columns) == chosen.choice]
-    return min(alike, key=lambda one: one.epoch_seconds)
+    return next(one for one in worth if one.choice.ranks == most)
 
 
 def commands(one: Estimate, source: str, settings: Settings, network: Network, is_parts: bool) -> list[str]:
     choice, model = one.choice, settings.model
     per_node = network.ranks_per_node
-    parts = f"{choice.ranks // per_node}x{per_node}" if per_node > 1 and choice.ranks % per_node == 0 else choice.parts
+    parts = f"{choice.ranks // per_node}x{per_node}" if per_node > 1 and choice.ranks % per_node == 0 else choice.ranks
     cut = f"distgnn repartition {source}" if is_parts else f"distgnn partition {source}"
-    folder = f"parts-{choice.parts}/"
+    folder = f"parts-{choice.ranks}/"
     words: list[Any] = ["distgnn train", folder, "--model", model.name, "--num-layers", model.num_layers]
     words += ["--hidden-feats", model.hidden_feats, *([] if model.norm == "layer" else ["--norm", model.norm])]
     words += ["--remat"] if model.remat else []
     words += ["--offload", settings.train.offload] if settings.train.offload else []
     if choice.ranks > 1:
         words += ["--algorithm", choice.algorithm, "--wire", choice.wire]
-    words += ["--columns", choice.columns] if choice.columns > 1 else []
     words += ["--dtype", choice.dtype]
-    out = f"{cut} --parts {choice.parts if is_parts else parts} --method cmr --out {folder}"
+    out = f"{cut} --parts {choice.ranks if is_parts else parts} --method cmr --out {folder}"
     return [out, " ".join(map(str, words))]

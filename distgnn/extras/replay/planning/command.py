@@ -16,7 +16,6 @@ COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
     "ranks": lambda row: str(row["ranks"]),
     "algorithm": lambda row: row["algorithm"],
     "wire": lambda row: row["wire"],
-    "columns": lambda row: str(row["columns"]),
     "epoch": lambda row: human_seconds(row["epoch_seconds"]),
     "from … to": lambda row: f"{human_seconds(row['least_seconds'])} … {human_seconds(row['most_seconds'])}",
     "efficiency": lambda row: f"{100 * row['efficiency']:.0f} %",
@@ -26,7 +25,6 @@ COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 COLUMNS_MEAN = (
     "efficiency: share of the epoch that ranks compute; sent/epoch: by all of them; memory: of the largest rank",
-    "columns: ranks that share a part (train --columns), where that is quicker than one rank a part",
     "from … to: all messages hidden behind computation, to none hidden, with prices as wrong as they may be",
 )
 THREADS = 28  # of a socket of the paper
@@ -122,9 +120,8 @@ def _title(report: dict[str, Any]) -> str:
 def _advice(report: dict[str, Any]) -> list[tuple[str, str]]:
     """What to take, what to type, and what that rests on."""
     advised = report["advised"]
-    shared = f", {advised['columns']} of which share a part," if advised["columns"] > 1 else ","
     wire = f"{advised['algorithm']}, {advised['wire']} on the wire, {advised['dtype']}, cut by cmr"
     epoch = f"{human_seconds(advised['epoch_seconds'])} an epoch"
-    lines = {"advised": [f"{advised['ranks']} ranks{shared} {wire}: {epoch}"], "type": report["commands"]}
+    lines = {"advised": [f"{advised['ranks']} ranks, {wire}: {epoch}"], "type": report["commands"]}
     lines |= {"assumed": report["assumed"], "columns": list(COLUMNS_MEAN)}
     return [(name * (not place), text) for name, of in lines.items() for place, text in enumerate(of)]

@@ -94,11 +94,6 @@ class Choice:
     algorithm: str = "cd-0"
     wire: str = "float32"
     dtype: str = "float32"
-    columns: int = 1
-
-    @property
-    def parts(self) -> int:
-        return self.ranks // self.columns
 
 
 @dataclass(frozen=True)
@@ -148,7 +143,7 @@ def estimate(sizes: GraphSizes, choice: Choice, settings: Settings, rank: Rank, 
     exchanged = [min(pair) if settings.run.transform_first else pair[0] for pair in widths]
     if settings.run.cache_first:
         exchanged = exchanged[1:]
-    rows = sizes.exchange_rows(choice.parts) if settings.algorithm.exact or settings.algorithm.delay else 0.0
+    rows = sizes.exchange_rows(choice.ranks) if settings.algorithm.exact or settings.algorithm.delay else 0.0
     copies = settings.run.update == "copies"
     halos = sizes.exchange_rows(choice.ranks) / 2 if copies else 0.0
     narrow = 0.75 if choice.dtype == "bfloat16" else 1.0
@@ -159,28 +154,23 @@ def estimate(sizes: GraphSizes, choice: Choice, settings: Settings, rank: Rank, 
     item = 8 if choice.dtype == "float64" else row_bytes(1, choice.dtype)
     sent = crossing * sum(row_bytes(width, choice.wire, item) for width in exchanged)
     of_rank = ROWS_BALANCE * sent / choice.ranks
-    # Between ranks of a group, there and back: little is left to compute meanwhile
-    within = 4 * (choice.columns - 1) / choice.columns * sizes.num_nodes * sum(exchanged)
-    within *= 3.0 if choice.dtype == "bfloat16" else 4.0
-    packed = (ROWS_BALANCE * crossing * sum(exchanged) * 4 + BALANCE * within) / choice.ranks
+    packed = ROWS_BALANCE * crossing * sum(exchanged) * 4 / choice.ranks
     pack = 2 * packed / (PACK_BYTES * min(rank.threads, MEMORY_BOUND_THREADS))
     compute = arcs + dense + pack
-    waited = _network_seconds(network, choice.ranks, BALANCE * within / choice.ranks, 0) if within else 0.0
     travel = _network_seconds(network, choice.ranks, of_rank, 4 * sum(2 * i * o for i, o in widths))
-    least, most = max(compute / spread, travel + waited), 1.1 * compute * spread + travel + waited
-    if settings.algorithm.delay or not (rows or within):
+    least, most = max(compute / spread, travel), 1.1 * compute * spread + travel
+    if settings.algorithm.delay or not rows:
         most = max(1.1 * compute * spread, travel) + 0.1 * travel
     likely = max(compute, travel) + (0.5 * min(compute, travel) if settings.algorithm.exact else 0.0)
-    likely = min(max(likely + waited, least), most)
+    likely = min(max(likely, least), most)
     memory = memory_bytes(sizes, choice, settings)
-    return Estimate(choice, likely, least, most, compute, travel + waited, sent + within, memory)
+    return Estimate(choice, likely, least, most, compute, travel, sent, memory)
 
 
 def settled(settings: Settings, choice: Choice) -> Settings:
     run = replace(settings.run, algorithm=choice.algorithm, dtype=choice.dtype, update=None)
     schedule = replace(settings.schedule, wire=choice.wire, wire_backward=None)
-    exchange = replace(settings.exchange, columns=choice.columns)
-    return replace(settings, run=run, schedule=schedule, exchange=exchange).checked()
+    return replace(settings, run=run, schedule=schedule).checked()
 
 
 def _network_seconds(network: Network, ranks: int, sent_bytes: float, gradient_bytes: int) -> float:
@@ -199,9 +189,9 @@ def _network_seconds(network: Network, ranks: int, sent_bytes: float, gradient_b
 
 def memory_bytes(sizes: GraphSizes, choice: Choice, settings: Settings) -> int:
     """Memory of the largest rank: what `distgnn train` would say of such a part."""
-    owned = int(OWNED_IN_MEMORY * sizes.num_nodes / choice.parts)
-    sent = int(ROWS_IN_MEMORY * sizes.exchange_rows(choice.parts) / choice.parts)
-    arcs = int(BALANCE * sizes.num_arcs / choice.parts)
+    owned = int(OWNED_IN_MEMORY * sizes.num_nodes / choice.ranks)
+    sent = int(ROWS_IN_MEMORY * sizes.exchange_rows(choice.ranks) / choice.ranks)
+    arcs = int(BALANCE * sizes.num_arcs / choice.ranks)
     # Indices and ids of arcs; ids, degrees, offsets and masks of rows: as written by `distgnn partition`.
     files = {"structure": {"bytes": 4 * arcs + 40 * owned}, "arc_ids": {"bytes": 8 * arcs}}
     files["feats"] = {"bytes": 4 * owned * sizes.num_feats}

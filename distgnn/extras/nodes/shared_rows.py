@@ -16,8 +16,11 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from distgnn.comm.agree import raise_together
 from distgnn.comm.transport import Transport
-from distgnn.system.shared_memory import check_window_room
+from distgnn.errors import RunError
+from distgnn.system.shared_memory import FOLDER, room
+from distgnn.system.units import human_bytes
 
 PAGE, LINE = 4096, 64
 BEGUN, WRITTEN, PASSED_ON = range(3)  # the rank began the use; its rows are there; what it received for others is there
@@ -45,7 +48,8 @@ class SharedRows:
         width, size = like.shape[1], like.shape[1] * like.itemsize
         blocks = [-(-(COUNTERS * LINE + 2 * count * size) // PAGE) * PAGE for count in counts]
         self.num_bytes: Any = blocks[comm.rank]
-        check_window_room(sum(blocks))
+        with raise_together(comm):
+            check_window_room(sum(blocks))
         self._window = MPI.Win.Allocate_shared(self.num_bytes, 1, comm=comm)
         self._window.Lock_all(MPI.MODE_NOCHECK)
         atexit.register(_free, self._window)  # last made, first freed: in the same order on every rank
@@ -94,6 +98,16 @@ class SharedRows:
                 spins += 1
                 if spins > SPINS:
                     os.sched_yield()
+
+
+def check_window_room(num_bytes: int) -> None:
+    """Refuse to share bytes between ranks where there is no room: writing them would end in a bus error."""
+    free = room("f_bavail")
+    if free is not None and free < num_bytes:
+        raise RunError(
+            f"{FOLDER} has room for {human_bytes(free)}, and the ranks of a node would share {human_bytes(num_bytes)}: "
+            "give the container more (docker run --shm-size=…), or leave --ranks-per-node out"
+        )
 
 
 def _free(window: MPI.Win) -> None:

@@ -8,10 +8,12 @@ from cut_graphs import DIRECTED, UNDIRECTED, dense_adjacency, dist_graph, gather
 
 from distgnn import nn as dnn
 from distgnn import ops
+from distgnn.config import TrainConfig
 from distgnn.datasets import GraphData
 from distgnn.errors import InputError
-from distgnn.graph.column_graph import row_share
+from distgnn.extras.columns.graph import row_share
 from distgnn.system.other_libraries import import_dgl
+from distgnn.train import Trainer
 from distgnn.train.checkpoint.fingerprint import fingerprint
 
 CASES = {2: (2,), 3: (3,), 4: (2, 4)}  # ranks -> columns
@@ -44,7 +46,7 @@ def test_layers_equal_dgls(comm, directed):
             ours.load_state_dict(theirs.state_dict())
             call = lambda layer, graph, given: layer(graph, given.feats)  # noqa: E731
             expected = run_whole(data, theirs, inputs, call)
-            graph = dist_graph(data, comm, columns=columns)
+            graph = dist_graph(data, comm, split_columns=columns)
             same(run_ranks(graph, ours, inputs, call), expected)
             same(run_ranks(graph, theirs, inputs, call), expected)  # DGL's own layer, as it is
 
@@ -60,7 +62,7 @@ def test_edge_weights_and_their_gradients_equal_dgls(comm, directed):
         ours.load_state_dict(theirs.state_dict())
         call = lambda layer, graph, given: layer(graph, given.feats, edge_weight=given.edge_weight)  # noqa: E731
         expected = run_whole(data, theirs, inputs, call)
-        same(run_ranks(dist_graph(data, comm, columns=2), ours, inputs, call), expected)
+        same(run_ranks(dist_graph(data, comm, split_columns=2), ours, inputs, call), expected)
 
 
 @pytest.mark.mpi(4)
@@ -69,7 +71,7 @@ def test_edge_weights_and_their_gradients_equal_dgls(comm, directed):
 def test_sums_are_those_of_as_many_parts_to_the_bit(comm, dtype, width):
     data = random_graph(5, num_feats=width)
     pairs = comm.Split(comm.rank % 2, comm.rank)
-    shared, plain = dist_graph(data, comm, columns=2, dtype=dtype), dist_graph(data, pairs, dtype=dtype)
+    shared, plain = dist_graph(data, comm, split_columns=2, dtype=dtype), dist_graph(data, pairs, dtype=dtype)
     for graph in (shared, plain):
         rows = graph.feats.clone().requires_grad_()
         out = ops.spmm(graph, rows, target_scale=graph.degree_scale("in", -1))
@@ -79,20 +81,10 @@ def test_sums_are_those_of_as_many_parts_to_the_bit(comm, dtype, width):
         np.testing.assert_array_equal(here, there)
 
 
-@pytest.mark.mpi(4)
-def test_through_nodes_the_same_bits(comm):
-    data = random_graph(6)
-    rows = {}
-    for exchange in ("flat", "node"):
-        graph = dist_graph(data, comm, columns=2, exchange=exchange, ranks_per_node=2)
-        rows[exchange] = gather_rows(graph, ops.spmm(graph, graph.feats))
-    np.testing.assert_array_equal(rows["flat"], rows["node"])
-
-
 @pytest.mark.mpi(2, 4)
 def test_what_travels_is_the_halos_of_the_parts_and_two_all_to_alls(comm):
     data = random_graph(7, num_feats=8)
-    graph = dist_graph(data, comm, columns=2)
+    graph = dist_graph(data, comm, split_columns=2)
     before = graph.transport.counters.sent_bytes
     ops.spmm(graph, graph.feats.clone().requires_grad_())
     plan, own = graph.part.plan, graph.num_owned
@@ -108,7 +100,7 @@ def test_more_ranks_than_rows(comm):
     data = GraphData.from_arrays(
         edges, num_nodes=3, feats=feats, labels=np.zeros(3, np.int64), train=np.arange(3), valid=nobody, test=nobody
     )
-    graph = dist_graph(data, comm, columns=4)
+    graph = dist_graph(data, comm, split_columns=4)
     expected = dense_adjacency(data) @ data.feats
     np.testing.assert_allclose(gather_rows(graph, ops.spmm(graph, graph.feats)), expected, rtol=1e-12)
 
@@ -116,20 +108,22 @@ def test_more_ranks_than_rows(comm):
 @pytest.mark.mpi(2, 4)
 def test_is_the_same_graph_to_a_checkpoint(comm):
     data = random_graph(4, weighted=True, typed=True)
-    assert fingerprint(dist_graph(data, comm, columns=2)) == fingerprint(whole_graph(data))
+    assert fingerprint(dist_graph(data, comm, split_columns=2)) == fingerprint(whole_graph(data))
 
 
 @pytest.mark.mpi(2)
 def test_what_needs_whole_rows_is_refused(comm):
-    graph = dist_graph(random_graph(), comm, columns=2, self_loops="add")
+    graph = dist_graph(random_graph(), comm, split_columns=2, self_loops="add")
     for use in (
         lambda: dnn.GATConv(7, 4, 2).double()(graph, graph.feats),
         lambda: dnn.SAGEConv(7, 4, "pool").double()(graph, graph.feats),
         lambda: ops.halo_broadcast(graph, graph.feats),
         lambda: graph.local_arcs,
     ):
-        with pytest.raises(InputError, match="load the graph with columns=1"):
+        with pytest.raises(InputError, match="load the graph without split_columns"):
             use()
+    with pytest.raises(InputError, match="inductive training is for one rank a part"):
+        Trainer(dnn.SAGEConv(7, 4), graph, TrainConfig(inductive=True))
 
 
 def test_shares_are_the_part():
@@ -146,7 +140,7 @@ def test_shares_are_the_part():
 def test_arcs_are_dropped_as_on_one_rank(comm):
     data = random_graph(3)
     found = []
-    for graph in (dist_graph(data, comm, columns=2), whole_graph(data)):
+    for graph in (dist_graph(data, comm, split_columns=2), whole_graph(data)):
         rows = graph.feats.clone().requires_grad_()
         out = dnn.APPNPConv(2, 0.1, edge_drop=0.5).double()(graph, rows)
         out.square().sum().backward()

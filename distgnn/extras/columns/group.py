@@ -17,9 +17,9 @@ without a cut; vertices and columns are split at once in CAGNET's 2-D and 3-D fo
 from collections.abc import Iterator
 
 import numpy as np
+import torch
 from mpi4py import MPI
 
-from distgnn import kernels
 from distgnn.comm.page_memory import page_aligned_zeros
 from distgnn.comm.transport import Transport
 
@@ -65,7 +65,7 @@ class ColumnGroup:
             for peer in range(self.num_columns):
                 place = self._place(peer, rows)
                 into = columns[self._rows_of(peer)] if peer == self.me else packed[peer]
-                kernels.copy_columns(rows, into, place.stop - place.start, first=place.start)
+                _copy(into[:, : place.stop - place.start], rows[:, place])
         for peer in self._peers():
             self._sending["to_columns"] += self.transport.send(packed[peer], self.first + peer, self._tag)
 
@@ -97,7 +97,7 @@ class ColumnGroup:
             for peer in range(self.num_columns):
                 place = self._place(peer, out)
                 piece = columns[self._rows_of(peer)] if peer == self.me else arriving[peer]
-                kernels.copy_columns(piece, out, place.stop - place.start, into=place.start)
+                _copy(out[:, place], piece[:, : place.stop - place.start])
 
     def drain(self) -> None:
         for requests in self._sending.values():
@@ -135,3 +135,8 @@ class ColumnGroup:
         if key not in self._buffers:
             self._buffers[key] = page_aligned_zeros((*shape, -(-like.shape[1] // self.num_columns)), like.dtype)
         return self._buffers[key]
+
+
+def _copy(to: np.ndarray, rows: np.ndarray) -> None:
+    """to = rows, by torch's threads."""
+    torch.from_numpy(to).copy_(torch.from_numpy(rows))

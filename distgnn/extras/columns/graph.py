@@ -3,24 +3,26 @@
 Legend: O owned rows of the part, n this rank's, P parts, t ranks of a group.
 
 Layers, norms, masks, loss and features are as of whole rows [n, D]; only aggregation goes by columns
-(`distgnn.ops.aggregation.aggregate_columns`). Halo rows are as of P parts, whatever the number of ranks is.
+(`aggregation.py`). Halo rows are as of P parts, whatever the number of ranks is.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
+from mpi4py import MPI
 
-from distgnn.comm.columns import ColumnGroup, row_bounds
-from distgnn.comm.plans import plan_of_column
+from distgnn.comm import Wire
+from distgnn.comm.plans import indptr_of
 from distgnn.errors import InputError, on_all_ranks
+from distgnn.extras.columns.aggregation import ColumnAggregator
+from distgnn.extras.columns.group import ColumnGroup, row_bounds
 from distgnn.graph.dist_graph import DistGraph
-from distgnn.ops.aggregation.aggregate_columns import BY_COLUMNS, ColumnAggregator
 from distgnn.ops.aggregation.aggregator import Arcs
 from distgnn.ops.aggregation.row_scale import RowScale
-from distgnn.partition import LocalGraph
+from distgnn.partition import ExchangePlan, LocalGraph
 from distgnn.partition.core.local_graph import BLOCKS, Csr
 from distgnn.partition.core.part_arrays import OF_ARCS, OF_VERTICES
 
@@ -70,8 +72,22 @@ def row_share(part: LocalGraph, num_columns: int, column: int) -> RowShare:
     return RowShare(**of_part | own | dict.fromkeys(OF_ARCS), part=part, num_columns=num_columns)
 
 
+def plan_of_column(plan: ExchangePlan, num_columns: int, column: int) -> ExchangePlan:
+    """A plan of P parts as one of P t ranks, of which only those with the same columns exchange rows."""
+
+    def spread(indptr: np.ndarray) -> np.ndarray:
+        counts = np.zeros(plan.num_parts * num_columns, np.int64)
+        counts[column::num_columns] = np.diff(indptr)
+        return indptr_of(counts)
+
+    names = ("broadcast_indptr", "source_indptr", "reduce_indptr", "target_indptr")
+    changed: dict[str, Any] = {name: spread(getattr(plan, name)) for name in names}
+    changed |= {"num_parts": plan.num_parts * num_columns, "part_id": plan.part_id * num_columns + column}
+    return replace(plan, **changed)
+
+
 class ColumnGraph(DistGraph):
-    """A DistGraph of a rank's share of a part (`row_share`), on P t ranks; it takes the same arguments.
+    """A DistGraph of a rank's share of a part, on P t ranks; it takes the same arguments.
 
     Notes:
         What needs whole rows at copies or on arcs (max, attention, messages of one's own) is for one rank a part.
@@ -79,14 +95,18 @@ class ColumnGraph(DistGraph):
 
     local: RowShare
 
+    def __init__(self, local: LocalGraph, comm: MPI.Comm, *, split_columns: int, **settings: Any):
+        share = row_share(local, split_columns, comm.rank % split_columns)
+        super().__init__(share, comm, split_columns=split_columns, **settings)
+
     @cached_property
     def _group(self) -> ColumnGroup:
         """The ranks that share the part."""
-        return ColumnGroup(self.transport, self.columns, self.part.num_owned)
+        return ColumnGroup(self.transport, self.local.num_columns, self.part.num_owned)
 
-    @property
-    def columns(self) -> int:
-        return self.local.num_columns
+    def wire_of(self, name: str, direction: int) -> Wire:
+        wire = super().wire_of(name, direction)  # other columns round other numbers of the same vertices
+        return replace(wire, owned_ids=wire.owned_ids - self.local.column * self.num_global_nodes)
 
     @property
     def part(self) -> LocalGraph:
@@ -104,7 +124,7 @@ class ColumnGraph(DistGraph):
         return self.part if self.local.column == 0 else self.local
 
     def _refuse(self) -> NoReturn:
-        raise on_all_ranks(InputError(BY_COLUMNS))
+        raise on_all_ranks(InputError(f"rows at copies and on arcs need {ColumnAggregator.sums_only}"))
 
     exchange = transposed_exchange = local_arcs = property(_refuse)
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from distgnn.comm.nodes.groups import Nodes
 from distgnn.comm.plans import indptr_of
 from distgnn.comm.transport import Transport
+from distgnn.extras.nodes.groups import Nodes
 from distgnn.partition import ExchangePlan
 
 

@@ -1,15 +1,21 @@
 """The node-aware exchange brings the flat one's rows and sums, once per node, whoever leads."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from cut_graphs import broadcast_and_reduce, dist_graph, random_cut, random_graph
+from mpi4py import MPI
 
-from distgnn.comm.nodes import NodeExchange, find_nodes, make_node_plan
+from distgnn.errors import RunError
+from distgnn.extras.nodes import groups, shared_rows
+from distgnn.extras.nodes.exchange import NodeExchange
+from distgnn.extras.nodes.groups import find_nodes
+from distgnn.extras.nodes.plan import make_node_plan
 from distgnn.partition import PartitionBook, VertexCut
 
-NODES = {"exchange": "node", "ranks_per_node": 2}
+NODES = {"ranks_per_node": 2}
 
 
 def inputs(graph, width: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -21,7 +27,7 @@ def inputs(graph, width: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.mpi(3, 4)
 def test_rows_are_those_of_plain_messages_and_sums_equal_to_rounding(comm):
     data = random_graph(3)
-    graph, by_node = dist_graph(data, comm, exchange="flat"), dist_graph(data, comm, **NODES)
+    graph, by_node = dist_graph(data, comm), dist_graph(data, comm, **NODES)
     assert isinstance(by_node.exchange, NodeExchange)
     pairs = (graph.exchange, by_node.exchange), (graph.transposed_exchange, by_node.transposed_exchange)
     for flat, exchange in pairs:
@@ -35,7 +41,7 @@ def test_rows_are_those_of_plain_messages_and_sums_equal_to_rounding(comm):
 
 @pytest.mark.mpi(4)
 def test_the_bits_do_not_depend_on_who_leads(comm):
-    graph = dist_graph(random_graph(3), comm, exchange="flat")
+    graph = dist_graph(random_graph(3), comm)
     nodes, inputs_of = find_nodes(comm, 3), inputs(graph, 4)  # sums of two numbers have one order only
     found = []
     for shift in (0, 0, 1, 2):
@@ -61,27 +67,36 @@ def test_a_row_crosses_once_per_node(comm, split_arcs):
     before = graph.transport.counters.copy()
     broadcast_and_reduce(graph.exchange, *inputs(graph, 3))
     sent = graph.transport.counters.since(before)
-    assert comm.allreduce(sent["bytes_between_nodes"]) == comm.allreduce(sent["sent_bytes"]) == 3 * 8 * rows
+    assert comm.allreduce(sent["sent_bytes"]) == 3 * 8 * rows
 
 
-@pytest.mark.mpi(4)
-def test_messages_that_cannot_go_by_nodes_are_plain_and_one_line_says_so(comm, monkeypatch):
-    for late in ({"algorithm": "cd-2"}, {"wire": "int8", "dtype": "float32"}):
-        graph = dist_graph(random_graph(3), comm, **NODES, **late)
-        assert graph.exchange_note == "exchange: plain messages: late and narrow rows do not travel by nodes"
-        assert not isinstance(graph.exchange, NodeExchange)
-    monkeypatch.setattr("distgnn.comm.nodes.groups._no_windows", lambda *_: "none here")
+class Apart:
+    """A communicator each of whose ranks is on a machine of its own."""
+
+    def __init__(self, comm):
+        self.comm = comm
+
+    def __getattr__(self, name):
+        return getattr(self.comm, name)
+
+    def Split_type(self, *_):
+        return self.comm.Split(self.comm.rank)
+
+
+@pytest.mark.mpi(2)
+def test_nodes_without_shared_memory_or_room_are_refused_on_all_ranks(comm, monkeypatch):
+    with pytest.raises(RunError, match="ranks 0 to 1 are no node, for they share no memory: leave --ranks-per-node"):
+        find_nodes(Apart(comm), 2)
+    monkeypatch.setattr(shared_rows, "room", lambda _: 100_000_000 * comm.rank)
     graph = dist_graph(random_graph(3), comm, **NODES)
-    assert graph.exchange_note == "exchange: plain messages: none here"
-    assert not isinstance(graph.exchange, NodeExchange)
+    with pytest.raises(RunError, match=r"room for 0 B, and .* would share .*: give .*, or leave --ranks-per-node out"):
+        broadcast_and_reduce(graph.exchange, *inputs(graph, 4))
+    names = ("COMM_TYPE_SHARED", "MIN", "Exception")
+    mpi = SimpleNamespace(**{name: getattr(MPI, name) for name in names}, Win=SimpleNamespace(Allocate_shared=fails))
+    monkeypatch.setattr(groups, "MPI", mpi)
+    with pytest.raises(RunError, match=r"no shared memory \(.*\): leave --ranks-per-node out"):
+        find_nodes(comm, 2)
 
 
-@pytest.mark.mpi(4)
-def test_without_room_messages_are_plain_unless_nodes_were_asked_for(comm, monkeypatch):
-    data, auto = random_graph(3), NODES | {"exchange": "auto"}
-    assert isinstance(dist_graph(data, comm, **auto).exchange, NodeExchange)
-    monkeypatch.setattr("distgnn.system.shared_memory._room", lambda _: 10_000 + 100_000_000 * (comm.rank < 2))
-    graph = dist_graph(data, comm, **auto)
-    assert not isinstance(graph.exchange, NodeExchange)
-    assert "exchange: plain messages: /dev/shm has no room for" in graph.exchange_note
-    assert isinstance(dist_graph(data, comm, **NODES).exchange, NodeExchange)
+def fails(*_, **__):
+    raise MPI.Exception(MPI.ERR_OTHER)

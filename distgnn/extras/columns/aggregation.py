@@ -1,4 +1,4 @@
-"""Aggregation in groups of ranks that share a part and split its columns (`distgnn.comm.columns`).
+"""Aggregation in groups of ranks that share a part and split its columns (`group.py`).
 
 Legend: n rows of this rank, O owned rows of the part, D width, w columns of this rank, A local arcs of the part.
 
@@ -10,18 +10,13 @@ t ranks each give. The transposed aggregation is the same on transposed arcs, so
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from distgnn.comm.columns import ColumnGroup
+from distgnn.extras.columns.group import ColumnGroup
 from distgnn.ops.aggregation.aggregator import Aggregator, Site, do_work
 from distgnn.ops.aggregation.row_scale import Scales, whole_scales
-
-BY_COLUMNS = (
-    "messages on arcs, max, min and attention need whole rows at both ends: load the graph with columns=1, or "
-    "aggregate with sum or mean"
-)
 
 
 @dataclass(kw_only=True)
@@ -30,6 +25,8 @@ class ColumnAggregator(Aggregator):
 
     Collective: `__call__`, which takes rows [n, D] and gives rows [n, D], and `arc_dots`.
     """
+
+    sums_only: ClassVar[str] = "whole rows at both ends: load the graph without split_columns"
 
     group: ColumnGroup
 

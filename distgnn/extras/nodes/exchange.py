@@ -22,9 +22,9 @@ import numpy as np
 
 from distgnn import kernels
 from distgnn.comm.exchange import Exchange
-from distgnn.comm.nodes.plan import NodePlan
-from distgnn.comm.nodes.shared_rows import BEGUN, PASSED_ON, READ, WRITTEN, SharedRows
 from distgnn.comm.transport import Transport
+from distgnn.extras.nodes.plan import NodePlan
+from distgnn.extras.nodes.shared_rows import BEGUN, PASSED_ON, READ, WRITTEN, SharedRows
 
 
 class NodeExchange(Exchange):
@@ -34,7 +34,7 @@ class NodeExchange(Exchange):
     """
 
     def __init__(self, plan: NodePlan, transport: Transport):
-        super().__init__(plan.flat, transport, plan.nodes.by_node())
+        super().__init__(plan.flat, transport)
         self.node_plan = plan
         self.between: Exchange = Exchange(plan.between, transport)
         self._passing: tuple[SharedRows, int] | None = None  # a broadcast that this rank must still pass on
@@ -117,7 +117,7 @@ class NodeExchange(Exchange):
         shared.wait(WRITTEN, self._near_targets, use, tag)
         partials, indptr = self.between.arrived(), plan.between.reduce_indptr
         with self.transport.counters.timing("pack_seconds"):
-            for rank in self.order:
+            for rank in range(plan.flat.num_parts):
                 if indptr[rank + 1] > indptr[rank]:
                     kernels.add_rows(out, self.between.reduced_rows(rank), partials[indptr[rank] : indptr[rank + 1]])
                 elif not nodes.is_far(rank) and len(rows := self.reduced_rows(rank)):
@@ -176,7 +176,7 @@ class NodeExchange(Exchange):
         return self._shared[key]
 
     def blocks(self) -> list[tuple[str, object]]:
-        return [*super().blocks(), ("halo rows", self._shared)]
+        return [("structure", self.node_plan), *super().blocks(), ("halo rows", self._shared)]
 
     def buffer_bytes(self) -> int:
         return sum(one.num_bytes for one in self._shared.values())
