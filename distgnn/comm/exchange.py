@@ -27,6 +27,7 @@ import numpy as np
 from mpi4py import MPI
 
 from distgnn import kernels
+from distgnn.comm.page_memory import MessageMemory
 from distgnn.comm.sums import are_complete
 from distgnn.comm.transport import Transport
 from distgnn.partition import ExchangePlan
@@ -42,6 +43,7 @@ class Exchange:
     Args:
         plan: who sends which rows to whom, of this rank.
         transport: shared by all exchanges of the graph.
+        messages: memory of its own; None: the transport's.
 
     Notes:
         Received partial sums are added in the order of ranks: the result does not depend on arrival.
@@ -49,9 +51,10 @@ class Exchange:
         the first.
     """
 
-    def __init__(self, plan: ExchangePlan, transport: Transport):
+    def __init__(self, plan: ExchangePlan, transport: Transport, messages: MessageMemory | None = None):
         self.plan = plan
         self.transport = transport
+        self.messages: MessageMemory = transport.messages if messages is None else messages
         self._receiving: list[MPI.Request] = []
         self._arriving = np.empty((0, 0))
         self._piecewise: np.ndarray | None = None  # partial sums are received in pieces like this
@@ -91,7 +94,7 @@ class Exchange:
             with self.transport.counters.timing("pack_seconds"):
                 kernels.pack_rows(rows, chosen, out=out)
             halves[half] = self.transport.send(out, rank, tag)
-        self.transport.messages.sending["broadcast"] += halves[0] + halves[1]
+        self.messages.sending["broadcast"] += halves[0] + halves[1]
 
     def finish_broadcast(self) -> np.ndarray:
         """Wait for the source halos and return them, [S, D]; valid until the graph's next broadcast.
@@ -123,24 +126,14 @@ class Exchange:
             targets: left alone until the next `target_rows`, or until `drain`.
             into: [R, D], where those for this rank arrive; the caller leaves it alone until `finish_reduce`.
         """
-        if into is None and self.transport.in_pieces:
-            self.tag = self.transport.begin("reduce", targets.shape[1])
+        self.tag = self.transport.begin("reduce", targets.shape[1])
+        most = _piece_rows(targets) if self.transport.in_pieces else None
+        if into is None and most is not None:
             self._piecewise = targets[:0]
         else:
-            self.expect_partials(targets, into)
-        self.send_partials(targets)
-
-    def expect_partials(self, like: np.ndarray, into: np.ndarray | None = None) -> None:
-        """The first half of `start_reduce`: number the exchange and wait for nobody. Collective: yes."""
-        self.tag = self.transport.begin("reduce", like.shape[1])
-        partials = self._buffer("partials", self.plan.reduce_indptr[-1], like) if into is None else into
-        most = _piece_rows(like) if self.transport.in_pieces else None
-        self._receiving = self._post_receives(partials, self.plan.reduce_indptr, self.tag, most)
-        self._arriving = partials
-
-    def send_partials(self, targets: np.ndarray) -> None:
-        """The second half of `start_reduce`, when the partial sums are there."""
-        most = _piece_rows(targets) if self.transport.in_pieces else None
+            partials = self._buffer("partials", self.plan.reduce_indptr[-1], targets) if into is None else into
+            self._receiving = self._post_receives(partials, self.plan.reduce_indptr, self.tag, most)
+            self._arriving = partials
         self._post_sends("reduce", targets, self.plan.target_indptr, most)
 
     def target_pieces(self) -> list[slice]:
@@ -213,7 +206,7 @@ class Exchange:
 
     def drain(self) -> None:
         """Wait until nothing that the graph's exact exchanges send is in flight."""
-        for verb in self.transport.messages.sending:
+        for verb in self.messages.sending:
             self._wait_until_sent(verb)
 
     def release(self, *roles: str) -> None:
@@ -222,21 +215,21 @@ class Exchange:
         For a graph whose training steps are late or narrow: only warm-up and evaluation send messages of this kind.
         """
         self._wait_until_sent("broadcast")
-        self.transport.messages.give_back(*roles)
+        self.messages.give_back(*roles)
 
     def blocks(self) -> list[tuple[str, object]]:
-        return self.transport.messages.blocks()
+        return self.messages.blocks()
 
     def buffer_bytes(self) -> int:
         return 0
 
     def _wait_until_sent(self, verb: str) -> None:
-        sending = self.transport.messages.sending
+        sending = self.messages.sending
         self.transport.wait(sending[verb])
         sending[verb] = []
 
     def _buffer(self, role: str, num_rows: int, like: np.ndarray) -> np.ndarray:
-        return self.transport.messages.rows(role, int(num_rows), like)
+        return self.messages.rows(role, int(num_rows), like)
 
     def _post_receives(
         self, rows: np.ndarray, indptr: np.ndarray, tag: int, most: int | None = None
@@ -251,7 +244,7 @@ class Exchange:
     def _post_sends(self, verb: str, rows: np.ndarray, indptr: np.ndarray, most: int | None = None) -> None:
         for rank, part in _by_rank(rows, indptr):
             for some in _pieces(part, most or len(part)):
-                self.transport.messages.sending[verb] += self.transport.send(some, rank, self.tag)
+                self.messages.sending[verb] += self.transport.send(some, rank, self.tag)
 
 
 def _piece_rows(like: np.ndarray) -> int:

@@ -21,7 +21,7 @@ def check_room(num_ranks: int, free: int | None = None) -> None:
     Args: free: bytes; None asks the file system.
     """
     needed = BYTES + num_ranks * BYTES_PER_RANK
-    free = room("f_bavail") if free is None else free
+    free = _room("f_bavail") if free is None else free
     if free is not None and free < needed:
         raise RunError(
             f"{FOLDER} has room for {human_bytes(free)}, and {num_ranks} ranks of MPICH on a machine need "
@@ -42,12 +42,12 @@ def check_room_here(alone: bool) -> None:
     number = os.environ.get(LOCAL_RANKS, "")
     if number.isdigit() and number == os.environ.get(ALL_RANKS):
         try:
-            check_room(int(number), room("f_blocks"))
+            check_room(int(number), _room("f_blocks"))
         except RunError as error:
             raise on_all_ranks(error) from None
 
 
-def room(blocks: str) -> int | None:
+def _room(blocks: str) -> int | None:
     """Bytes of the file system: free ones ("f_bavail") or all ("f_blocks"); None where there is no such folder."""
     try:
         found = os.statvfs(FOLDER)

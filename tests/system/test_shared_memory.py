@@ -18,7 +18,7 @@ def test_enough_room_is(num_ranks, free):
 
 
 def test_ranks_of_one_machine_look_before_they_start_mpi(monkeypatch):
-    monkeypatch.setattr(shared_memory, "room", lambda blocks: 1_500_000 if blocks == "f_blocks" else 0)
+    monkeypatch.setattr(shared_memory, "_room", lambda blocks: 1_500_000 if blocks == "f_blocks" else 0)
     monkeypatch.setenv("MPI_LOCALNRANKS", "2")
     monkeypatch.setenv("PMI_SIZE", "4")
     shared_memory.check_room_here(alone=False)

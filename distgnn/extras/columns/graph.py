@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 import numpy as np
 from mpi4py import MPI
 
-from distgnn.comm import Wire
 from distgnn.comm.plans import indptr_of
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.extras.columns.aggregation import ColumnAggregator
@@ -103,10 +102,6 @@ class ColumnGraph(DistGraph):
     def _group(self) -> ColumnGroup:
         """The ranks that share the part."""
         return ColumnGroup(self.transport, self.local.num_columns, self.part.num_owned)
-
-    def wire_of(self, name: str, direction: int) -> Wire:
-        wire = super().wire_of(name, direction)  # other columns round other numbers of the same vertices
-        return replace(wire, owned_ids=wire.owned_ids - self.local.column * self.num_global_nodes)
 
     @property
     def part(self) -> LocalGraph:

@@ -12,7 +12,7 @@ class NodeOptions:
 
     ranks_per_node: int = option(
         1,
-        "Number of consecutive ranks that share a machine's memory: a row crosses the network once for all of them.",
+        "Number of consecutive ranks on a machine: a row crosses the network once for all of them.",
         panel="",
         least=1,
     )

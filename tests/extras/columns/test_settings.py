@@ -12,6 +12,8 @@ REFUSED = [
     ({"split_columns": 0}, "split_columns is 0: expected at least 1"),
     ({"model": "gat"}, "--split-columns is for models of sums and means: gat"),
     ({"model": "gcn2", "weighted": True}, "gcn2 with --weighted works arc by arc; leave --split-columns"),
+    ({"algorithm": "cd-2"}, "--split-columns is for exact rows"),
+    ({"wire": "int8"}, "--split-columns is for exact rows"),
     ({"update": "copies"}, "--split-columns is for update on owners"),
     ({"inductive": True}, "inductive training is for one rank a part"),
 ]

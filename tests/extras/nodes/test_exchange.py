@@ -1,18 +1,11 @@
 """The node-aware exchange brings the flat one's rows and sums, once per node, whoever leads."""
 
-from dataclasses import replace
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from cut_graphs import broadcast_and_reduce, dist_graph, random_cut, random_graph
-from mpi4py import MPI
 
-from distgnn.errors import RunError
-from distgnn.extras.nodes import groups, shared_rows
 from distgnn.extras.nodes.exchange import NodeExchange
-from distgnn.extras.nodes.groups import find_nodes
-from distgnn.extras.nodes.plan import make_node_plan
+from distgnn.extras.nodes.plan import Nodes, make_node_plan
 from distgnn.partition import PartitionBook, VertexCut
 
 NODES = {"ranks_per_node": 2}
@@ -42,11 +35,11 @@ def test_rows_are_those_of_plain_messages_and_sums_equal_to_rounding(comm):
 @pytest.mark.mpi(4)
 def test_the_bits_do_not_depend_on_who_leads(comm):
     graph = dist_graph(random_graph(3), comm)
-    nodes, inputs_of = find_nodes(comm, 3), inputs(graph, 4)  # sums of two numbers have one order only
+    rows, targets = inputs(graph, 4)
     found = []
     for shift in (0, 0, 1, 2):
-        plan = make_node_plan(graph.plan, graph.transport, replace(nodes, shift=shift))
-        found.append(broadcast_and_reduce(NodeExchange(plan, graph.transport), *inputs_of))
+        plan = make_node_plan(graph.plan, graph.comm, Nodes(4, 3, shift))  # of three ranks and of one
+        found.append(broadcast_and_reduce(NodeExchange(plan, graph.transport), rows, targets))
     for again in found[1:]:
         np.testing.assert_array_equal(again[0], found[0][0])
         np.testing.assert_array_equal(again[1], found[0][1])
@@ -62,41 +55,7 @@ def test_a_row_crosses_once_per_node(comm, split_arcs):
     graph = dist_graph(data, comm, cut, **NODES)
     back = None if cut.reverse_part is None else cut.reverse_part // 2
     whole = PartitionBook(edges, VertexCut(2, cut.edge_part // 2, cut.owner // 2, back))
-    rows = comm.allreduce(graph.exchange.node_plan.rows_between_nodes())
-    assert rows == whole.exchange_rows
-    before = graph.transport.counters.copy()
+    graph.transport.start_step()
     broadcast_and_reduce(graph.exchange, *inputs(graph, 3))
-    sent = graph.transport.counters.since(before)
-    assert comm.allreduce(sent["sent_bytes"]) == 3 * 8 * rows
-
-
-class Apart:
-    """A communicator each of whose ranks is on a machine of its own."""
-
-    def __init__(self, comm):
-        self.comm = comm
-
-    def __getattr__(self, name):
-        return getattr(self.comm, name)
-
-    def Split_type(self, *_):
-        return self.comm.Split(self.comm.rank)
-
-
-@pytest.mark.mpi(2)
-def test_nodes_without_shared_memory_or_room_are_refused_on_all_ranks(comm, monkeypatch):
-    with pytest.raises(RunError, match="ranks 0 to 1 are no node, for they share no memory: leave --ranks-per-node"):
-        find_nodes(Apart(comm), 2)
-    monkeypatch.setattr(shared_rows, "room", lambda _: 100_000_000 * comm.rank)
-    graph = dist_graph(random_graph(3), comm, **NODES)
-    with pytest.raises(RunError, match=r"room for 0 B, and .* would share .*: give .*, or leave --ranks-per-node out"):
-        broadcast_and_reduce(graph.exchange, *inputs(graph, 4))
-    names = ("COMM_TYPE_SHARED", "MIN", "Exception")
-    mpi = SimpleNamespace(**{name: getattr(MPI, name) for name in names}, Win=SimpleNamespace(Allocate_shared=fails))
-    monkeypatch.setattr(groups, "MPI", mpi)
-    with pytest.raises(RunError, match=r"no shared memory \(.*\): leave --ranks-per-node out"):
-        find_nodes(comm, 2)
-
-
-def fails(*_, **__):
-    raise MPI.Exception(MPI.ERR_OTHER)
+    far = np.arange(4) // 2 != comm.rank // 2
+    assert comm.allreduce(int(graph.transport.sent_to[far].sum())) == 3 * 8 * whole.exchange_rows
