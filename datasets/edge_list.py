@@ -30,6 +30,8 @@ class EdgeList:
         edge_ids: [M] int64 place in GraphData.edges, -1 for an added self-loop; None if it is the same for all edges.
         edge_weight: [M] float32 or None.
         direction, self_loops: the choices it was made with.
+        node_kinds: [N] whole numbers or None: a cut evens out the owned vertices of each kind by itself.
+        edge_kinds: [M] whole numbers, rising, or None: it evens out the arcs of each.
         report: what was merged, removed and added.
     """
 
@@ -45,6 +47,8 @@ class EdgeList:
         direction: str = "stored",
         self_loops: str = "keep",
         report: dict[str, int] | None = None,
+        node_kinds: np.ndarray | None = None,
+        edge_kinds: np.ndarray | None = None,
     ) -> None:
         self.num_nodes = num_nodes
         self.src = src
@@ -54,6 +58,7 @@ class EdgeList:
         self.direction = direction
         self.self_loops = self_loops
         self.report: dict[str, int] = report if report is not None else {}
+        self.node_kinds, self.edge_kinds = node_kinds, edge_kinds
         self._edge_ids = edge_ids
 
     def __repr__(self) -> str:
@@ -184,7 +189,19 @@ def make_edge_list(graph: GraphFields, direction: str, self_loops: str) -> EdgeL
         if weight is not None:
             weight = np.concatenate([weight, np.ones(graph.num_nodes, dtype=np.float32)])
     choices: dict[str, Any] = {"direction": direction, "self_loops": self_loops, "report": report}
+    if graph.types:
+        kinds = np.asarray(graph.edge_types)
+        choices |= {"node_kinds": node_kinds(graph), "edge_kinds": kinds if edge_ids is None else kinds[edge_ids]}
     return EdgeList(graph.num_nodes, src, dst, two_way, edge_ids=edge_ids, edge_weight=weight, **choices)
+
+
+def node_kinds(graph: GraphFields) -> np.ndarray | None:
+    """[N] of a typed graph: a number for each type, one for its vertices for training and one for the others."""
+    if not graph.types:
+        return None
+    kinds = 2 * np.asarray(graph.node_types, dtype=np.int16)
+    kinds[graph.split_masks()["train"]] += 1
+    return kinds
 
 
 def num_relations(graph: GraphFields, edge_list: EdgeList) -> int:

@@ -14,7 +14,7 @@ from distgnn.datasets.text.table import TABLES, is_table
 from distgnn.errors import InputError
 from distgnn.system.regular_file import check_name
 
-GENERATORS = ("rmat", "communities")
+GENERATORS = ("rmat", "communities", "typed")
 # Name -> folder its files lie in, below the data root or one of its `ogb` and `dgl` folders.
 NAMED = {
     "ogbn-arxiv": "ogbn_arxiv",
@@ -59,7 +59,8 @@ def load_graph(
             `citeseer`, `pubmed`, `reddit`, `ogbn-arxiv`, `ogbn-products`, `ogbn-proteins`, `ogbn-mag`,
             `ogbn-papers100M`, `ogbl-collab`, `ogbl-ddi`, `ogbl-ppa`, `ogbl-citation2`, `ogbl-vessel`, or any graph
             folder below the data root), or
-            `rmat:key=value,...` or `communities:key=value,...`, or an object in memory that `as_graph_data` takes.
+            `rmat:key=value,...`, `communities:key=value,...` or `typed:key=value,...`, or an object in memory that
+            `as_graph_data` takes.
         data_root: where named graphs lie; the environment's DISTGNN_DATA, or `data`, if not given.
         seed: for generators whose text names no seed.
         findings: where it is written down what was taken, renamed, left out or looks wrong; without it one Python
@@ -90,9 +91,10 @@ def load_graph(
     if colon and kind in GENERATORS:
         refuse_renumber(source, renumber)
         from distgnn.datasets.generators.communities import make_communities
+        from distgnn.datasets.generators.papers import make_typed
         from distgnn.datasets.generators.rmat import make_rmat
 
-        return (make_rmat if kind == "rmat" else make_communities)(source, seed)
+        return {"rmat": make_rmat, "communities": make_communities, "typed": make_typed}[kind](source, seed)
     root = Path(data_root) if data_root is not None else default_data_root()
     looked = []
     for folder in places(source, root):
@@ -179,9 +181,14 @@ def loading_bytes(source: Any, data_root: str | Path | None = None) -> int:
     if colon and kind in GENERATORS:
         from distgnn.datasets.generators.communities import CommunityOptions
         from distgnn.datasets.generators.generator_spec import parse_spec
+        from distgnn.datasets.generators.papers import TypedOptions
         from distgnn.datasets.generators.rmat import RmatOptions
 
-        if kind == "rmat":
+        if kind == "typed":
+            typed = parse_spec(str(source), TypedOptions, 0)
+            nodes, feats = typed.nodes, max(typed.feats, typed.others)
+            edges = int(nodes * typed.avg_degree * (1 + typed.reverse))
+        elif kind == "rmat":
             rmat = parse_spec(str(source), RmatOptions, 0)
             nodes, feats = 2**rmat.scale, rmat.feats
             edges = nodes * rmat.edge_factor

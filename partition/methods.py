@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +16,11 @@ from distgnn.partition.baselines.vertex_cover import cover_arcs
 from distgnn.partition.cmr.method import EFFORTS, cmr, refine_cut
 from distgnn.partition.cmr.roles import refine_roles
 from distgnn.partition.core.edges import EdgeArrays, Edges, group
-from distgnn.partition.core.owners import balanced_owners, owners_among
+from distgnn.partition.core.owners import balanced_owners, even_kinds, owners_among
+from distgnn.partition.core.part_masks import empty_mask, mark_arcs
 from distgnn.partition.core.shares import MOST_ARCS, part_shares
 from distgnn.partition.core.vertex_cut import VertexCut
-from distgnn.partition.refinement.cut_state import arc_limit, rebalance, start_state
+from distgnn.partition.refinement.cut_state import State, arc_limit, rebalance, start_state
 
 
 class MethodResult(NamedTuple):
@@ -98,8 +100,38 @@ def cut_edges(edge_list: EdgeList, num_parts: int, method: str | CutConfig = "cm
     # Not after two levels: moving arcs between all parts could undo what the first level kept inside a machine.
     if (config.refine or config.method == "cmr") and roles and config.groups == 1 and num_parts > 1:
         edge_part, owner = refine_roles(edge_list, edge_part, owner, shares, effort=effort)
+    if num_parts > 1 and edge_list.edge_kinds is not None:
+        edge_part, owner = even_typed(edge_list, edge_part, owner, shares)
     given = None if config.capacities is None else np.array(config.capacities, dtype=np.float64)
     return VertexCut(num_parts, edge_part, owner, order=vertex_order, capacities=given)
+
+
+def even_typed(
+    edge_list: EdgeList, edge_part: np.ndarray, owner: np.ndarray, shares: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Part [M] of each edge and owner [N] of a typed graph: arcs of each relation and owned vertices of each kind moved
+    from parts that have too many."""
+    parts, owner = np.array(edge_part, dtype=np.int16), np.array(owner, dtype=np.int32)
+    state = start_state(edge_list, parts, len(shares))
+    kinds = np.zeros(0) if edge_list.edge_kinds is None else np.asarray(edge_list.edge_kinds)
+    bounds = np.searchsorted(kinds, np.arange(kinds.max(initial=-1) + 2))
+    for begin, end in pairwise(bounds.tolist()):
+        src, dst = edge_list.src[begin:end], edge_list.dst[begin:end]
+        arcs = (2 if edge_list.two_way else 1) * len(src) - (np.count_nonzero(src == dst) if edge_list.two_way else 0)
+        edges = EdgeArrays(src, dst, edge_list.num_nodes, edge_list.two_way, arcs)
+        weight = np.where(src == dst, 1.0, 2.0) if edge_list.two_way else None
+        loads = np.bincount(parts[begin:end], weight, len(shares)).astype(float)
+        rebalance(
+            edges,
+            State(parts[begin:end], state.table, loads, state.num_copies),
+            arc_limit(edges, shares, MOST_ARCS),
+        )
+    sources = targets = empty_mask(edge_list.num_nodes, len(shares))
+    if not edge_list.two_way:
+        targets = np.zeros_like(sources)
+    mark_arcs(edge_list.src, edge_list.dst, parts, False, sources, targets)
+    even_kinds(sources, targets, owner, shares, edge_list.node_kinds)
+    return parts, owner
 
 
 def cut_twice(

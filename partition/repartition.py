@@ -19,7 +19,7 @@ from distgnn.config.cut import EFFORTS, METHODS, ORDERS, CutConfig, check_names
 from distgnn.config.schedule import UPDATES
 from distgnn.config.task import SPLITS
 from distgnn.datasets import GraphData
-from distgnn.datasets.edge_list import EdgeList
+from distgnn.datasets.edge_list import EdgeList, node_kinds
 from distgnn.datasets.links.part_edges import whole_edge_splits
 from distgnn.datasets.typed import relation_starts, set_views, type_ranges
 from distgnn.errors import InputError, PartitionFormatError
@@ -182,6 +182,7 @@ def _put_types(graph: GraphData, manifest: dict, parts: list[LocalGraph], edge_l
         tables = {name: [part.relation_columns[number][name] for part in parts] for name in names}
         graph.relation_columns[relation] = {name: _gathered(some, ids) for name, some in tables.items()}
     set_views(graph)
+    edge_list.node_kinds, edge_list.edge_kinds = node_kinds(graph), graph.edge_types
 
 
 def _gathered(tables: list[Any], ids: list[np.ndarray]) -> Any:

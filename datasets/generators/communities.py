@@ -61,7 +61,7 @@ def make_communities(spec: str, seed: int = 0) -> GraphData:
     notes = {"source": spec, "seed": options.seed}
     graph = GraphData(f"communities-{options.nodes}", options.nodes, edges, directed=False, notes=notes)
     graph.labels, graph.num_label_classes = labels.astype(np.int64), options.classes
-    graph.feats = _make_feats(options, labels, streams[2])
+    graph.feats = class_feats(labels, options.classes, options.feats, options.noise, streams[2])
     valid = min(0.2, (1 - options.train) / 2)
     graph.train, graph.valid, graph.test = random_split(options.nodes, options.train, valid, rng)
     return graph
@@ -107,14 +107,14 @@ def _make_edges(
     return result.T
 
 
-def _make_feats(options: CommunityOptions, labels: np.ndarray, seed: np.random.SeedSequence) -> np.ndarray:
+def class_feats(labels: np.ndarray, classes: int, width: int, noise: float, seed: np.random.SeedSequence) -> np.ndarray:
     """[N, D]: the class centre (unit length) plus `noise` times standard normal / sqrt(2)."""
     centre_seed, noise_seed = seed.spawn(2)
-    centres = normal_rows(options.classes, options.feats, centre_seed)
+    centres = normal_rows(classes, width, centre_seed)
     centres /= np.linalg.norm(centres, axis=1, keepdims=True)
-    feats = normal_rows(options.nodes, options.feats, noise_seed)
-    feats *= np.float32(options.noise / np.sqrt(2))
-    step = max(CHUNK // options.feats, 1)
-    for start in range(0, options.nodes, step):
+    feats = normal_rows(len(labels), width, noise_seed)
+    feats *= np.float32(noise / np.sqrt(2))
+    step = max(CHUNK // width, 1)
+    for start in range(0, len(labels), step):
         feats[start : start + step] += centres[labels[start : start + step]]
     return feats

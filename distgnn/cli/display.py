@@ -40,6 +40,13 @@ def print_columns(title: str, columns: list[str], rows: list[list[str]], words: 
     console.print(table, highlight=False)
 
 
+def feats_of(graph: dict[str, Any]) -> str:
+    """The width of features, by the `graph` section of a manifest; of each type where these have different ones."""
+    widths = {kind: columns["feats"][1] for kind, columns in graph.get("typed", {}).items() if "feats" in columns}
+    same = not widths or graph["num_feats"]
+    return str(graph["num_feats"]) if same else " / ".join(f"{kind} {width}" for kind, width in widths.items())
+
+
 def check_place(out: str | None, what: str = "", end: str = ".json") -> None:
     """Raise InputError where no file can be written to `out` (None: none is).
 

@@ -133,7 +133,7 @@ def even_out(
     """Owners [N] int32 move, in place, until no part owns more than it may; as few rows more as that takes."""
     # What each part may exchange: as much of its share as the worst one does by now, or `ROWS_LIMIT` times the mean.
     most = (max((exchanged / shares).max(), ROWS_LIMIT * exchanged.sum()) * shares).astype(np.int64)
-    limit = owned_limit(len(owner), shares)
+    limit = owned_limit(len(choosing), shares)
     first, many = np.searchsorted(copies[choosing], [2, 3])
     # Moves that cost no rows first, among vertices with two copies; then, from parts beyond the limit, those that do.
     for movable, losing in ((choosing[first:many], False), (choosing[first:], True)):
@@ -169,6 +169,23 @@ def even_exchange(sources: np.ndarray, targets: np.ndarray, owner: np.ndarray, s
         _shift(choosing[first:many], sources, targets, False, limit, no_limit, shares, exchanged, owned, owner)
         if _relieve(choosing[many:][::-1], sources, targets, limit, shares, exchanged, owned, owner) == 0:
             break
+
+
+def even_kinds(
+    sources: np.ndarray, targets: np.ndarray, owner: np.ndarray, shares: np.ndarray, kinds: np.ndarray | None
+) -> None:
+    """Owners [N] int32 move, in place, until no part owns more of any kind than it may. Args: kinds: [N], or None."""
+    if kinds is None or not len(kinds):
+        return
+    copies = count_copies(sources, targets)
+    exchanged = exchanged_roles(copies, sources, targets, len(shares))
+    _own_roles(copies, sources, targets, owner, exchanged)
+    choosing = np.argsort(copies.astype(np.int16), kind="stable")
+    # The largest first: few of a small kind even out what they leave.
+    for kind in np.argsort(-np.bincount(kinds), kind="stable"):
+        mine = choosing[kinds[choosing] == kind]
+        owned = np.bincount(owner[mine], minlength=len(shares))
+        even_out(mine, copies, sources, targets, shares, exchanged, owned, owner)
 
 
 @inline

@@ -34,6 +34,7 @@ def describe(folder: str | Path) -> dict[str, Any]:
             `received_rows`, `symmetric`, `bytes`, and its halos by role: `source_only`, `both_roles`, `target_only`;
         `roles`: these three, summed over parts;
         `balances`: largest over share of arcs, owned, rows, and over the mean of train and exchanged rows;
+        of a typed graph `types`, `relations`: name -> owned vertices, those for training, or arcs, of each part;
         `pair_rows`: [P][P], rows that part p sends to part q in one broadcast and one reduce.
     Raises: PartitionFormatError.
     """
@@ -49,13 +50,26 @@ def describe(folder: str | Path) -> dict[str, Any]:
     groups = manifest.get("groups", 1)
     if groups > 1:
         summary |= {"groups": groups, "rows_between_groups": rows_between_groups(pair_rows, groups)}
-    return summary | {
-        "roles": {role: sum(part[role] for part in parts) for role in ROLES},
-        "graph": manifest["graph"],
-        "parts": parts,
-        "balances": balances | {"train": balance(train), "exchanged": balance(exchanged)},
-        "pair_rows": pair_rows.tolist(),
-    }
+    typed = {kind: _by_name(manifest, kind) for kind in ("types", "relations") if manifest["graph"].get("types")}
+    return (
+        summary
+        | typed
+        | {
+            "roles": {role: sum(part[role] for part in parts) for role in ROLES},
+            "graph": manifest["graph"],
+            "parts": parts,
+            "balances": balances | {"train": balance(train), "exchanged": balance(exchanged)},
+            "pair_rows": pair_rows.tolist(),
+        }
+    )
+
+
+def _by_name(manifest: dict[str, Any], kind: str) -> dict[str, dict[str, list[int]]]:
+    """Name of a type or relation -> "owned" and "train", or "arcs", of each part."""
+    counts = {"owned": "type_rows", "train": "type_train"} if kind == "types" else {"arcs": "relation_arcs"}
+    names = [name if kind == "types" else " ".join(name) for name in manifest["graph"][kind]]
+    columns = {what: np.array([part[key] for part in manifest["parts"]]).T.tolist() for what, key in counts.items()}
+    return {name: {what: rows[i] for what, rows in columns.items()} for i, name in enumerate(names)}
 
 
 def _describe_part(part_id: int, part: dict, pair_rows: np.ndarray) -> dict:

@@ -13,7 +13,7 @@ import numpy as np
 from numba import uint64
 
 from distgnn.datasets import GraphData
-from distgnn.datasets.edge_list import EdgeList, check_choices
+from distgnn.datasets.edge_list import EdgeList, check_choices, node_kinds
 from distgnn.datasets.pairs import repeated_edges
 from distgnn.errors import InputError
 from distgnn.kernels.runtime.jit import kernel
@@ -118,6 +118,7 @@ def spool_edges(graph: GraphData, direction: str, self_loops: str, space: Worksp
         ends=ends,
         outs=outs,
         loops=loops,
+        node_kinds=node_kinds(graph),
         **arrays,
     )
 

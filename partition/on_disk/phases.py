@@ -23,7 +23,7 @@ from distgnn.errors import InputError
 from distgnn.partition.cmr.levels import CLUSTERS_PER_PART
 from distgnn.partition.core.edges import EdgeArrays
 from distgnn.partition.core.local_graph import build_local
-from distgnn.partition.core.owners import owners_among
+from distgnn.partition.core.owners import even_kinds, owners_among
 from distgnn.partition.core.sorted_edges import (
     NAMES,
     Numbering,
@@ -128,6 +128,7 @@ class DiskCut:
         self.space.drop(*NAMES, "parts")
         with self._phase("owners"):
             owner = owners_among(sources, targets, self.shares)
+            even_kinds(sources, targets, owner, self.shares, edge_list.node_kinds)
         given = None if capacities is None else np.array(capacities, dtype=np.float64)
         cut = VertexCut(self.num_parts, np.empty(0, dtype=np.int16), owner, order=number, capacities=given)
         return DiskBook(edge_list, cut, dealt, sources, targets)

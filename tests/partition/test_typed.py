@@ -5,10 +5,12 @@ import pytest
 import scipy.sparse
 from typed_graphs import typed_graph
 
+from distgnn.datasets import load_graph
 from distgnn.datasets.edge_list import arc_relations
 from distgnn.datasets.typed import arc_column, arc_relation_names, type_ranges
 from distgnn.errors import PartitionFormatError
-from distgnn.partition import cut_edges, load_part, local_part, partition_graph, read_manifest
+from distgnn.partition import cut_edges, describe, load_part, local_part, partition_graph, read_manifest
+from distgnn.partition.on_disk.run import EDGE_BYTES
 from distgnn.partition.repartition import merge_parts, repartition
 
 from .core.test_local_graph import local_arcs
@@ -72,6 +74,25 @@ def test_parts_have_what_the_graph_has_on_disk_in_memory_and_cut_anew(direction,
         merge_parts(tmp_path / "parts", 2, tmp_path / "merged", overwrite=True)
         for part in range(2):
             check_part(graph, edge_list, load_part(tmp_path / "merged", part))
+
+
+@pytest.mark.parametrize("method", ["cmr", "libra", "random"])
+def test_each_type_each_relation_and_training_vertices_are_balanced_and_described(method, tmp_path, monkeypatch):
+    """Of a type 1.04 times the share, and of a relation 1.03; one more, or an edge, where that is less than one."""
+    graph = load_graph("typed:nodes=4000,reverse=0")
+    monkeypatch.setitem(EDGE_BYTES, "cmr", 10**12)  # nothing fits in 8 GB: cut on disk
+    for memory in (None, "8GB") if method == "cmr" else (None,):
+        how = {"memory": memory, "direction": "both", "overwrite": True}
+        partition_graph(graph, 4, tmp_path / "parts", method, **how)
+        facts = describe(tmp_path / "parts")
+        for name, of in facts["types"].items():
+            share = graph.type_counts[graph.types.index(name)] / 4
+            assert sum(of["owned"]) == 4 * share and max(of["owned"]) <= max(1.04 * share, share + 2) + 2
+            assert max(of["train"]) <= max(1.04 * sum(of["train"]) / 4, sum(of["train"]) / 4 + 2)
+        if memory is None:  # on disk arcs are balanced as a whole
+            for of in facts["relations"].values():
+                share = sum(of["arcs"]) / 4
+                assert max(of["arcs"]) <= max(1.03 * share, share + 2)
 
 
 def test_a_damaged_typed_part_is_named(tmp_path):

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from distgnn.cli.display import print_table
+from distgnn.cli.display import feats_of, print_table
 from distgnn.cli.options import AsJson, Only, Quiet, in_panel, with_options
 from distgnn.config import CutConfig, num_threads
 from distgnn.errors import InputError
@@ -31,7 +31,7 @@ OPTIONS = Only(
 def partition(
     config: Annotated[CutConfig, OPTIONS],
     source: str = typer.Argument(
-        help="Dataset name, generated graph (rmat:… or communities:…), folder, or file of a graph."
+        help="Dataset name, generated graph (rmat:…, communities:… or typed:…), folder, or file of a graph."
     ),
     parts: str | None = typer.Option(
         None, help="Parts, one per rank; 8x4: 8 machines of 4 ranks, cut between machines first.", show_default=False
@@ -134,7 +134,7 @@ def rows_of_table(manifest: dict[str, Any], out: str) -> list[tuple[str, str]]:
     most = f"at most {manifest['max_rank_rows']:,} sent and received by one rank"
     balances = (f"{name} {manifest[f'{key}_balance']:.3f}" for name, key in BALANCES.items())
     return [
-        ("graph", f"{manifest['name']}: {size}, {graph['num_feats']} features, {graph['num_classes']} classes"),
+        ("graph", f"{manifest['name']}: {size}, {feats_of(graph)} features, {graph['num_classes']} classes"),
         ("parts", f"{manifest['num_parts']} ({manifest['method']}, seed {manifest['seed']})"),
         ("replication factor", f"{manifest['replication_factor']:.3f}"),
         ("exchange rows", f"{manifest['exchange_rows']:,} per layer and direction, {most}"),

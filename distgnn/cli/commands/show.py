@@ -7,7 +7,7 @@ from dataclasses import asdict
 import typer
 
 from distgnn.cli.cut_figure import draw_partition
-from distgnn.cli.display import print_columns, print_table
+from distgnn.cli.display import feats_of, print_columns, print_table
 from distgnn.cli.options import AsJson
 from distgnn.config import check_choice
 from distgnn.config.task import SPLITS
@@ -37,6 +37,12 @@ def info(
         return
     print_table("Partition", summary_of(facts))
     print_columns("Parts", ["part", *PART_COLUMNS, "size"], [_part(part) for part in facts["parts"]])
+    each = facts["num_parts"] <= MOST_COLUMNS
+    for kind in ("types", "relations"):
+        if kind in facts:
+            parts_shown = [f"part {part}" for part in range(facts["num_parts"])] if each else ["fewest", "most"]
+            columns = [kind[:-1], "", *parts_shown, "largest / mean"]
+            print_columns(kind.capitalize(), columns, _by_part(facts[kind], each))
     if against:
         this, libra = facts["against_libra"]["this"], facts["against_libra"]["libra"]
         rows = []
@@ -45,18 +51,31 @@ def info(
             share = f"{value / libra[name]:.3f}" if libra[name] else "–"
             rows.append([name.replace("_", " "), text.format(value), text.format(libra[name]), share])
         print_columns("Against Libra (shuffled)", ["", "this cut", "libra", "this / libra"], rows)
-    if 1 < facts["num_parts"] <= 16:
+    if 1 < facts["num_parts"] <= MOST_COLUMNS:
         columns = ["from \\ to", *(str(part) for part in range(facts["num_parts"]))]
         rows = [[str(part), *(f"{rows:,}" for rows in pair)] for part, pair in enumerate(facts["pair_rows"])]
         print_columns("Rows per pair of ranks (one layer, one direction)", columns, rows)
 
 
+MOST_COLUMNS = 16  # of tables with one for each part
 PART_COLUMNS = {"owned": "owned", "interior": "interior", "boundary": "boundary", "source halos": "source_halos"}
 PART_COLUMNS |= {"target halos": "target_halos", "arcs": "arcs", "train": "train", "sent": "sent_rows"}
 
 
 def _part(part: dict) -> list[str]:
     return [str(part["part_id"]), *(f"{part[key]:,}" for key in PART_COLUMNS.values()), human_bytes(part["bytes"])]
+
+
+def _by_part(counts: dict[str, dict[str, list[int]]], each: bool) -> list[list[str]]:
+    """Rows of the tables of types and relations; each: of every part, else of the parts with fewest and most."""
+    found = []
+    for name, of in counts.items():
+        for what, rows in of.items():
+            largest = f"{max(rows) * len(rows) / sum(rows):.3f}" if sum(rows) else "–"
+            shown = rows if each else [min(rows), max(rows)]
+            if what != "train" or any(rows):
+                found.append([name, what, *(f"{count:,}" for count in shown), largest])
+    return found
 
 
 def summary_of(facts: dict) -> list[tuple[str, str]]:
@@ -67,7 +86,7 @@ def summary_of(facts: dict) -> list[tuple[str, str]]:
     rows = f"{facts['exchange_rows']:,} ({facts['exchange_rows_per_node']:.3f} per vertex){between}"
     found = [
         ("graph", f"{facts['name']}: {facts['num_nodes']:,} vertices, {facts['num_arcs']:,} arcs"),
-        ("features, classes", f"{graph['num_feats']}, {graph['num_classes']}; labelled train / valid / test {splits}"),
+        ("features, classes", f"{feats_of(graph)}, {graph['num_classes']}; labelled train / valid / test {splits}"),
     ]
     if shapes := graph.get("edge_splits", {}):
         pairs = " / ".join(f"{shapes.get(f'{split}_edges', [0])[0]:,}" for split in SPLITS)
