@@ -31,7 +31,6 @@ COMMANDS = {  # what is typed -> its module below distgnn.cli.commands, in the o
     "import-dgl": "partition",
     "train": "train",
     "predict": "predict",
-    "correct-smooth": "predict",
     "info": "show",
     "models": "show",
     "bench": "bench",

@@ -136,3 +136,8 @@ def untouched(config: Any) -> set[str]:
     return {
         one.name for one in fields(config) if one.name in attached_here and getattr(config, one.name) == one.default
     }
+
+
+def touched(config: Any) -> bool:
+    """Is a setting of an extra another than it was declared?"""
+    return len(untouched(config)) < len(all_names(type(config)))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from distgnn.config.extras import extended
+from distgnn.config.extras import extended, touched
 from distgnn.config.option import check_values, documented, option, options_of
 from distgnn.config.task import DECODERS
 from distgnn.config.together import ATTENTION_MODELS, DEEP_MODELS, ONE_PASS_MODELS, check_together
@@ -48,9 +48,6 @@ class ModelConfig:
     residual: bool = _option(False, "Add a hidden layer's input to its output (not gcn2 and appnp).")
     jump: str = _option("none", "How to read all hidden layers (jumping knowledge; not gcn2 and appnp).", choices=JUMPS)
     num_bases: int = _option(0, "Of rgcn: number of matrices that relations share (0: each has its own).", least=0)
-    label_reuse: float = _option(
-        0.0, "Share of training labels that are input in each epoch; the loss is on the others (0: none)."
-    )
     remat: bool = _option(
         False, "Keep only the input of each hidden layer and compute the layer again backward (not gcn2 and appnp)."
     )
@@ -65,8 +62,6 @@ class ModelConfig:
     def check(self) -> None:
         """Raise InputError for the first setting that no model can have."""
         check_values(self)
-        if not 0 <= self.label_reuse < 1:
-            raise InputError(f"label_reuse is {self.label_reuse}: expected a share from 0 up to, but not including, 1")
         if not 0 <= self.dropout < 1:
             raise InputError(f"dropout is {self.dropout}: expected a probability from 0 up to, but not including, 1")
         self.check_beside()
@@ -77,8 +72,8 @@ class ModelConfig:
 
     @property
     def takes_sparse_feats(self) -> bool:
-        """Can its first layer multiply sparse rows?"""
-        return self.name in ONE_PASS_MODELS and not (self.label_reuse or self.residual or self.weighted)
+        """Can its first layer multiply sparse rows? What an extra puts around a model takes dense ones."""
+        return self.name in ONE_PASS_MODELS and not (self.residual or self.weighted or touched(self))
 
     @property
     def by_arc(self) -> str:

@@ -72,8 +72,6 @@ def check_training_graph(config: Any, graph: dict[str, Any]) -> None:
     edge_classes = graph.get("num_edge_classes", 0)
     if config.metric == "rocauc" and task == "edge" and edge_classes != 2:
         raise InputError(f"metric rocauc needs two classes: the edges of this graph have {edge_classes}")
-    if config.correct_and_smooth and graph["multilabel"]:
-        raise InputError("correct_and_smooth needs vertices with one label each: leave it out")
     if config.label_smoothing and task == "node" and graph["multilabel"]:
         raise InputError("label_smoothing is for one label each, and this graph is multi-label: leave it out")
 

@@ -21,9 +21,9 @@ WORKED_OUT = {"algorithm", "exact", "by_arc", "ranks_per_part", "graph"}
 BFLOAT16 = ", ".join(ONE_PASS_MODELS)
 
 
-def _needs_float32(model: str, norm: str, jump: str, label_reuse: float, weighted: bool) -> bool:
+def _needs_float32(model: str, norm: str, jump: str, weighted: bool) -> bool:
     one_pass = model in ONE_PASS_MODELS and norm in ("layer", "none") and jump == "none"
-    return not one_pass or bool(label_reuse) or (model == "gat" and weighted)
+    return not one_pass or (model == "gat" and weighted)
 
 
 RULES = [Rule(*row) for row in (
@@ -54,8 +54,6 @@ RULES = [Rule(*row) for row in (
      lambda task, loss: loss is not None and not task.endswith("regression")),
     ("negatives are drawn for task link, not for task {task}",
      lambda task, negatives, num_negatives: task != "link" and (negatives, num_negatives) != ("uniform", 1)),
-    ("correct_and_smooth spreads classes of vertices: leave it out of task {task}",
-     lambda task, correct_and_smooth: task != "node" and correct_and_smooth),
     ("label_smoothing is for classes: leave it out of task {task}",
      lambda task, label_smoothing: task not in CLASS_TASKS and label_smoothing),
     ("inductive is for vertices: task {task} holds edges out by their split",
@@ -71,16 +69,12 @@ RULES = [Rule(*row) for row in (
      lambda model, num_bases: num_bases and model != "rgcn"),
     ("hidden_feats is {hidden_feats}: expected a multiple of num_heads, {num_heads}",
      lambda model, hidden_feats, num_heads: model in ATTENTION_MODELS and hidden_feats % num_heads),
-    (f"bfloat16 is for {BFLOAT16} with norm layer or none, without jump and label reuse (and gat without weights): "
-     "choose float32",
-     lambda dtype, model, norm, jump, label_reuse, weighted:
-         dtype == "bfloat16" and _needs_float32(model, norm, jump, label_reuse, weighted)),
+    (f"bfloat16 is for {BFLOAT16} with norm layer or none, without jump (and gat without weights): choose float32",
+     lambda dtype, model, norm, jump, weighted: dtype == "bfloat16" and _needs_float32(model, norm, jump, weighted)),
     ("--remat repeats exchanges: it needs algorithm cd-0 and float32 on the wire",
      lambda remat, exact: remat and not exact),
     ("--wire and --wire-backward narrow float32 rows: leave them out, or choose dtype float32",
      lambda dtype, wire, wire_backward: dtype == "float64" and {wire, wire_backward} - {"float32", None}),
-    ("label_reuse needs classes of vertices: leave it out of task {task}",
-     lambda task, label_reuse: task != "node" and label_reuse),
     ("decoder {decoder} is for pairs of vertices: task {task} has none",
      lambda task, decoder: decoder is not None and task not in PAIR_TASKS),
     ("decoder dot gives one number: task edge needs one for each class, choose mlp or concat",
@@ -89,8 +83,6 @@ RULES = [Rule(*row) for row in (
     ("{by_arc} works arc by arc, which update on copies (also of 0c and preset distgnn) does not: choose update "
      "owners, or model sage, gcn or gin",
      lambda by_arc, update: by_arc and update == "copies"),
-    ("correct_and_smooth needs update on owners: leave it or update copies out",
-     lambda correct_and_smooth, update: correct_and_smooth and update == "copies"),
     # a cut
     ("a link split is made in memory, without a limit: split the graph first (GraphData.split_links(…).save(folder)) "
      "and cut that folder with memory",

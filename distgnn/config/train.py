@@ -83,9 +83,6 @@ class TrainConfig:
         choices=NEGATIVES,
     )
     num_negatives: int = _training(1, "Negative edges for each training edge and step.", least=1)
-    correct_and_smooth: bool = _training(
-        False, "Correct and Smooth at each evaluation too; where it is better on validation, it is what counts."
-    )
     seed: int = _training(0, "Seed of weights and dropout masks.", least=0)
     run_dir: str | None = _run_folder(
         None, "Run folder to write.", default_text="on the command line runs/PARTS-MODEL-TIME, in Python none"

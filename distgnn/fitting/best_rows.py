@@ -19,7 +19,7 @@ from distgnn.fitting.user_model import adapt, copied
 from distgnn.graph.loader import load, say_on_stderr
 from distgnn.nn import distribute, model_for
 from distgnn.partition import partition_graph
-from distgnn.train.checkpoint.weights import best_is_smoothed, load_best, read_feat_norm
+from distgnn.train.checkpoint.weights import load_best, read_feat_norm
 from distgnn.train.last_layer import LastLayer
 from distgnn.train.predict import ON_VERTICES, write_best, write_embeddings
 from distgnn.train.run.run_folder import model_config, run_dtype, run_task
@@ -86,9 +86,6 @@ def rows_of_other(
             raise InputError(f"this graph has {found} {kind}, and the one of the training {there.get(name, 0)}")
     if settings.get("model", {}).get("weighted") and graph.edge_weight is None:
         raise InputError("this graph has no edge weights, and the model was trained with them (weighted): give them")
-    if settings.get("model", {}).get("label_reuse") or best_is_smoothed(run):
-        if graph.labels is None or graph.train is None:
-            raise InputError("this run's scores need training labels of the graph too: give labels and a train mask")
     cut = CutConfig(direction=there["direction"], self_loops=there["self_loops"])
     cut = replace(cut, normalize_feats=there.get("normalize_feats", "none"))
     with tempfile.TemporaryDirectory(prefix=".distgnn-predict-") as folder:
@@ -106,7 +103,7 @@ def write_rows_of_run(
     if embeddings:
         write_embeddings(graph, rows, out)
     else:
-        write_best(graph, network, rows, run, TrainConfig(task=run_task(settings)), out)
+        write_best(graph, network, rows, TrainConfig(task=run_task(settings)), out)
 
 
 def _with_classes(graph: GraphData, there: dict[str, Any]) -> GraphData:

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from distgnn.train.run.within_memory import MemoryLimit
 
 AVERAGED = (  # over seeds, and further metrics of a task
-    "test_metric", "valid_metric", "test_accuracy", "valid_accuracy", "smoothed_test_metric", "smoothed_valid_metric",
-    "final_loss", "epoch_seconds_median",
+    "test_metric", "valid_metric", "test_accuracy", "valid_accuracy", "final_loss", "epoch_seconds_median",
 )  # fmt: skip
 
 

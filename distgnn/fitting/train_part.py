@@ -68,7 +68,7 @@ def train_part(job: Job) -> bytes | None:
         trainer.model.eval()
         with torch.no_grad():
             rows = run_model(trainer.model, graph)
-        write_best(graph, trainer.model, rows, run, config, str(Path(run) / PREDICTIONS))
+        write_best(graph, trainer.model, rows, config, str(Path(run) / PREDICTIONS))
 
     own = Own(None if job.model is None else make_model, job.trainer, after)
     with _seeded(job.settings.train.seed):

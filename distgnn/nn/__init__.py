@@ -15,7 +15,6 @@ from distgnn.nn.dropout import Dropout
 from distgnn.nn.models.build import build_model, model_for
 from distgnn.nn.models.deep_stacks import APPNP, GCN2
 from distgnn.nn.models.edge_stacks import GINE, EdgeGAT
-from distgnn.nn.models.label_reuse import LabelReuse
 from distgnn.nn.models.relational_stack import RGCN, TypedInput
 from distgnn.nn.models.stacks import GAT, GCN, GIN, GATv2, GraphSAGE
 from distgnn.nn.node_embedding import NodeEmbedding
@@ -44,7 +43,6 @@ __all__ = [
     "GraphConv",
     "GraphNorm",
     "GraphSAGE",
-    "LabelReuse",
     "NodeEmbedding",
     "PairDecoder",
     "PairNorm",

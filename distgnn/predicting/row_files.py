@@ -36,18 +36,16 @@ Columns = dict[str, np.ndarray]
 class Classes:
     """Rows are scores of classes.
 
-    Args: words: what the classes are called; none: their numbers; several: a vertex may have several; are_logits: else
-        scores are shares of one.
+    Args: words: what the classes are called; none: their numbers; several: a vertex may have several.
     """
 
     words: Sequence[str] = ()
     several: bool = False
-    are_logits: bool = True
 
     @classmethod
-    def of_graph(cls, graph: dict[str, Any], are_logits: bool = True) -> "Classes":
+    def of_graph(cls, graph: dict[str, Any]) -> "Classes":
         """Of a manifest's section on the graph."""
-        return cls(graph.get("class_names", ()), graph["multilabel"], are_logits)
+        return cls(graph.get("class_names", ()), graph["multilabel"])
 
     def columns(self, scores: np.ndarray) -> Columns:
         """The columns of a table for scores [n, C]. Raises: InputError where there are more or fewer words."""
@@ -62,7 +60,7 @@ class Classes:
         if self.several:
             chances = (1 / (1 + np.exp(-scores))).astype(np.float32)
             return {f"probability_{word}": chances[:, place] for place, word in enumerate(words)}
-        shares = np.exp(scores - scores.max(1, keepdims=True)) if self.are_logits else scores.clip(0)
+        shares = np.exp(scores - scores.max(1, keepdims=True))
         likely = scores.argmax(1)
         sums = shares.sum(1)
         found = np.divide(shares[np.arange(len(scores)), likely], sums, out=np.zeros_like(sums), where=sums != 0)
@@ -140,12 +138,10 @@ class Target:
             np.save(path.with_suffix(".names.npy"), names, allow_pickle=False)
 
 
-def write_table(
-    graph: Any, target: Target, write: Callable[[str], tuple[int, Any]], about: Callable[[Any], Classes | str], key: str
-) -> int:
+def write_table(graph: Any, target: Target, write: Callable[[str], int], about: Classes | str, key: str) -> int:
     """Keep as a table what `write` writes to a .npy file; returns how many rows. Collective: yes.
 
-    Args: write: collective; returns rows, and what `about` is asked with; about, key: see `Target.keep`.
+    Args: write: collective; about, key: see `Target.keep`.
     """
     with contextlib.ExitStack() as stack:
         folder = None
@@ -154,12 +150,12 @@ def write_table(
                 made = tempfile.TemporaryDirectory(prefix=".distgnn-predict-", dir=target.folder)
                 folder = stack.enter_context(made)
         file = Path(graph.comm.bcast(folder, root=0)) / "0.npy"
-        count, found = write(str(file))
+        count = write(str(file))
         with raise_together(graph.comm):
             if graph.rank == 0:
                 called = names_file(file)
                 names = np.load(called) if called.is_file() else None
-                target.keep({"output": np.load(file, mmap_mode="r")}, names, about(found), key)
+                target.keep({"output": np.load(file, mmap_mode="r")}, names, about, key)
     return count
 
 

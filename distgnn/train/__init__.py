@@ -10,12 +10,11 @@ _PLACES = {
     "Callback": "distgnn.train.run.callbacks",
     "TrainResult": "distgnn.train.run.records",
     "Trainer": "distgnn.train.trainer",
-    "correct_and_smooth": "distgnn.train.correct_smooth",
     "load_best": "distgnn.train.checkpoint.weights",
     "write_predictions": "distgnn.train.predict",
 }
 
-__all__ = ["Callback", "TrainResult", "Trainer", "correct_and_smooth", "load_best", "write_predictions"]
+__all__ = ["Callback", "TrainResult", "Trainer", "load_best", "write_predictions"]
 
 
 def __getattr__(name: str) -> Any:

@@ -80,6 +80,6 @@ def rank_loss(
 
 
 def rows_of_loss(model: nn.Module, graph: Any) -> torch.Tensor | None:
-    """The training rows that a model's loss is on in this step (label reuse hides some); None: all."""
+    """The training rows of a model's loss in this step, as its `loss_rows` says; others may be input. None: all."""
     choose: Callable[[Any], torch.Tensor] | None = getattr(model, "loss_rows", None)
     return None if choose is None else choose(graph)

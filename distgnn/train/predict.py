@@ -14,8 +14,6 @@ from distgnn.config import TrainConfig
 from distgnn.errors import InputError
 from distgnn.partition.folder.manifest import names_of
 from distgnn.system.regular_file import check_name
-from distgnn.train.checkpoint.weights import best_is_smoothed
-from distgnn.train.correct_smooth import correct_and_smooth
 from distgnn.train.run.run_folder import names_file
 from distgnn.train.tasks.pairs import task_for
 from distgnn.train.tasks.vertices import of_vertices
@@ -46,26 +44,22 @@ def write_embeddings(graph: Any, rows: torch.Tensor, out: str) -> int:
     return int(graph.num_global_nodes)
 
 
-def write_best(
-    graph: Any, model: Any, rows: torch.Tensor, run: str, config: TrainConfig, out: str, classes: bool = False
-) -> tuple[int, bool]:
-    """Write what a run predicts with its best weights; returns how many rows, and whether they were smoothed.
+def write_best(graph: Any, model: Any, rows: torch.Tensor, config: TrainConfig, out: str, classes: bool = False) -> int:
+    """Write what a run predicts with its best weights; returns how many rows.
 
     Where vertices have names and rows are of vertices, `names_file(out)` has the name of each row.
 
     Collective: yes.
 
-    Args: rows: what the model with these weights gives, [O, C]; run: run folder; config: its task; classes: see
+    Args: rows: what the model with these weights gives, [O, C]; config: of the run, its task; classes: see
         `write_predictions`.
     """
-    smoothed = best_is_smoothed(run)
-    rows = correct_and_smooth(graph, rows) if smoothed else rows
     with torch.no_grad():
         ids, found, count = task_for(config, model, graph).predict(graph, rows)
     several = config.task == "node" and graph.multilabel
     write_rows(graph, ids, rows_to_write(found, classes, several), count, out)
     _write_names(graph, ids, count, out, config.task in ON_VERTICES)
-    return count, smoothed
+    return count
 
 
 def _write_names(graph: Any, ids: np.ndarray, count: int, out: str, of_vertices: bool) -> None:

@@ -21,6 +21,7 @@ from torch import nn
 
 from distgnn.comm import check_same, raise_together
 from distgnn.config import TrainConfig
+from distgnn.config.task import LOWER_IS_BETTER
 from distgnn.errors import RunStopped, on_all_ranks
 from distgnn.graph.face.row_graph import with_rows
 from distgnn.graph.induced import training_subgraph
@@ -36,7 +37,6 @@ from distgnn.train.checkpoint.identity import is_told_apart, name_of, run_settin
 from distgnn.train.checkpoint.objects import flatten
 from distgnn.train.checkpoint.state import load_checkpoint, save_checkpoint
 from distgnn.train.checkpoint.weights import pack
-from distgnn.train.correct_smooth import smoothed_metrics, value_of
 from distgnn.train.extra_pass import exact_step, explain, step_errors
 from distgnn.train.gradients import GradientBuffer, lay_out
 from distgnn.train.loss import OwnLoss, share_of_loss
@@ -311,8 +311,6 @@ class Trainer:
         logits = self._logits()
         with torch.no_grad():
             found = self.task.evaluate(self.whole, logits, self.metric)
-            if self.config.correct_and_smooth:
-                found |= smoothed_metrics(self.whole, logits, self.metric, found)
         return found | own_metrics(self.whole, logits, self.own_metrics) if self.own_metrics else found
 
     def predict(self) -> torch.Tensor:
@@ -403,11 +401,12 @@ class Trainer:
 
     def _keep_if_best(self, epoch: int, record: dict[str, Any]) -> None:
         """Keep weights that are the best so far."""
-        if self.schedules.stopping.is_best(epoch, value_of(record, self.best_by, self.metric)):
+        value = record[self.best_by]
+        lower = self.best_by == "valid_metric" and self.metric in LOWER_IS_BETTER
+        if self.schedules.stopping.is_best(epoch, -value if lower and value is not None else value):
             self.best_state = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
             self.best_record = record
             self.outputs.write(self._write_best)
 
     def _write_best(self, folder: RunFolder) -> None:
-        smoothed = bool((self.best_record or {}).get("smoothed"))
-        replace_file(best_weights(folder.path), pack(self.best_state, smoothed))
+        replace_file(best_weights(folder.path), pack(self.best_state))

@@ -140,8 +140,6 @@ def test_predict_into_nowhere_and_with_damaged_weights(run, refused, parts, tmp_
     (tmp_path / "old.npy").write_text("precious")
     refused("predict", folder, parts, "--out", tmp_path / "old.npy", says="--overwrite")
     refused("predict", folder, parts, "--out", tmp_path / "p.json", says="is .npy, and the name says .json")
-    for end in ("csv", "parquet", "json"):
-        refused("correct-smooth", folder, parts, "--out", tmp_path / f"p.{end}", says="end it in .npy")
     (tmp_path / "p.names.npy").write_text("of an earlier answer")
     refused("predict", folder, parts, "--out", tmp_path / "p.npy", says="p.names.npy exists")
     words = ["--out", tmp_path / "p.npy", "--overwrite", "--quiet"]

@@ -63,7 +63,6 @@ def test_models_arc_by_arc_are_refused_on_copies(refused, parts, tmp_path, words
         ({"labels": CLASSES}, [], "no training vertex has a label"),
         ({"labels": CLASSES, "train": range(9), "feats": None}, [], "the graph has no features"),
         ({"labels": CLASSES, "train": range(9)}, ["--metric", "rocauc"], "metric rocauc needs two classes or several"),
-        ({"labels": SEVERAL, "train": range(9)}, ["--correct-and-smooth"], "vertices with one label each"),
         ({"labels": SEVERAL, "train": range(9)}, ["--label-smoothing", "0.1"], "this graph is multi-label"),
         ({"node_values": CLASSES[:, None] / 3}, ["--task", "regression"], "there are no training vertices"),
         (

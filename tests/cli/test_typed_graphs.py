@@ -1,4 +1,4 @@
-"""Edge features, types, label reuse and the inductive protocol through the program, from folder to predictions."""
+"""Edge features, types and the inductive protocol through the program, from folder to predictions."""
 
 import json
 
@@ -24,9 +24,9 @@ def typed_parts(run, graph_folder, tmp_path):
 @pytest.mark.parametrize(
     "words",
     [
-        ("--model", "edgegat", "--label-reuse", 0.5),
+        ("--model", "edgegat"),
         ("--model", "gine", "--inductive"),
-        ("--model", "rgcn", "--num-bases", 2, "--inductive", "--label-reuse", 0.5),
+        ("--model", "rgcn", "--num-bases", 2, "--inductive"),
     ],
     ids=lambda words: words[1],
 )

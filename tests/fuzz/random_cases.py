@@ -73,7 +73,8 @@ class Case:
     @property
     def config(self) -> ModelConfig:
         """The model's settings."""
-        names = ("num_layers", "norm", "dropout", "weighted", "residual", "jump", "remat", "label_reuse")
+        names = ("num_layers", "norm", "dropout", "weighted", "residual", "jump", "remat")
+        names += ("label_reuse",) if self.label_reuse else ()
         return ModelConfig(self.model, 8, **{name: getattr(self, name) for name in names})
 
     @property
@@ -181,7 +182,7 @@ CHOICES = {
     "residual": (False, False, True),
     "jump": ("none", "none", "cat", "max"),
     "remat": (False, False, True),
-    "label_reuse": (0.0, 0.0, 0.5),
+    "label_reuse": (0.0, 0.0, 0.5) if "labels" in extras() else (0.0,),
     "schedule": tuple(SCHEDULES),
     "dtype": ("float64", "float64", "float32", "bfloat16"),
     "optimizer": OPTIMIZERS,

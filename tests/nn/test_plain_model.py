@@ -12,7 +12,8 @@ from distgnn.config import EDGE_MODELS, MODELS, ModelConfig, TrainConfig
 from distgnn.errors import RunError
 from distgnn.nn import model_for
 from distgnn.train import Trainer
-from distgnn.train.export.dgl import GraphSizes, plain_model
+from distgnn.train.export.dgl import DGLModel
+from distgnn.train.export.plain_stack import GraphSizes
 from distgnn.train.loss import rank_loss
 
 TYPED = (*EDGE_MODELS, "rgcn")
@@ -57,7 +58,7 @@ def on_ranks(model, graph) -> tuple[np.ndarray, float, dict[str, np.ndarray]]:
 def compare(data, graph, config: ModelConfig, rtol: float) -> None:
     config.hidden_feats, config.dropout = 8, 0.0
     torch.manual_seed(3)
-    model, plain = model_for(config, graph).double(), plain_model(config, sizes_of(graph)).double()
+    model, plain = model_for(config, graph).double(), DGLModel(config, sizes_of(graph)).double()
     plain.load_state_dict(model.state_dict())
     model.load_state_dict(plain.state_dict())
     feats = data.feats.toarray() if hasattr(data.feats, "toarray") else np.array(data.feats)
@@ -102,7 +103,7 @@ def test_inverse_relations_of_a_directed_graph(comm):
     assert whole.num_edges() == edges.num_arcs and whole.edata["etype"].max() == 5
     config = ModelConfig("rgcn", 8, dropout=0.0)
     torch.manual_seed(3)
-    model, plain = model_for(config, graph).double(), plain_model(config, sizes_of(graph)).double()
+    model, plain = model_for(config, graph).double(), DGLModel(config, sizes_of(graph)).double()
     plain.load_state_dict(model.state_dict())
     expected = plain(whole, torch.from_numpy(data.feats).double()).detach()
     np.testing.assert_allclose(gather_rows(graph, model(graph, graph.feats).detach()), expected, rtol=1e-9, atol=1e-9)

@@ -12,7 +12,8 @@ from distgnn.graph.induced import training_subgraph
 from distgnn.nn import SAGEConv, distribute, model_for
 from distgnn.system.other_libraries import import_dgl
 from distgnn.train import Trainer
-from distgnn.train.export.dgl import GraphSizes, plain_model
+from distgnn.train.export.dgl import DGLModel
+from distgnn.train.export.plain_stack import GraphSizes
 from distgnn.train.gradients import GradientBuffer
 from distgnn.train.loss import rank_loss
 
@@ -39,7 +40,7 @@ def check_against_dgl(graph, data, config: ModelConfig) -> None:
     names = ("num_feats", "num_classes", "num_edge_feats", "num_relations", "num_node_types")
     torch.manual_seed(0)
     model = model_for(config, sub).double()
-    plain = plain_model(config, GraphSizes(**{name: getattr(sub, name) for name in names})).double()
+    plain = DGLModel(config, GraphSizes(**{name: getattr(sub, name) for name in names})).double()
     plain.load_state_dict(model.state_dict())
     gradients = GradientBuffer(model, sub.comm)
     loss = rank_loss(sub, model(sub, sub.feats))

@@ -1,7 +1,6 @@
-"""What a run predicts with its best weights: `distgnn predict`, and `distgnn correct-smooth` of its logits."""
+"""What a run predicts with its best weights: `distgnn predict`."""
 
 import importlib
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,14 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from distgnn.cli.display import print_table
-from distgnn.cli.options import AsJson, Silent, Threads, in_panel
+from distgnn.cli.options import Silent, Threads, in_panel
 from distgnn.cli.ranks import checked_together, run_on_ranks
 from distgnn.config import TrainConfig
-from distgnn.config.task import SPLITS, check_graph_for
+from distgnn.config.task import check_graph_for
 from distgnn.errors import InputError
 from distgnn.fitting.progress import compiling
 from distgnn.system.regular_file import check_name
-from distgnn.system.units import human_share
 
 Run = Annotated[str, typer.Argument(help="Run folder.")]
 Parts = Annotated[str, typer.Argument(help="Partition folder of the same graph, with any number of parts.")]
@@ -78,25 +76,25 @@ def _with_run(
     from distgnn.predicting.row_files import Classes, write_table
     from distgnn.train.predict import write_best, write_embeddings
 
-    def write(file: str) -> tuple[int, bool]:
+    def write(file: str) -> int:
         if embeddings:
-            return write_embeddings(graph, rows, file), False
-        return write_best(graph, network, rows, run, TrainConfig(task=task), file, classes and not is_table)
+            return write_embeddings(graph, rows, file)
+        return write_best(graph, network, rows, TrainConfig(task=task), file, classes and not is_table)
 
-    def about(smoothed: bool) -> Classes | str:
+    def about() -> Classes | str:
         if embeddings or task not in ("node", "edge"):
             return "embedding" if embeddings else "score" if task == "link" else "value"
-        return Classes.of_graph(manifest["graph"], not smoothed) if task == "node" else Classes()
+        return Classes.of_graph(manifest["graph"]) if task == "node" else Classes()
 
     speak = not quiet and manifest["num_parts"] > 1
     with compiling(not quiet):
         graph, network, rows = best_rows(run, settings, parts, speak, embeddings=embeddings)
         if target is None:
-            count, smoothed = write(out)
+            count = write(out)
         else:
-            count, smoothed = write_table(graph, target, write, about, "id" if of_vertices else "edge"), False
+            count = write_table(graph, target, write, about(), "id" if of_vertices else "edge")
     if graph.rank == 0 and not quiet:
-        kinds = {"node": "smoothed scores" if smoothed else "logits", "edge": "logits", "link": "scores"}
+        kinds = {"node": "logits", "edge": "logits", "link": "scores"}
         kind = "embeddings" if embeddings else "classes" if classes else kinds.get(task, "values")
         _say_what(out, "table" if is_table else kind, count, of_vertices, graph.local.node_names is not None)
 
@@ -151,55 +149,3 @@ def check_request(run: str, parts: str, out: str | None, overwrite: bool) -> tup
             if exists(file) and not overwrite:
                 raise InputError(f"{file} exists: choose another --out, or add --overwrite to replace it")
     return settings, manifest
-
-
-def correct_smooth(
-    run: Run,
-    parts: Parts,
-    out: str | None = typer.Option(None, help="File to write: float32 scores [N, C] as .npy (default: none)."),
-    classes: bool = typer.Option(False, help="Write the class with the largest score of each vertex, int64 [N]."),
-    correction_steps: int = typer.Option(50, help="Steps in which training errors are spread (0: do not correct)."),
-    correction_alpha: float = typer.Option(0.979, help="Share of neighbours in each of them."),
-    smoothing_steps: int = typer.Option(50, help="Steps in which labels are spread (0: do not smooth)."),
-    smoothing_alpha: float = typer.Option(0.756, help="Share of neighbours in each of them."),
-    scale: float | None = typer.Option(None, help="Factor of the spread error (default: by its size at each vertex)."),
-    threads: Threads = None,
-    overwrite: Overwrite = False,
-    quiet: Silent = False,
-    as_json: AsJson = False,
-) -> None:
-    """Correct and Smooth a run's best predictions (Huang et al., ICLR'21), exactly, on one rank per part."""
-    from distgnn.train import write_predictions
-    from distgnn.train.correct_smooth import CorrectSmoothConfig, correct_and_smooth
-    from distgnn.train.metrics import measure
-    from distgnn.train.run.run_folder import run_task
-
-    config = CorrectSmoothConfig(correction_steps, correction_alpha, smoothing_steps, smoothing_alpha, scale)
-    settings, manifest = check_request(run, parts, out, overwrite)
-    with checked_together():
-        config.check()
-        if (task := run_task(settings)) != "node":
-            raise InputError(f"{run} is of task {task}: Correct and Smooth is for task node")
-        if manifest["graph"]["multilabel"] or not manifest["graph"]["train"]:
-            raise InputError(f"{parts}: Correct and Smooth needs training vertices with one label each; there are none")
-    run_on_ranks(manifest["num_parts"], threads)
-    from distgnn.fitting.best_rows import best_rows
-
-    with compiling(not quiet and not as_json):
-        graph, _, logits = best_rows(run, settings, parts, not quiet and not as_json)
-        scores = correct_and_smooth(graph, logits, config)
-    stages = {"before": logits, "after": scores}
-    found = {
-        stage: {split: measure(graph, rows, "accuracy", split) for split in SPLITS} for stage, rows in stages.items()
-    }
-    if out is not None:
-        write_predictions(graph, scores, out, classes)
-    if graph.rank == 0 and as_json:
-        print(json.dumps(found, indent=1))
-    elif graph.rank == 0 and not quiet:
-        before, after = found["before"], found["after"]
-        rows = [
-            (f"{split} accuracy", f"{human_share(before[split])} -> {human_share(after[split])}")
-            for split in SPLITS[1:]
-        ]
-        print_table("Corrected and smoothed", rows + ([("classes" if classes else "scores", out)] if out else []))

@@ -18,7 +18,7 @@ from distgnn.config.option import option_name
 from distgnn.config.recipes import with_recipe
 from distgnn.config.run import CHECKPOINT_EVERY, preset_options
 from distgnn.config.settings import check_names, check_same_graph, describe_graph, read_sections
-from distgnn.config.task import HELD_OUT, LOWER_IS_BETTER, human_metric
+from distgnn.config.task import LOWER_IS_BETTER, human_metric
 from distgnn.config.together import rules_about
 from distgnn.errors import InputError
 from distgnn.system.jobs.restarts import without
@@ -187,11 +187,7 @@ def closing_rows(summary: dict[str, Any], manifest: dict[str, Any]) -> list[tupl
         scale = 1 if summary["metric"] in LOWER_IS_BETTER else 100
         return text if std is None else f"{text} ± {scale * std:.2f} over {len(summary['seeds'])} seeds"
 
-    smoothed, verified = [], []
-    if "smoothed" in summary:  # by Correct and Smooth
-        test, valid = (human_metric(summary["metric"], summary[f"smoothed_{split}_metric"]) for split in HELD_OUT[::-1])
-        counts = "better on validation: predict smooths" if summary["smoothed"] else "no better on validation: left out"
-        smoothed.append(("corrected and smoothed", f"test {test}, valid {valid} ({counts})"))
+    verified = []
     if "gradient_error" in summary:
         errors = f"gradient {summary['gradient_error']:.2e}, logits {summary['logits_error']:.2e}"
         verified.append(("off the exact step", f"{errors} (relative, last verified epoch)"))
@@ -200,7 +196,6 @@ def closing_rows(summary: dict[str, Any], manifest: dict[str, Any]) -> list[tupl
     return [
         (f"test {summary['metric']}", f"{metric('test')} (at the best validation epoch, {summary['best_epoch'] + 1})"),
         (f"valid {summary['metric']}", metric("valid")),
-        *smoothed,
         ("epoch", f"{human_seconds(summary['epoch_seconds_median'])} (median of {summary['epochs']})"),
         ("waiting", f"{human_share(summary['wait_share'])} of the time"),
         ("exchanged", f"{human_bytes(summary['sent_bytes_per_epoch'])} per epoch, all ranks together"),

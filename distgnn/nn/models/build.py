@@ -3,12 +3,12 @@
 from torch import nn
 
 from distgnn.config import ATTENTION_MODELS, DEEP_MODELS, EDGE_MODELS, UNWEIGHTED_MODELS, ModelConfig, check_graph_has
+from distgnn.config.extras import attached
 from distgnn.config.model import decoder_for
 from distgnn.config.task import check_graph_for
 from distgnn.errors import InputError
 from distgnn.nn.models.deep_stacks import APPNP, GCN2
 from distgnn.nn.models.edge_stacks import GINE, EdgeGAT
-from distgnn.nn.models.label_reuse import LabelReuse
 from distgnn.nn.models.relational_stack import RGCN
 from distgnn.nn.models.stacks import GAT, GCN, GIN, Described, GATv2, GraphSAGE
 from distgnn.nn.pair_predictor import PairDecoder, PairPredictor
@@ -82,6 +82,9 @@ def build_model(
         options["num_heads"] = config.num_heads
     if config.name not in DEEP_MODELS:
         options |= {"residual": config.residual, "jump": config.jump, "remat": config.remat}
-    sizes = (in_feats + num_classes * (config.label_reuse > 0), config.hidden_feats, num_classes, config.num_layers)
-    model = STACKS[config.name](*sizes, **options)
-    return LabelReuse(model, config.label_reuse) if config.label_reuse else model
+    around = [found for wrap in attached("model") if (found := wrap(config, num_classes)) is not None]
+    in_feats += sum(columns for columns, _ in around)
+    model: nn.Module = STACKS[config.name](in_feats, config.hidden_feats, num_classes, config.num_layers, **options)
+    for _, wrap in around:
+        model = wrap(model)
+    return model

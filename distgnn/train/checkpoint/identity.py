@@ -32,7 +32,7 @@ def run_settings(config: TrainConfig, metric: str, describe: dict[str, Any], gra
     """Settings that a resumed run must have, flat: {"train.lr": 0.01, "model.hidden_feats": 256, …}."""
     train = {name: value for name, value in config.as_dict().items() if name not in FREE_TRAIN}
     unused = {"task": config.task == "node", "optimizer": config.optimizer == "adam"}
-    unused |= {name: not getattr(config, name) for name in ("clip_grad", "correct_and_smooth", "label_smoothing")}
+    unused |= {name: not getattr(config, name) for name in ("clip_grad", "label_smoothing")}
     unused |= dict.fromkeys(untouched(config), True)
     unused |= dict.fromkeys(("negatives", "num_negatives"), config.task != "link")
     train = {name: value for name, value in train.items() if not unused.get(name)}

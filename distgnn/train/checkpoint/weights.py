@@ -13,21 +13,9 @@ from distgnn.graph.features.feat_norm import FeatNorm
 from distgnn.train.run.run_folder import best_weights
 
 
-def pack(state: dict[str, torch.Tensor], smoothed: bool = False) -> bytes:
-    """A state dict as the bytes of a safetensors file, tied weights one by one; `smoothed`: note that scores are to be
-    corrected and smoothed."""
-    about = {"smoothed": "true"} if smoothed else None
-    return save({name: tensor.detach().clone().contiguous() for name, tensor in state.items()}, about)
-
-
-def best_is_smoothed(path: str) -> bool:
-    """Were the best scores of a run corrected and smoothed ones? Raises: RunError when the file is damaged."""
-    file = best_weights(path)
-    try:
-        with safe_open(file, "pt") as stream:
-            return (stream.metadata() or {}).get("smoothed") == "true"
-    except (SafetensorError, OSError) as error:
-        raise RunError(f"{file} is damaged: {error}") from error
+def pack(state: dict[str, torch.Tensor]) -> bytes:
+    """A state dict as the bytes of a safetensors file, tied weights one by one."""
+    return save({name: tensor.detach().clone().contiguous() for name, tensor in state.items()})
 
 
 def read_best(path: str) -> dict[str, torch.Tensor]:

@@ -14,14 +14,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from distgnn.config import ATTENTION_MODELS, ModelConfig
+from distgnn.config import ATTENTION_MODELS
 from distgnn.system.other_libraries import import_dgl
 from distgnn.train.checkpoint.weights import load_best, read_feat_norm
 from distgnn.train.export.plain_stack import (
-    GraphSizes,
-    PlainLabelReuse,
     PlainModel,
-    make_model,
     read_run,
     two_layers,
     with_feat_norm,
@@ -37,7 +34,7 @@ def to_dgl(run: str) -> nn.Module:
     Returns:
         A module that takes (dgl.DGLGraph, rows [N, D]) and gives logits [N, C]. It reads what its kind needs from the
         graph: `edata["weight"]` (weighted models), `edata["feat"]` (gine, edgegat), `edata["etype"]` and
-        `ndata["ntype"]` (rgcn), `ndata["label"]` and `ndata["train_mask"]` (label reuse).
+        `ndata["ntype"]` (rgcn).
 
     Raises: RunError for a folder that is no run, or was trained from a script: make that model and load its weights.
 
@@ -53,21 +50,9 @@ def to_dgl(run: str) -> nn.Module:
         torch.Size([60, 4])
     """
     config, sizes, dtype = read_run(run)
-    model = plain_model(config, sizes).to(dtype)
+    model = DGLModel(config, sizes).to(dtype)
     load_best(run, model)
     return with_feat_norm(model.eval(), read_feat_norm(run, read_config(run)), 1, "feats")
-
-
-def plain_model(config: ModelConfig, sizes: GraphSizes) -> nn.Module:
-    """The stack that `config` describes, of DGL's layers, with the parameter names of `distgnn.nn.build_model`."""
-    return make_model(config, sizes, DGLModel, DGLLabelReuse)
-
-
-class DGLLabelReuse(PlainLabelReuse):
-    """Labels and the mask are columns of the graph."""
-
-    def forward(self, graph: Any, feats: torch.Tensor) -> torch.Tensor:
-        return self.model(graph, self.with_labels(feats, graph.ndata["label"], graph.ndata["train_mask"]))
 
 
 class DGLModel(PlainModel):

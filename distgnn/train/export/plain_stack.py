@@ -4,7 +4,7 @@ Parameter names: as in `distgnn.nn.models`. The libraries' own layers are in `dg
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
@@ -72,16 +72,6 @@ def with_feat_norm(model: nn.Module, norm: FeatNorm | None, place: int, name: st
     return model
 
 
-def make_model(config: ModelConfig, sizes: GraphSizes, plain: Callable[..., Any], reuse: Callable[..., Any]) -> Any:
-    """The model that `config` describes, of the class `plain`; `reuse` stands around it where labels are its input."""
-    config.check()
-    check_graph_has(config.name, sizes.num_edge_feats, sizes.num_relations)
-    if not config.label_reuse:
-        return plain(config, sizes)
-    more = replace(sizes, num_feats=sizes.num_feats + sizes.num_classes)
-    return reuse(plain(replace(config, label_reuse=0.0), more), sizes.num_classes)
-
-
 class PlainModel(nn.Module):
     """A model of `distgnn.nn` of another library's layers: what is around them, and in which order.
 
@@ -89,6 +79,9 @@ class PlainModel(nn.Module):
     """
 
     def __init__(self, config: ModelConfig, sizes: GraphSizes):
+        config.check_beside(exported=True)
+        config.check()
+        check_graph_has(config.name, sizes.num_edge_feats, sizes.num_relations)
         super().__init__()
         self.config = config
         self.sizes = sizes
@@ -175,22 +168,6 @@ class TypedInputs(nn.Module):
             chosen = torch.nonzero(types() == number).view(-1)
             out = out.index_copy(0, chosen, layer(rows[chosen]))
         return torch.relu(out)
-
-
-class PlainLabelReuse(nn.Module):
-    """`distgnn.nn.LabelReuse` for prediction: all training labels are further input columns."""
-
-    def __init__(self, model: nn.Module, num_classes: int):
-        super().__init__()
-        self.model: Any = model
-        self.num_classes: int = num_classes
-
-    def with_labels(self, rows: torch.Tensor, labels: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Rows with the labels of the masked vertices as further columns."""
-        columns = rows.new_zeros(len(rows), self.num_classes)
-        chosen = labels[mask]
-        columns[mask] = (chosen if labels.dim() == 2 else nn.functional.one_hot(chosen, self.num_classes)).to(rows)
-        return torch.cat([rows, columns], 1)
 
 
 def two_layers(in_feats: int, out_feats: int) -> nn.Sequential:

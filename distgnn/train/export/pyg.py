@@ -24,9 +24,7 @@ from distgnn.system.other_libraries import import_pyg
 from distgnn.train.checkpoint.weights import read_best, read_feat_norm
 from distgnn.train.export.plain_stack import (
     GraphSizes,
-    PlainLabelReuse,
     PlainModel,
-    make_model,
     read_run,
     two_layers,
     with_feat_norm,
@@ -44,8 +42,7 @@ def to_pyg(run: str | nn.Module) -> nn.Module:
 
     Returns:
         A module that takes (x [N, D], edge_index [2, E]) and gives logits [N, C]. Models that need more take it by
-        PyG's names: edge_weight (weighted models), edge_attr (gine), edge_type and node_type (rgcn), y and train_mask
-        (label reuse).
+        PyG's names: edge_weight (weighted models), edge_attr (gine), edge_type and node_type (rgcn).
 
     Raises:
         RunError: for a folder that is no run, or was trained from a script: make that model and load its weights.
@@ -64,7 +61,7 @@ def to_pyg(run: str | nn.Module) -> nn.Module:
     """
     if not isinstance(run, nn.Module):
         config, sizes, dtype = read_run(run)
-        model = plain_model(config, sizes).to(dtype)
+        model = PyGModel(config, sizes).to(dtype)
         load(model, read_best(run))
         return with_feat_norm(model.eval(), read_feat_norm(run, read_config(run)), 0, "x")
     ours: Any = run
@@ -74,14 +71,10 @@ def to_pyg(run: str | nn.Module) -> nn.Module:
         )
     config, of_graph, numbers = ours.described()
     double = any(one.dtype == torch.float64 for one in ours.parameters())
-    model = plain_model(config, GraphSizes(**of_graph)).to(torch.float64 if double else torch.float32)
-    (model.model if config.label_reuse else model).set_numbers(**numbers)
+    model = PyGModel(config, GraphSizes(**of_graph)).to(torch.float64 if double else torch.float32)
+    model.set_numbers(**numbers)
     load(model, ours.state_dict())
     return model.eval()
-
-
-def plain_model(config: ModelConfig, sizes: GraphSizes) -> Any:
-    return make_model(config, sizes, PyGModel, PyGLabelReuse)
 
 
 @dataclass
@@ -108,13 +101,6 @@ class Arcs:
                 out = out * degrees.clamp(min=1).rsqrt()[row]
             self.norms[ends] = out
         return self.norms[ends]
-
-
-class PyGLabelReuse(PlainLabelReuse):
-    """Labels and the mask are arguments."""
-
-    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, *, y: Any, train_mask: Any, **columns: Any) -> Any:
-        return self.model(self.with_labels(x, y, train_mask), edge_index, **columns)
 
 
 class PyGModel(PlainModel):
@@ -223,14 +209,13 @@ PARAMETERS: dict[str, dict[str, str]] = {
 
 
 def load(model: Any, state: dict[str, torch.Tensor]) -> None:
-    """Put parameters of ours into a model of `plain_model`. Raises: RunError where they belong to another model."""
-    prefix, inner = ("model.", model.model) if isinstance(model, PyGLabelReuse) else ("", model)
-    weighted = " weighted" if inner.config.weighted and inner.config.name == "sage" else ""
+    """Put parameters of ours into a PyGModel. Raises: RunError where they belong to another model."""
+    weighted = " weighted" if model.config.weighted and model.config.name == "sage" else ""
     names = {}  # of each parameter and buffer -> what ours is called
     for name in model.state_dict():
-        words = name.removeprefix(prefix).split(".")
-        ours = PARAMETERS[inner.config.name + weighted][".".join(words[2:])] if words[0] == "convs" else ""
-        names[name] = f"{prefix}convs.{words[1]}.{ours}" if ours else name
+        words = name.split(".")
+        ours = PARAMETERS[model.config.name + weighted][".".join(words[2:])] if words[0] == "convs" else ""
+        names[name] = f"convs.{words[1]}.{ours}" if ours else name
     own, wanted = model.state_dict(), {name.rstrip("'") for name in names.values()}
     if wanted != state.keys():
         raise RunError(f"the weights do not fit the model: {sorted(wanted ^ state.keys())[0]} is in one of them only")

@@ -109,7 +109,6 @@ class CsvLogger(Callback):
         classes = trainer.config.task in ("node", "edge") and not trainer.graph.multilabel
         kinds = ("metric", "accuracy") if classes else ("metric",)
         columns = [*COLUMNS, *(f"{split}_{kind}" for kind in kinds for split in SPLITS), *trainer.own_metrics]
-        columns += [f"smoothed_{split}_metric" for split in SPLITS] if trainer.config.correct_and_smooth else []
         columns += ["grad_norm"] if trainer.config.clip_grad else []
         columns += ["logits_error", "gradient_error"] if trainer.config.verify_every else []
         self._file = open(self.path, "w", encoding="utf-8", newline="")

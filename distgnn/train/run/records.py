@@ -78,7 +78,6 @@ def summarize(trainer: Any, records: list[dict[str, Any]]) -> dict[str, Any]:
     summary = {
         "metric": trainer.metric,
         **{name: best.get(name) for name in CHOSEN if not (name.endswith("accuracy") and best.get(name) is None)},
-        **{name: value for name, value in best.items() if name.startswith("smoothed")},
         "best_epoch": best["epoch"],
         "epochs": records[-1]["epoch"] + 1,
         "epoch_seconds_median": statistics.median(record["seconds"] for record in timed),

@@ -119,7 +119,6 @@ def test_a_run_stopped_within_a_pass_is_resumed_to_the_same_bits(comm, shared_tm
         ({"wire": "int8"}, "float32 on the wire"),
         ({"model": "gat"}, "gat does not"),
         ({"model": "appnp", "weighted": True}, "appnp with --weighted does not"),
-        ({"label_reuse": 0.5}, "label reuse"),
     ],
     ids=lambda value: "" if isinstance(value, str) else "-".join(value),
 )
@@ -128,11 +127,17 @@ def test_settings_that_do_not_go_together_are_refused(options, says):
         Settings().with_options(BATCHES | options).checked()
 
 
-def test_only_plain_steps_are_taken_in_batches():
-    with pytest.raises(InputError, match="do not go with optimizer natural"):
-        check_together(cluster_batches=2, optimizer="natural")
-    with pytest.raises(InputError, match="are for one rank a part"):
-        check_together(cluster_batches=2, ranks_per_part=2)
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ({"optimizer": "natural"}, "do not go with optimizer natural"),
+        ({"ranks_per_part": 2}, "one rank a part"),
+        ({"label_reuse": 0.5}, "label reuse"),
+    ],
+)
+def test_options_of_other_extras_are_refused(option, says):
+    with pytest.raises(InputError, match=says):
+        check_together(cluster_batches=2, **option)
 
 
 def test_a_partition_without_clusters_is_refused_before_ranks_start(refused, parts, tmp_path):

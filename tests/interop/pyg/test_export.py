@@ -14,20 +14,19 @@ from distgnn.train import Trainer
 from distgnn.train.export.plain_stack import GraphSizes
 
 pytest.importorskip("torch_geometric")
-from distgnn.train.export.pyg import NO_WEIGHTS, load, plain_model
+from distgnn.train.export.pyg import NO_WEIGHTS, PyGModel, load
 
 TYPED = (*EDGE_MODELS, "rgcn")
 VARIANTS = [ModelConfig(name, weighted=name in ("sage", "gcn")) for name in MODELS if name != "edgegat"]
 VARIANTS += [ModelConfig("sage", norm="graph", jump="max"), ModelConfig("gat", norm="batch", jump="cat", residual=True)]
 VARIANTS += [ModelConfig("gcn", norm="pair", residual=True), ModelConfig("appnp", norm="none", num_layers=1)]
-VARIANTS += [ModelConfig("rgcn", num_bases=2, norm="none"), ModelConfig("sage", label_reuse=0.5)]
+VARIANTS += [ModelConfig("rgcn", num_bases=2, norm="none")]
 
 
 def columns_of(data, config: ModelConfig) -> dict:
     names = {"sage": ["edge_weight"], "gcn": ["edge_weight"]} if config.weighted else {}
     names |= {"gine": ["edge_attr"], "rgcn": ["edge_type", "node_type"]}
-    more = ["y", "train_mask"] if config.label_reuse else []
-    return {name: data[name] for name in [*names.get(config.name, []), *more]}
+    return {name: data[name] for name in names.get(config.name, [])}
 
 
 @pytest.mark.parametrize("config", VARIANTS, ids=lambda config: f"{config.name}-{config.norm}-{config.jump}")
@@ -41,7 +40,7 @@ def test_a_model_equals_the_same_of_pygs_layers(config):
     for parameter in model.parameters():  # biases too
         torch.nn.init.normal_(parameter, std=0.3)
     names = ("num_feats", "num_classes", "num_edge_feats", "num_relations", "num_node_types")
-    plain = plain_model(config, GraphSizes(**{name: getattr(graph, name) for name in names})).double().eval()
+    plain = PyGModel(config, GraphSizes(**{name: getattr(graph, name) for name in names})).double().eval()
     load(plain, model.state_dict())
     expected = gather_rows(graph, model(graph, graph.feats).detach())
     for one in (plain, model.to_pyg()):
@@ -91,7 +90,6 @@ class Mine(nn.GraphSAGE):
     [
         (lambda: nn.EdgeGAT(7, 8, 4, num_edge_feats=5), "PyG has no layer for edgegat: there are sage, gcn, "),
         (lambda: Mine(7, 8, 4), "Mine is a class of your own"),
-        (lambda: nn.LabelReuse(torch.nn.Linear(7, 4), 0.5), "Linear is a class of your own"),
         (lambda: torch.nn.Linear(7, 4), r"a run folder or a model of dg.nn \(sage, gcn, .*\), not Linear"),
     ],
 )
@@ -104,6 +102,6 @@ def test_what_pyg_has_no_layer_for_is_refused():
     sizes = GraphSizes(7, 4, num_edge_feats=5)
     for config in [ModelConfig("edgegat"), *(ModelConfig(name, weighted=True) for name in NO_WEIGHTS)]:
         with pytest.raises(InputError, match=f"PyG has no layer for {config.name}.*; distgnn.to_dgl has it"):
-            plain_model(config, sizes)
+            PyGModel(config, sizes)
     with pytest.raises(RunError, match=r"the weights do not fit the model: .* in one of them only"):
-        load(plain_model(ModelConfig("sage"), sizes), {})
+        load(PyGModel(ModelConfig("sage"), sizes), {})

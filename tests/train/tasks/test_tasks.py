@@ -194,11 +194,6 @@ def test_settings_that_contradict_each_other(options, says):
         TrainConfig(**options).check()
 
 
-def test_labels_as_input_are_for_classes():
-    with pytest.raises(InputError, match="label_reuse needs classes of vertices"):
-        model_for(ModelConfig(label_reuse=0.5), whole_graph(graph_for("regression")), "regression")
-
-
 @pytest.mark.mpi(1, 2)
 @pytest.mark.parametrize("shape", [(60,), (60, 1), (60, 2)])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])

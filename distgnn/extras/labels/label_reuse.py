@@ -3,7 +3,8 @@
 Legend: O the model's rows, C classes.
 """
 
-from dataclasses import replace
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import nn
@@ -11,8 +12,7 @@ from torch.nn import functional
 
 from distgnn import ops
 from distgnn.config import ModelConfig
-from distgnn.errors import InputError
-from distgnn.nn.models.stacks import Described
+from distgnn.errors import InputError, on_all_ranks
 from distgnn.ops.entry import opaque
 from distgnn.ops.graph_view import GraphView
 
@@ -39,8 +39,9 @@ class LabelReuse(nn.Module):
     Source: Wang et al., Bag of Tricks for Node Classification, 2021 (label usage); Shi et al., UniMP, IJCAI'21.
 
     Example:
+        >>> from distgnn.extras.labels.label_reuse import LabelReuse
         >>> inner = dg.nn.GCN(graph.num_feats + graph.num_classes, 8, graph.num_classes)
-        >>> model = dg.nn.LabelReuse(inner, rate=0.5)
+        >>> model = LabelReuse(inner, rate=0.5)
         >>> model(graph, graph.feats).shape
         torch.Size([60, 4])
     """
@@ -51,18 +52,6 @@ class LabelReuse(nn.Module):
     def __init__(self, model: nn.Module, rate: float):
         super().__init__()
         self.model, self.rate = model, rate
-
-    def described(self) -> tuple[ModelConfig, dict[str, int], dict[str, float]]:
-        """As of the model, whose input has the labels too. Raises: InputError for one that is not ours."""
-        if not isinstance(self.model, Described):
-            raise InputError(f"{type(self.model).__name__} is a class of your own: write it with PyG's layers")
-        config, sizes, numbers = self.model.described()
-        widths = {"num_feats": sizes["num_feats"] - sizes["num_classes"]}
-        return replace(config, label_reuse=self.rate), sizes | widths, numbers
-
-    def to_pyg(self) -> nn.Module:
-        """As of our other models."""
-        return Described.to_pyg(self)  # type: ignore[arg-type]
 
     @opaque
     def forward(self, graph: GraphView, feats: torch.Tensor) -> torch.Tensor:
@@ -79,12 +68,23 @@ class LabelReuse(nn.Module):
         return graph.train_mask & ~self.shown(graph)[:, 0]
 
 
+def around(config: ModelConfig, num_classes: int) -> tuple[int, Callable[[nn.Module], nn.Module]] | None:
+    """Columns that a model's input has more, and what stands around it; None without label reuse."""
+    rate: float = config.label_reuse  # type: ignore[attr-defined]
+    return (num_classes, partial(LabelReuse, rate=rate)) if rate else None
+
+
 def training_labels(graph: GraphView) -> torch.Tensor:
     """Labels of training vertices as columns of 0 and 1, zeros for all others: [O, C]. Kept in `graph.ndata`.
 
     Collective: the first time (with update on copies, halo copies get theirs by one broadcast, as features do).
+
+    Raises: InputError, on every rank, for a graph without any.
     """
     if COLUMN not in graph.ndata:
+        if graph.labels is None or graph.num_labelled("train") == 0:
+            says = "this model needs training labels of the graph: give labels and a train mask"
+            raise on_all_ranks(InputError(says))
         mask = graph.train_mask[: graph.num_owned]
         columns = torch.zeros(graph.num_owned, graph.num_classes, dtype=graph.dtype)
         chosen = graph.labels[: graph.num_owned][mask]

@@ -23,3 +23,8 @@ def test_scores_and_accuracies(run, parts, refused, graph_folder, tmp_path):
     refused("correct-smooth", tmp_path / "run", parts, "--out", out, says="exists: choose another --out")
     refused("correct-smooth", tmp_path / "run", parts, "--smoothing-alpha", 2, says="smoothing_alpha is 2.0")
     refused("correct-smooth", tmp_path / "nowhere", parts, says="is not a run folder")
+    for end in ("csv", "parquet"):
+        refused("correct-smooth", tmp_path / "run", parts, "--out", tmp_path / f"p.{end}", says="end it in .npy")
+    file = tmp_path / "run" / "config.toml"
+    file.write_text(file.read_text().replace('task = "node"', 'task = "link"'))
+    refused("correct-smooth", tmp_path / "run", parts, says="Correct and Smooth is for task node")

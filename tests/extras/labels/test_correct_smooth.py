@@ -3,17 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from cut_graphs import dense_adjacency, dist_graph, gather_rows, random_cut, random_graph, whole_graph
+from cut_graphs import dense_adjacency, dist_graph, gather_rows, random_cut, random_graph
 
-from distgnn.config import ModelConfig, TrainConfig
-from distgnn.datasets.generators.communities import make_communities
-from distgnn.errors import InputError
-from distgnn.nn import build_model
+from distgnn.extras.labels.correct_smooth import CorrectSmoothConfig, correct_and_smooth, propagated
 from distgnn.partition import VertexCut
 from distgnn.system.other_libraries import import_dgl
-from distgnn.train import Trainer, correct_and_smooth
-from distgnn.train.checkpoint.weights import best_is_smoothed
-from distgnn.train.correct_smooth import CorrectSmoothConfig, propagated, value_of
 
 CONFIGS = {
     "autoscale": CorrectSmoothConfig(10, 0.9, 7, 0.8),
@@ -137,51 +131,3 @@ def test_a_graph_with_several_labels_is_refused(comm):
     graph = dist_graph(random_graph(multilabel=True), comm)
     with pytest.raises(ValueError, match="one label each"):
         correct_and_smooth(graph, torch.zeros(graph.num_owned, graph.num_classes))
-
-
-def trainer_of(graph, **config) -> Trainer:
-    torch.manual_seed(0)
-    network = build_model(ModelConfig(hidden_feats=8), graph.num_feats, graph.num_classes)
-    usual = {"epochs": 4, "eval_every": 2, "correct_and_smooth": True, "lr": 1e-4, "log": None}
-    settings = TrainConfig(**usual | config)
-    return Trainer(network, graph, settings, say=lambda text: None)
-
-
-@pytest.mark.mpi(1, 2)
-def test_an_evaluation_measures_raw_and_smoothed_scores(comm, shared_tmp_path):
-    """The better one on validation picks the best epoch and is noted beside its weights."""
-    data = make_communities("communities:nodes=300,communities=8,classes=4,feats=16,mixing=0.05,train=0.3")
-    result = trainer_of(dist_graph(data, comm), run_dir=str(shared_tmp_path / "run"), log="csv").fit()
-    one = trainer_of(whole_graph(data)).fit()
-    evaluated = [record for record in result.records if "valid_metric" in record]
-    for record, other in zip(evaluated, [record for record in one.records if "valid_metric" in record], strict=True):
-        for name in ("valid_metric", "smoothed_valid_metric", "smoothed_test_metric"):
-            assert record[name] == pytest.approx(other[name], abs=1e-12)
-        assert record["smoothed"] == (record["smoothed_valid_metric"] > record["valid_metric"])
-    chosen = [max(record["valid_metric"], record["smoothed_valid_metric"]) for record in evaluated]
-    assert result.summary["best_epoch"] == evaluated[int(np.argmax(chosen))]["epoch"]
-    assert result.summary["smoothed"] and result.summary["smoothed_valid_metric"] == max(chosen)
-    comm.Barrier()
-    assert best_is_smoothed(str(shared_tmp_path / "run"))
-    assert "smoothed_valid_metric" in (shared_tmp_path / "run" / "metrics.csv").read_text()
-
-
-@pytest.mark.parametrize(
-    ("record", "value"),
-    [
-        ({"valid_metric": 0.5}, 0.5),
-        ({"valid_metric": 0.5, "smoothed": False, "smoothed_valid_metric": 0.4}, 0.5),
-        ({"valid_metric": 0.5, "smoothed": True, "smoothed_valid_metric": 0.6}, 0.6),
-        ({"valid_metric": None}, None),
-    ],
-)
-def test_the_better_scores_pick_the_best_epoch(record, value):
-    assert value_of(record, "valid_metric", "accuracy") == value
-    assert value_of({"mine": 3.0, **record}, "mine", "accuracy") == 3.0
-
-
-def test_labels_that_cannot_be_smoothed_are_refused():
-    with pytest.raises(InputError, match="correct_and_smooth needs vertices with one label each"):
-        trainer_of(whole_graph(random_graph(multilabel=True)))
-    with pytest.raises(InputError, match="correct_and_smooth spreads classes of vertices"):
-        TrainConfig(task="link", correct_and_smooth=True).check()

@@ -19,9 +19,7 @@ from torch.nn import functional
 
 from distgnn import ops
 from distgnn.comm import sum_over_ranks
-from distgnn.config.task import LOWER_IS_BETTER
 from distgnn.errors import InputError, on_all_ranks
-from distgnn.train.metrics import evaluate
 
 MOST_SCALE = 1000.0
 
@@ -70,28 +68,6 @@ def correct_and_smooth(graph: Any, logits: torch.Tensor, config: CorrectSmoothCo
     scores = corrected(graph, logits.to(graph.dtype).softmax(1), truth, config)
     scores[mask] = truth
     return propagated(graph, scores, config.smoothing_steps, config.smoothing_alpha, lambda rows: rows.clamp_(0, 1))
-
-
-def smoothed_metrics(graph: Any, logits: torch.Tensor, metric: str, raw: dict[str, float | None]) -> dict[str, Any]:
-    """Metrics of corrected and smoothed scores as `smoothed_valid_metric` and so on, and `smoothed`: are they better?
-
-    Collective: yes. Args: raw: the metrics of the logits [O, C]; the better `valid_metric` is chosen, the raw one where
-        they are equal.
-    """
-    found = evaluate(graph, correct_and_smooth(graph, logits), metric)
-    before, after = raw["valid_metric"], found["valid_metric"]
-    better = before is not None and after is not None and after > before
-    return {f"smoothed_{name}": value for name, value in found.items()} | {"smoothed": better}
-
-
-def value_of(record: dict[str, Any], best_by: str, metric: str) -> float | None:
-    """By what the best epoch is found, higher is better: the smoothed scores' where they are better."""
-    value: float | None = record[best_by]
-    if best_by != "valid_metric" or value is None:
-        return value
-    if record.get("smoothed"):
-        return float(record["smoothed_valid_metric"])
-    return -value if metric in LOWER_IS_BETTER else value
 
 
 def corrected(graph: Any, scores: torch.Tensor, truth: torch.Tensor, config: CorrectSmoothConfig) -> torch.Tensor:

@@ -1,0 +1,1 @@
+"""Labels beside a model: training labels as its input (label reuse), and Correct and Smooth of what it predicts."""

@@ -1,0 +1,66 @@
+"""`distgnn correct-smooth`: Correct and Smooth of a run's logits."""
+
+import json
+
+import typer
+
+from distgnn.cli.commands.predict import Overwrite, Parts, Run, check_request
+from distgnn.cli.display import print_table
+from distgnn.cli.options import AsJson, Silent, Threads
+from distgnn.cli.ranks import checked_together, run_on_ranks
+from distgnn.config.task import SPLITS
+from distgnn.errors import InputError
+from distgnn.fitting.progress import compiling
+from distgnn.system.units import human_share
+
+
+def correct_smooth(
+    run: Run,
+    parts: Parts,
+    out: str | None = typer.Option(None, help="File to write: float32 scores [N, C] as .npy (default: none)."),
+    classes: bool = typer.Option(False, help="Write the class with the largest score of each vertex, int64 [N]."),
+    correction_steps: int = typer.Option(50, help="Steps in which training errors are spread (0: do not correct)."),
+    correction_alpha: float = typer.Option(0.979, help="Share of neighbours in each of them."),
+    smoothing_steps: int = typer.Option(50, help="Steps in which labels are spread (0: do not smooth)."),
+    smoothing_alpha: float = typer.Option(0.756, help="Share of neighbours in each of them."),
+    scale: float | None = typer.Option(None, help="Factor of the spread error (default: by its size at each vertex)."),
+    threads: Threads = None,
+    overwrite: Overwrite = False,
+    quiet: Silent = False,
+    as_json: AsJson = False,
+) -> None:
+    """Correct and Smooth a run's best predictions (Huang et al., ICLR'21), exactly, on one rank per part."""
+    from distgnn.extras.labels.correct_smooth import CorrectSmoothConfig, correct_and_smooth
+    from distgnn.train import write_predictions
+    from distgnn.train.metrics import measure
+    from distgnn.train.run.run_folder import run_task
+
+    config = CorrectSmoothConfig(correction_steps, correction_alpha, smoothing_steps, smoothing_alpha, scale)
+    settings, manifest = check_request(run, parts, out, overwrite)
+    with checked_together():
+        config.check()
+        if (task := run_task(settings)) != "node":
+            raise InputError(f"{run} is of task {task}: Correct and Smooth is for task node")
+        if manifest["graph"]["multilabel"] or not manifest["graph"]["train"]:
+            raise InputError(f"{parts}: Correct and Smooth needs training vertices with one label each; there are none")
+    run_on_ranks(manifest["num_parts"], threads)
+    from distgnn.fitting.best_rows import best_rows
+
+    with compiling(not quiet and not as_json):
+        graph, _, logits = best_rows(run, settings, parts, not quiet and not as_json)
+        scores = correct_and_smooth(graph, logits, config)
+    stages = {"before": logits, "after": scores}
+    found = {
+        stage: {split: measure(graph, rows, "accuracy", split) for split in SPLITS} for stage, rows in stages.items()
+    }
+    if out is not None:
+        write_predictions(graph, scores, out, classes)
+    if graph.rank == 0 and as_json:
+        print(json.dumps(found, indent=1))
+    elif graph.rank == 0 and not quiet:
+        before, after = found["before"], found["after"]
+        rows = [
+            (f"{split} accuracy", f"{human_share(before[split])} -> {human_share(after[split])}")
+            for split in SPLITS[1:]
+        ]
+        print_table("Corrected and smoothed", rows + ([("classes" if classes else "scores", out)] if out else []))
