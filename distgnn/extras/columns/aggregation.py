@@ -45,9 +45,9 @@ class ColumnAggregator(Aggregator):
         first, second, third = overlap_work[:one], overlap_work[one:two], overlap_work[two:]
         group.start_columns(rows)
         do_work(first, self.exchange)
-        columns, made = group.finish_columns(rows), group.empty_columns(out)
+        columns, made = group.finish_columns(), group.empty_columns(out)
         _, sources = super().__call__(columns, edge_weight, whole_scales(scales), site, made, second)
-        group.start_rows(out)
+        group.start_rows(made)
         do_work(third, self.exchange)
         group.finish_rows(out)
         return out, sources
@@ -59,8 +59,8 @@ class ColumnAggregator(Aggregator):
 
         Collective: yes.
         """
-        group, ends = self.group, []
-        for role, own in (("dots of rows", rows), ("dots of grads", grads)):
-            group.start_columns(own, role)
-            ends.append(group.finish_columns(own, role))
+        ends = []
+        for own in (rows, grads):
+            self.group.start_columns(own)
+            ends.append(self.group.finish_columns().copy())
         return super().arc_dots(ends[0], sources, ends[1], target_grads, whole_scales(scales))

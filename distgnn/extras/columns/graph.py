@@ -125,7 +125,7 @@ class ColumnGraph(DistGraph):
 
     def drain(self) -> None:
         super().drain()
-        self._group.drain()
+        self._group.exchange.drain()
 
     def exchange_bytes(self) -> int:
-        return super().exchange_bytes() + self._group.buffer_bytes()
+        return super().exchange_bytes() + self._group.exchange.messages.num_bytes

@@ -5,23 +5,21 @@ w = ceil(D / t) columns of a rank (the last ones have zeros behind theirs).
 
     rank p t + c    part p, rows c of t, columns c of t
 
-    rows [n, D] of every rank --- to_columns ---> columns [O, w]      each rank gets its columns of all rows
-    columns [O, w] ------------- to_rows -------> rows [n, D]         the transpose, and the way back
+    rows [n, D] of every rank --- to columns ---> columns [O, w]      each rank gets its columns of all rows
+    columns [O, w] ------------- to rows -------> rows [n, D]         the transpose, and the way back
 
-Ranks with the same columns exchange halo rows among themselves, by the plan of P parts.
+Rows [n, D] are rows [n t, w], of which every t-th goes to a rank: a broadcast, and on the way back a reduce.
 
 Source: aggregation by columns between two all-to-alls is NeutronTP's (Ai et al., PVLDB 18(2), 2024), over all ranks and
 without a cut; vertices and columns are split at once in CAGNET's 2-D and 3-D forms (Tripathy et al., SC'20).
 """
 
-from collections.abc import Iterator
-
 import numpy as np
-import torch
-from mpi4py import MPI
 
-from distgnn.comm.page_memory import page_aligned_zeros
-from distgnn.comm.transport import Transport
+from distgnn.comm import Exchange, Transport
+from distgnn.comm.page_memory import MessageMemory
+from distgnn.comm.plans import indptr_of
+from distgnn.partition import ExchangePlan
 
 
 def row_bounds(num_rows: int, num_columns: int) -> np.ndarray:
@@ -30,7 +28,7 @@ def row_bounds(num_rows: int, num_columns: int) -> np.ndarray:
 
 
 class ColumnGroup:
-    """Moves rows within one group, by the transport of all ranks: what it sends is counted as all else.
+    """Moves rows within one group.
 
     Collective: every start and finish, over all groups in the same order.
 
@@ -40,103 +38,44 @@ class ColumnGroup:
     """
 
     def __init__(self, transport: Transport, num_columns: int, num_rows: int):
-        self.transport = transport
-        self.num_columns = num_columns
-        self.first: int = transport.rank // num_columns * num_columns
-        self.me: int = transport.rank % num_columns
-        self.bounds: np.ndarray = row_bounds(num_rows, num_columns)
-        self._buffers: dict[tuple, np.ndarray] = {}
-        self._sending: dict[str, list[MPI.Request]] = {"to_columns": [], "to_rows": []}
-        self._receiving: list[MPI.Request] = []
-        self._tag = 0
+        first, self.num_columns = transport.rank // num_columns * num_columns, num_columns
+        bounds, me = row_bounds(num_rows, num_columns), transport.rank - first
+        self.own_rows: slice = slice(int(bounds[me]), int(bounds[me + 1]))
+        self._num = self.own_rows.stop - self.own_rows.start
+        sent, arriving = np.zeros((2, transport.num_ranks), np.int64)
+        sent[first : first + num_columns], arriving[first : first + num_columns] = self._num, np.diff(bounds)
+        rows = np.arange(self._num * num_columns, dtype=np.int32).reshape(self._num, num_columns).T.ravel()
+        half = indptr_of(sent), rows, indptr_of(arriving)
+        plan = ExchangePlan(transport.num_ranks, transport.rank, len(rows), *half, *half)
+        self.exchange: Exchange = Exchange(plan, transport, MessageMemory())
 
-    @property
-    def own_rows(self) -> slice:
-        return self._rows_of(self.me)
+    def start_columns(self, rows: np.ndarray) -> None:
+        """Start sending this rank's `rows` [n, D], packed before this returns."""
+        pieces = self._zeros(rows)
+        pieces[:, : rows.shape[1]] = rows
+        self.exchange.start_broadcast(self._cut(pieces))
 
-    def start_columns(self, rows: np.ndarray, role: str = "columns") -> None:
-        """Start sending this rank's `rows` [n, D], packed before this returns; role: names the result's buffer."""
-        packed = self._packed("packed", rows)
-        self._begin("to_columns", rows.shape[1])
-        columns = self._columns(role, rows)
-        for peer in self._peers():
-            self._receiving += self.transport.receive(columns[self._rows_of(peer)], self.first + peer, self._tag)
-        with self.transport.counters.timing("pack_seconds"):
-            for peer in range(self.num_columns):
-                place = self._place(peer, rows)
-                into = columns[self._rows_of(peer)] if peer == self.me else packed[peer]
-                _copy(into[:, : place.stop - place.start], rows[:, place])
-        for peer in self._peers():
-            self._sending["to_columns"] += self.transport.send(packed[peer], self.first + peer, self._tag)
-
-    def finish_columns(self, like: np.ndarray, role: str = "columns") -> np.ndarray:
-        """Wait for [O, w], columns of all rows; valid until the next call for rows `like` these and this role."""
-        self.transport.wait(self._receiving, self._tag)
-        return self._columns(role, like)
+    def finish_columns(self) -> np.ndarray:
+        """Wait for [O, w], columns of all rows; valid until the next `start_columns`."""
+        return self.exchange.finish_broadcast()
 
     def empty_columns(self, like: np.ndarray) -> np.ndarray:
-        """Where columns [O, w] are made that `start_rows` sends, for rows `like` [n, D]."""
-        self.transport.wait(self._sending["to_rows"])
-        return self._columns("made", like)
+        """Where columns [O, w] are made, for rows `like` [n, D]; `start_rows` sends them."""
+        return self.exchange.target_rows(self._cut(self._zeros(like)))
 
-    def start_rows(self, like: np.ndarray) -> None:
-        """Start sending what was written to `empty_columns`."""
-        columns, arriving = self._columns("made", like), self._packed("arriving", like)
-        self._begin("to_rows", like.shape[1])
-        for peer in self._peers():
-            self._receiving += self.transport.receive(arriving[peer], self.first + peer, self._tag)
-        for peer in self._peers():
-            rows = columns[self._rows_of(peer)]
-            self._sending["to_rows"] += self.transport.send(rows, self.first + peer, self._tag)
+    def start_rows(self, columns: np.ndarray) -> None:
+        self.exchange.start_reduce(columns)
 
     def finish_rows(self, out: np.ndarray) -> None:
         """Wait for this rank's rows and write them to `out` [n, D]."""
-        self.transport.wait(self._receiving, self._tag)
-        columns, arriving = self._columns("made", out), self._packed("arriving", out)
-        with self.transport.counters.timing("pack_seconds"):
-            for peer in range(self.num_columns):
-                place = self._place(peer, out)
-                piece = columns[self._rows_of(peer)] if peer == self.me else arriving[peer]
-                _copy(out[:, place], piece[:, : place.stop - place.start])
+        pieces = self._zeros(out)
+        self.exchange.finish_reduce(self._cut(pieces))
+        out[:] = pieces[:, : out.shape[1]]
 
-    def drain(self) -> None:
-        for requests in self._sending.values():
-            self.transport.wait(requests)
+    def _zeros(self, like: np.ndarray) -> np.ndarray:
+        """[n, t w]."""
+        return np.zeros((self._num, -(-like.shape[1] // self.num_columns) * self.num_columns), like.dtype)
 
-    def buffer_bytes(self) -> int:
-        return sum(buffer.nbytes for buffer in self._buffers.values())
-
-    def _peers(self) -> Iterator[int]:
-        """The others of the group, each rank beginning with another: no two send to the same one first."""
-        return ((self.me + step) % self.num_columns for step in range(1, self.num_columns))
-
-    def _begin(self, operation: str, width: int) -> None:
-        self.transport.wait(self._sending[operation])
-        self._sending[operation], self._receiving = [], []
-        self._tag = self.transport.begin(operation, width)
-
-    def _rows_of(self, peer: int) -> slice:
-        return slice(int(self.bounds[peer]), int(self.bounds[peer + 1]))
-
-    def _place(self, peer: int, like: np.ndarray) -> slice:
-        width, each = like.shape[1], -(-like.shape[1] // self.num_columns)
-        return slice(min(peer * each, width), min((peer + 1) * each, width))
-
-    def _columns(self, role: str, like: np.ndarray) -> np.ndarray:
-        """[O, w]."""
-        return self._buffer(role, like, (int(self.bounds[-1]),))
-
-    def _packed(self, role: str, like: np.ndarray) -> np.ndarray:
-        """[t, n, w]."""
-        return self._buffer(role, like, (self.num_columns, self.own_rows.stop - self.own_rows.start))
-
-    def _buffer(self, role: str, like: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        key = role, like.shape[1], like.dtype
-        if key not in self._buffers:
-            self._buffers[key] = page_aligned_zeros((*shape, -(-like.shape[1] // self.num_columns)), like.dtype)
-        return self._buffers[key]
-
-
-def _copy(to: np.ndarray, rows: np.ndarray) -> None:
-    """to = rows, by torch's threads."""
-    torch.from_numpy(to).copy_(torch.from_numpy(rows))
+    def _cut(self, pieces: np.ndarray) -> np.ndarray:
+        """[n, t w] as [n t, w]."""
+        return pieces.reshape(self._num * self.num_columns, pieces.shape[1] // self.num_columns)
