@@ -1,7 +1,9 @@
 """The entry of every public operator: what all of them owe to torch's modes, in one place.
 
 torch.compile      the operator is an opaque call: the graph of operations breaks before it and goes on behind it
-torch.autocast     off inside; half-precision arguments are widened, unless the graph's own rows are that narrow
+torch.autocast     off inside
+bfloat16, half     arguments are widened, and results rounded once outside autocast; not where the graph's own rows are
+                   that narrow, and the operator takes them (`of_floats` does not)
 results            tensors of their own, not views: they may be written to, in any mode
 rows of all ranks  (`distgnn.rows`) the operator gets this rank's rows, and what it gives are rows again
 """
@@ -25,7 +27,7 @@ TRANSFORMED = (
 )
 
 
-def operator(run: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+def operator(run: Callable[Parameters, Result], takes_narrow: bool = True) -> Callable[Parameters, Result]:
     """Decorate a public operator; its first argument is the graph, or the object that it is a method of."""
 
     @functools.wraps(run)
@@ -36,14 +38,17 @@ def operator(run: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
             if getattr(type(one), "knows_rows", False):
                 return one.face.in_rows(entry, args, kwargs)  # type: ignore[attr-defined]
         try:
-            if not torch.is_autocast_enabled("cpu"):
+            autocast = torch.is_autocast_enabled("cpu")
+            is_own = takes_narrow and getattr(args[0], "dtype", None) in NARROW
+            narrow = None if is_own else _narrow_of(*args, *kwargs.values())
+            if not autocast and narrow is None:
                 return _own(run(*args, **kwargs))
             with torch.autocast("cpu", enabled=False):
-                narrow = getattr(args[0], "dtype", None) in NARROW
-                if narrow:
+                if narrow is None:
                     return _own(run(*args, **kwargs))
-                named: Any = {name: _wide(one) for name, one in kwargs.items()}
-                return _own(run(*map(_wide, args), **named))
+                named: Any = {name: wide(one) for name, one in kwargs.items()}
+                found = _own(run(*map(wide, args), **named))
+                return found if autocast else rounded(found, narrow)
         except RuntimeError as error:
             if any(words in str(error) for words in OF_TRANSFORMS):
                 raise on_all_ranks(RunError(TRANSFORMED)) from None
@@ -66,9 +71,26 @@ def opaque(run: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     return entry
 
 
-def _wide(argument: Any) -> Any:
+of_floats = functools.partial(operator, takes_narrow=False)
+
+
+def _narrow_of(*values: Any) -> torch.dtype | None:
+    """The dtype of the first bfloat16 or half tensor among some arguments."""
+    return next((one.dtype for one in values if isinstance(one, torch.Tensor) and one.dtype in NARROW), None)
+
+
+def wide(argument: Any) -> Any:
+    """A bfloat16 or half tensor as float32."""
     is_narrow = isinstance(argument, torch.Tensor) and argument.dtype in NARROW
     return argument.float() if is_narrow else argument
+
+
+def rounded(found: Any, dtype: torch.dtype) -> Any:
+    """A result, or several, of widened arguments in their own dtype."""
+    if isinstance(found, tuple):
+        values = [rounded(one, dtype) for one in found]
+        return tuple(values) if type(found) is tuple else type(found)(values)
+    return found.to(dtype) if isinstance(found, torch.Tensor) and found.dtype == torch.float32 else found
 
 
 def _own(result: Any) -> Any:

@@ -13,10 +13,11 @@ import torch
 from torch import nn
 
 from distgnn.comm import start_sum_over_ranks, sum_over_ranks
+from distgnn.ops.entry import wide
 
 
 class Bucket:
-    """Parameters of one dtype and, in `flat`, their gradients side by side: float32 for bfloat16 ones.
+    """Parameters of one dtype and, in `flat`, their gradients side by side: float32 for narrower ones.
 
     Attributes: views: of `flat`, in the parameters' shapes; in a `flat` that is given in their strides, too.
     """
@@ -25,8 +26,7 @@ class Bucket:
         own = flat is None
         if flat is None:
             dtype = parameters[0].dtype
-            wide = torch.empty(0, dtype=torch.float32 if dtype == torch.bfloat16 else dtype).numpy().dtype
-            flat = np.empty(sum(one.numel() for one in parameters), wide)
+            flat = np.empty(sum(one.numel() for one in parameters), wide(torch.empty(0, dtype=dtype)).numpy().dtype)
         self.parameters, self.flat = parameters, flat
         ends = np.cumsum([one.numel() for one in parameters])
         self.views: list[torch.Tensor] = []
@@ -74,12 +74,12 @@ def clip_gradients(parameters: Iterable[nn.Parameter], most: float) -> tuple[flo
         in one order for any number of threads.
     """
     given = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    grads: list[Any] = [grad if is_rows(grad) else grad.numpy() for grad in given]
-    squares = (one.double().square() if is_rows(one) else np.square(one, dtype=np.float64) for one in grads)
+    arrays: list[Any] = [grad if is_rows(grad) else wide(grad).numpy() for grad in given]
+    squares = (one.double().square() if is_rows(one) else np.square(one, dtype=np.float64) for one in arrays)
     norm = math.sqrt(math.fsum(float(one.sum()) for one in squares))
     if not norm > most:
         return norm, 1.0
-    for grad in grads:
+    for grad in given:
         grad *= most / norm
     return norm, most / norm
 
@@ -91,7 +91,7 @@ def broadcast_tensors(tensors: Iterable[torch.Tensor], comm: Any) -> None:
     for tensor in tensors:
         if is_rows(tensor):
             continue
-        values = tensor.detach().contiguous().numpy().copy()
+        values = wide(tensor.detach()).contiguous().numpy().copy()
         comm.Bcast(values, root=0)
         with torch.no_grad():
             tensor.copy_(torch.from_numpy(values))

@@ -15,6 +15,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError, on_all_ranks
+from distgnn.ops.entry import wide
 from distgnn.ops.gradients import sums_of_gradients
 from distgnn.ops.own_loop import mark_summed, optimizers_of, watch_whole
 from distgnn.ops.step_check import StepCheck, alike_of
@@ -138,7 +139,8 @@ def _grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwa
         elif grad is None or transport is None:
             out.append(grad)
         else:
-            out.append(torch.from_numpy(sum_over_ranks(transport.comm, np.ascontiguousarray(grad.numpy()))))
+            total = sum_over_ranks(transport.comm, np.ascontiguousarray(wide(grad).numpy()))
+            out.append(torch.from_numpy(total).to(grad.dtype))
     return tuple(out)
 
 

@@ -4,13 +4,14 @@ from typing import Any
 
 import torch
 
+from distgnn.ops.entry import wide
 from distgnn.rows.reductions import moments, number_of
 from distgnn.rows.row_tensor import RowTensor, handles, local_of, named, refuse, rows_of
 
 
 def _normalised(rows: RowTensor, mean: Any, variance: Any, given: dict[str, Any]) -> RowTensor:
     shape = [1, -1] + [1] * (rows.dim() - 2)
-    out = (rows.inner - mean.view(shape)) * torch.rsqrt(variance.view(shape) + given.get("eps", 1e-5))
+    out = (wide(rows.inner) - mean.view(shape)) * torch.rsqrt(wide(variance).view(shape) + given.get("eps", 1e-5))
     return _scaled(rows, out, given)
 
 
@@ -19,7 +20,7 @@ def _scaled(rows: RowTensor, out: torch.Tensor, given: dict[str, Any]) -> RowTen
     weight, bias = local_of(given.get("weight")), local_of(given.get("bias"))
     out = out if weight is None else out * weight.view(shape)
     out = out if bias is None else out + bias.view(shape)
-    return rows.like(out.to(rows.dtype))
+    return rows.like(out.to(given["input"].dtype))
 
 
 @torch.no_grad()
@@ -41,6 +42,7 @@ def batch_norm(func: Any, *args: Any, **kwargs: Any) -> Any:
     count = number_of(rows, dims)
     if count < 2:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {rows.shape}")
+    rows = wide(rows)
     spread, middle = moments(rows, dims, False, 0)
     share = given.get("momentum", 0.1)
     _track(mean, middle, share)
@@ -63,6 +65,7 @@ def instance_norm(func: Any, *args: Any, **kwargs: Any) -> Any:
     if not given.get("use_input_stats", True):
         return _normalised(rows, given["running_mean"], given["running_var"], given)
     dims = tuple(range(2, rows.dim()))
+    rows = wide(rows)
     spread, middle = moments(rows, dims, True, 0)
     count, share = number_of(rows, dims), given.get("momentum", 0.1)
     _track(given.get("running_mean"), middle.mean((0, *dims)), share)

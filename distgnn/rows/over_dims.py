@@ -16,6 +16,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from distgnn.comm import sum_over_ranks
+from distgnn.ops.entry import NARROW, rounded, wide
 from distgnn.rows.reductions import (
     GLOBAL,
     Dims,
@@ -70,7 +71,8 @@ def over_dims(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
     if rows.row_dim in dims:
         if name not in GLOBAL:
             refuse(name)
-        return GLOBAL[name](rows, dims, keepdim, given, *others, **kwargs)
+        found = GLOBAL[name](wide(rows), dims, keepdim, given, *others, **kwargs)
+        return rounded(found, rows.dtype) if rows.dtype in NARROW and kwargs.get("dtype") is None else found
     if name in KEEPS or name == "glu":
         call = {"normalize": "dim", "roll": "dims", "flip": "dims"}.get(name, "dim")
         return _rows_like(func(rows.inner, *map(local_of, others), **{call: given}, **kwargs), rows, rows.row_dim)

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from distgnn.comm import extreme_over_ranks
+from distgnn.ops.entry import wide
 from distgnn.ops.sums import all_sum, are_top, shared_by_top
 from distgnn.rows.row_tensor import RowTensor, handles, refuse, whole_of
 
@@ -91,7 +92,7 @@ def extreme_over(space: Any, here: torch.Tensor, which: str) -> torch.Tensor:
     """Entry by entry, over all ranks. Collective: yes."""
     if space.comm.size == 1:
         return here
-    array = np.ascontiguousarray((here.float() if here.dtype == torch.bfloat16 else here).numpy())
+    array = np.ascontiguousarray(wide(here).numpy())
     return torch.from_numpy(extreme_over_ranks(space.comm, array, which)).to(here.dtype)
 
 

@@ -23,6 +23,7 @@ import torch
 from distgnn.comm import extreme_over_ranks, sum_over_ranks
 from distgnn.comm.plans import VertexOwners
 from distgnn.errors import InputError, on_all_ranks
+from distgnn.ops.entry import wide
 from distgnn.ops.remote_rows import RowLookup
 from distgnn.ops.sums import min_over_ranks
 
@@ -131,7 +132,7 @@ class Space:
             if len(self._lookups) > KEPT_LOOKUPS:
                 del self._lookups[next(iter(self._lookups))]
         if rows.dtype.is_floating_point:
-            return lookup.table(rows).index_select(0, lookup.places)
+            return lookup.table(wide(rows)).index_select(0, lookup.places).to(rows.dtype)
         found = lookup.table(rows.to(torch.int64).view(torch.float64)).index_select(0, lookup.places)
         return found.view(torch.int64).to(rows.dtype)  # integers travel as the bits of floats
 

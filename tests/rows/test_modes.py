@@ -134,6 +134,41 @@ def test_modes_are_equal(comm):
             )
 
 
+NARROW = {torch.bfloat16: 2**-6, torch.float16: 2**-9}  # two or three roundings
+OF_ROWS = {
+    "model": lambda s, x, model: model(x, s.e),
+    "mean": lambda s, x, model: x.mean(0),
+    "deviation": lambda s, x, model: x.std(0),
+    "softmax": lambda s, x, model: x.softmax(0) + x.logsumexp(0) + x.max(0).values,
+    "ids": lambda s, x, model: F.dropout(x, 0.5, False)[torch.tensor([40, 3, 3])],
+    "loss": lambda s, x, model: F.cross_entropy(x[s.m], s.y[s.m]),
+}
+
+
+@pytest.mark.mpi(1, 3)
+def test_narrow_rows_and_models_are_right_up_to_rounding(comm):
+    whole, rows = scenes(comm)
+
+    def of(s, run, dtype, narrow):
+        x, model = s.x.to(narrow).to(dtype).requires_grad_(), model_of().to(narrow).to(dtype)
+        out = run(s, x, model)
+        out.float().square().sum().backward()
+        found = [out.detach(), x.grad, *(one.grad for one in model.parameters())]
+        return [one.whole() if isinstance(one, RowTensor) else one for one in found if one is not None]
+
+    for dtype, tolerance in NARROW.items():
+        for name, run in OF_ROWS.items():
+            exact, plain, found = (
+                of(whole, run, torch.float64, dtype),
+                of(whole, run, dtype, dtype),
+                of(rows, run, dtype, dtype),
+            )
+            for value, theirs, ours in zip(exact, plain, found, strict=True):
+                most = max(tolerance * max(value.abs().max(), 1), 2 * (theirs.double() - value).abs().max())
+                assert ours.dtype == dtype and (ours.double() - value).abs().max() <= most, f"{name} {dtype}"
+    F.dropout(rows.x.half(), 0.5).sum().item()
+
+
 @pytest.mark.mpi(1, 2)
 def test_what_would_lose_a_gradient_is_one_line(comm):
     _, rows = scenes(comm)

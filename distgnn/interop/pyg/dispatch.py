@@ -175,7 +175,9 @@ def _degree(index: Any, num_nodes: int | None = None, dtype: torch.dtype | None 
     if not isinstance(index, ArcEnds):
         return NotImplemented
     functions.check_size(index.arcs, num_nodes)
-    return _of_vertices(index.arcs.degree(index.role).to(dtype or torch.get_default_dtype()), index.arcs)
+    # A copy: layers write into it (MFConv).
+    degrees = index.arcs.degree(index.role).to(dtype or torch.get_default_dtype(), copy=True)
+    return _of_vertices(degrees, index.arcs)
 
 
 def _remove_self_loops(edge_index: Any, edge_attr: Any = None) -> Any:

@@ -77,11 +77,14 @@ class ArcTensor(torch.Tensor):
 
     @classmethod
     def _run(cls, name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if any(isinstance(one, ArcNorm) and one.written is not None for one in tree_leaves((args, kwargs))):
+            args, kwargs = tree_map_only(ArcNorm, lambda one: one.rows_or_plain(name), (args, kwargs))
+            return func(*args, **kwargs)
         if name in HANDLERS:
             given: Any = (args, kwargs)
             arcs: Any = next((one.arcs for one in tree_leaves(given) if isinstance(one, ArcTensor)), None)
             rows = arcs is not None and arcs.rows
-            if rows and _writes(name, args[0]):
+            if rows and _writes(name) and not isinstance(args[0], RowTensor | ArcTensor):
                 return _into_ordinary(func, arcs, *args, **kwargs)
             if rows:
                 chooses = name in ("__getitem__", "index_select") and isinstance(args[0], ArcTensor)
@@ -90,6 +93,8 @@ class ArcTensor(torch.Tensor):
                 result = HANDLERS[name](func, *given[0], **given[1])
                 if result is not NotImplemented:
                     return _as_rows(result, name, arcs, args) if rows else result
+        if args and isinstance(args[0], ArcNorm) and _writes(name):
+            args[0].written = args[0].plain(name)
         args, kwargs = tree_map_only(ArcTensor, lambda tensor: tensor.rows_or_plain(name), (args, kwargs))
         return func(*args, **kwargs)
 
@@ -190,9 +195,10 @@ class ArcRows(ArcTensor):
 
 
 class ArcNorm(ArcTensor):
-    """The weights of GCN's normalisation, [M] or [M, 1], not yet written."""
+    """The weights of GCN's normalisation, [M] or [M, 1], not written until somebody writes into them."""
 
     factors: GcnNorm
+    written: torch.Tensor | None = None
 
     @classmethod
     def of(cls, norm: GcnNorm, dims: int = 1) -> "ArcNorm":
@@ -202,7 +208,7 @@ class ArcNorm(ArcTensor):
         return made
 
     def plain(self, name: str) -> torch.Tensor:
-        return self.factors.weights().view(-1, *[1] * (self.dim() - 1))
+        return self.factors.weights().view(-1, *[1] * (self.dim() - 1)) if self.written is None else self.written
 
 
 class _Unwritten(Function):
@@ -265,10 +271,10 @@ def local_in(one: Any, arcs: ArcSet, name: str = "", chooses: bool = False) -> A
     return one
 
 
-def _writes(name: str, out: Any) -> bool:
-    """Would a function write into an ordinary tensor?"""
-    writes = name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
-    return writes and name != "requires_grad_" and not isinstance(out, RowTensor | ArcTensor)
+def _writes(name: str) -> bool:
+    """Does a function write into its first argument?"""
+    in_place = name.endswith("_") and not name.endswith("__") and name != "requires_grad_"
+    return in_place or name == "__setitem__" or (name.startswith("__i") and name not in ("__iter__", "__index__"))
 
 
 def _into_ordinary(func: Any, arcs: ArcSet, out: torch.Tensor, *args: Any, **kwargs: Any) -> Any:

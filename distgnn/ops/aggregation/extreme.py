@@ -23,7 +23,7 @@ from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, merge_at_owners, onto_owners, with_halos
 from distgnn.ops.edges.arc_blocks import ArcBlocks
 from distgnn.ops.edges.on_arcs import FLOATS, check_arc_rows, check_rows, extreme_blocks, flat
-from distgnn.ops.entry import operator
+from distgnn.ops.entry import of_floats
 from distgnn.ops.function import Function
 from distgnn.ops.graph_view import GraphView
 
@@ -32,7 +32,7 @@ COLUMNS = 16  # compared at a time: rows of arcs are never whole in memory
 BETTER: dict[str, Any] = {"max": np.maximum, "min": np.minimum}
 
 
-@operator
+@of_floats
 def extreme(graph: GraphView, rows: torch.Tensor, reduce: str = "max") -> torch.Tensor:
     """The largest (or smallest) source row over the in-arcs of each vertex, column by column.
 
@@ -54,7 +54,7 @@ def extreme(graph: GraphView, rows: torch.Tensor, reduce: str = "max") -> torch.
     return _Extreme.apply(flat(rows), graph, reduce, False).view(rows.shape)
 
 
-@operator
+@of_floats
 def arc_extreme(graph: GraphView, arc_rows: torch.Tensor, reduce: str = "max") -> torch.Tensor:
     """The same over rows on arcs: [A, ...] to [O, ...]. Collective: yes, and again in the backward pass.
 
@@ -109,7 +109,7 @@ class _Extreme(Function):
         return found if ctx.on_arcs else torch.from_numpy(onto_owners(graph, found.numpy(), "source")), None, None, None
 
 
-@operator
+@of_floats
 def tied_extreme(graph: GraphView, rows: torch.Tensor, reduce: str = "max") -> torch.Tensor:
     """The largest (or smallest) source row over the in-arcs of each vertex, column by column: [O, ...] to [O, ...].
 
@@ -119,7 +119,7 @@ def tied_extreme(graph: GraphView, rows: torch.Tensor, reduce: str = "max") -> t
     return _TiedExtreme.apply(flat(rows), None, graph, reduce, False).view(rows.shape)
 
 
-@operator
+@of_floats
 def tied_arc_extreme(
     graph: GraphView, arc_rows: torch.Tensor, reduce: str = "max", own: torch.Tensor | None = None
 ) -> torch.Tensor:

@@ -17,12 +17,12 @@ import torch
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.edges.on_arcs import FLOATS, check_arc_rows, check_rows
-from distgnn.ops.entry import operator
+from distgnn.ops.entry import of_floats
 from distgnn.ops.function import Function
 from distgnn.ops.graph_view import GraphView
 
 
-@operator
+@of_floats
 def spmm_heads(graph: GraphView, feats: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """Weighted sum of source rows over the in-arcs of each vertex, head by head.
 
@@ -66,7 +66,7 @@ class _SpmmHeads(Function):
         return grad_feats, grad_weight, None
 
 
-@operator
+@of_floats
 def pair_dots(graph: GraphView, sources: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """<source row, target row> of every local arc, head by head: the transpose of `spmm_heads` in both rows.
 
@@ -119,7 +119,7 @@ def _rows(feats: torch.Tensor) -> np.ndarray:
     return as_array(feats).reshape(len(feats), feats.shape[1] * feats.shape[2])
 
 
-@operator
+@of_floats
 def pair_scores(
     graph: GraphView, sources: torch.Tensor, targets: torch.Tensor, attn: torch.Tensor, slope: float
 ) -> torch.Tensor:

@@ -16,14 +16,14 @@ from distgnn import kernels
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.ops.aggregation.halo import as_array, halo_broadcast, merge_at_owners, onto_owners, with_halos
 from distgnn.ops.edges import arc_blocks
-from distgnn.ops.entry import operator
+from distgnn.ops.entry import of_floats
 from distgnn.ops.function import linear_map
 from distgnn.ops.graph_view import GraphView
 
 FLOATS = (torch.float32, torch.float64)
 
 
-@operator
+@of_floats
 def to_arcs(graph: GraphView, rows: torch.Tensor, role: str) -> torch.Tensor:
     """The row at one end of every local arc: [O, ...] to [A, ...].
 
@@ -47,7 +47,7 @@ def to_arcs(graph: GraphView, rows: torch.Tensor, role: str) -> torch.Tensor:
     return found.view(graph.num_edges(), *rows.shape[1:])
 
 
-@operator
+@of_floats
 def from_arcs(graph: GraphView, arc_rows: torch.Tensor, role: str = "target") -> torch.Tensor:
     """Sum of arc rows at the owner of one end: [A, ...] to [O, ...].
 

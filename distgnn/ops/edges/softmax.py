@@ -18,12 +18,12 @@ from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, merge_at_owners, with_halos
 from distgnn.ops.edges.arc_blocks import whole_rows
 from distgnn.ops.edges.on_arcs import check_arc_rows, flat, gathered, partial_sums, summed
-from distgnn.ops.entry import operator
+from distgnn.ops.entry import of_floats
 from distgnn.ops.function import Function
 from distgnn.ops.graph_view import GraphView
 
 
-@operator
+@of_floats
 def edge_softmax(graph: GraphView, logits: torch.Tensor, norm_by: str = "dst") -> torch.Tensor:
     """Softmax of arc logits over the in-arcs of each vertex ("dst") or its out-arcs ("src").
 
@@ -47,7 +47,7 @@ def edge_softmax(graph: GraphView, logits: torch.Tensor, norm_by: str = "dst") -
     return _EdgeSoftmax.apply(flat(logits), None, graph, role)[0].view(logits.shape)
 
 
-@operator
+@of_floats
 def edge_softmax_with_own(
     graph: GraphView, logits: torch.Tensor, own: torch.Tensor, role: str = "target"
 ) -> tuple[torch.Tensor, torch.Tensor]:

@@ -53,6 +53,9 @@ def dropout_by_key(graph: GraphView, rows: torch.Tensor, ids: np.ndarray, p: flo
 def _dropped(
     rows: torch.Tensor, graph: GraphView, ids: np.ndarray, p: float, seed: int, step: int, site: int
 ) -> torch.Tensor:
+    if rows.dtype == torch.float16:  # kernels have no such numbers
+        return _dropped(rows.float(), graph, ids, p, seed, step, site).half()
+
     def masked(rows: torch.Tensor) -> torch.Tensor:
         flat = rows.detach().reshape(len(rows), rows.shape[1:].numel())
         out = graph.buffers.empty_like(flat)

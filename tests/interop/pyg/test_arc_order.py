@@ -236,3 +236,19 @@ def test_gnn_explainer_explains(comm, graphs):
         found.append([whole(made.node_mask), whole(made.edge_mask)])
     for plain, ours in zip(*found, strict=True):
         torch.testing.assert_close(ours, plain, rtol=1e-5, atol=1e-7)  # masks are float32
+
+
+@pytest.mark.mpi(1, 3)
+def test_what_is_written_into_degrees_and_norms_stays_there(comm):
+    """MFConv writes into degrees; a script into the weights of `gcn_norm`."""
+    data, graph = scene(comm, "sorted")
+    found = []
+    for x, edge_index in ((data.x, data.edge_index), (graph.x, graph.edge_index)):
+        torch.manual_seed(0)
+        utils.degree(edge_index[1], N, dtype=torch.long).clamp_(max=1)
+        index, weight = nn.conv.gcn_conv.gcn_norm(edge_index, None, N, dtype=torch.float64)
+        weight.mul_(0.5)
+        weight[:] = weight * 0.5
+        found.append((nn.GraphConv(D, 3).double()(x, index, weight), utils.degree(edge_index[1], N, dtype=torch.long)))
+    for expected, given in zip(*found, strict=True):
+        torch.testing.assert_close(given.whole(), expected)
