@@ -2,7 +2,12 @@
 
 import os
 import sys
+import sysconfig
+from types import TracebackType
 from typing import Any
+
+LIBRARIES = ("torch", "torch_geometric", "dgl", "distgnn")
+WRITTEN = ("-packages", "_propagate_", "_edge_updater_")  # in the name of a library's file, or of one that PyG writes
 
 
 class DistGNNError(Exception):
@@ -80,6 +85,35 @@ def exit_code(error: BaseException) -> int:
     if isinstance(error, RunStopped):
         return 128 + error.signal
     return 2 if isinstance(error, DistGNNError) else 1
+
+
+def users_trace(error: BaseException, trace: TracebackType | None) -> TracebackType | None:
+    """A traceback; of an error of ours only the user's lines, where there are any."""
+    frames = []
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    found = None
+    for one in reversed(frames) if isinstance(error, DistGNNError) else ():
+        if not _is_of_library(one):
+            found = TracebackType(found, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return found or (frames[0] if frames else None)
+
+
+def users_line(error: BaseException, trace: TracebackType | None) -> str:
+    """Where in the user's own code an error of ours was met: " (FILE:LINE)", or nothing."""
+    trace = users_trace(error, trace)
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or _is_of_library(trace):
+        return ""
+    return f" ({os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno})"
+
+
+def _is_of_library(trace: TracebackType) -> bool:
+    name, file = str(trace.tb_frame.f_globals.get("__name__")), trace.tb_frame.f_code.co_filename
+    places = (os.path.dirname(__file__), sysconfig.get_path("stdlib"), "<frozen", "<eval_with_key>")
+    return name.partition(".")[0] in LIBRARIES or file.startswith(places) or any(map(file.__contains__, WRITTEN))
 
 
 class OnRank(Exception):

@@ -14,7 +14,7 @@ from types import TracebackType
 
 from mpi4py import MPI
 
-from distgnn.errors import DistGNNError, RunError, exit_code, on_all_ranks
+from distgnn.errors import DistGNNError, RunError, exit_code, on_all_ranks, users_line, users_trace
 from distgnn.system.free_memory import no_memory
 from distgnn.system.jobs.own_rank import DEATH_SECONDS, SPEAK_SECONDS, abort_job, is_child, may_end_alone
 from distgnn.system.output import ERROR, say
@@ -101,9 +101,9 @@ def abort_on_uncaught(comm: MPI.Comm, alone: bool = True) -> None:
                 say(shortage, ERROR)
             else:
                 print(f"rank {comm.rank} failed:", file=sys.stderr)
-                traceback.print_exception(kind, error, trace)
+                traceback.print_exception(kind, error, users_trace(error, trace))
         elif comm.rank == 0:
-            say(error, ERROR)
+            say(f"{error}{users_line(error, trace)}", ERROR)
         sys.stderr.flush()
         if not shared:
             abort_job(code)

@@ -75,7 +75,7 @@ def _end(folder: Path, comm: Any, error: BaseException) -> None:
     import cloudpickle
     from mpi4py import MPI
 
-    from distgnn.errors import DistGNNError, RunError, exit_code
+    from distgnn.errors import DistGNNError, RunError, exit_code, users_trace
     from distgnn.system.atomic import replace_file
     from distgnn.system.free_memory import no_memory
     from distgnn.system.jobs.own_rank import DEATH_SECONDS, SPEAK_SECONDS, abort_job
@@ -88,7 +88,7 @@ def _end(folder: Path, comm: Any, error: BaseException) -> None:
     shown = error if shortage is None else RunError(shortage)
     agreed = isinstance(error, DistGNNError) and error.agreed
     trace = error.__traceback__.tb_next if error.__traceback__ is not None else None  # without `run` itself
-    text = "".join(traceback.format_exception(type(error), error, trace))
+    text = "".join(traceback.format_exception(type(error), error, users_trace(error, trace)))
     try:
         packed = cloudpickle.dumps(shown.with_traceback(None))
     except Exception:

@@ -18,6 +18,7 @@ def main() -> None:
         sys.path[0] = os.getcwd() if module else os.path.dirname(os.path.realpath(sys.argv[0]))
 
     import distgnn  # noqa: F401
+    from distgnn.errors import users_trace
     from distgnn.system.output import show_held
 
     try:
@@ -32,7 +33,7 @@ def main() -> None:
     except Exception as error:  # shown as Python does, without the lines of this file
         if not getattr(error, "agreed", False):
             show_held()
-        trace = _of_the_script(error.__traceback__)
+        trace = users_trace(error, _of_the_script(error.__traceback__))
         sys.excepthook(type(error), error.with_traceback(trace), trace)
         sys.exit(1)
 
