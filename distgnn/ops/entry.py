@@ -2,8 +2,8 @@
 
 torch.compile      the operator is an opaque call: the graph of operations breaks before it and goes on behind it
 torch.autocast     off inside
-bfloat16, half     arguments are widened, and results rounded once outside autocast; not where the graph's own rows are
-                   that narrow, and the operator takes them (`of_floats` does not)
+half               arguments are widened, and results rounded once; bfloat16, too, where the operator does not take it
+                   (`of_floats`), and in autocast unless the graph's own rows are that narrow
 results            tensors of their own, not views: they may be written to, in any mode
 rows of all ranks  (`distgnn.rows`) the operator gets this rank's rows, and what it gives are rows again
 """
@@ -39,8 +39,8 @@ def operator(run: Callable[Parameters, Result], takes_narrow: bool = True) -> Ca
                 return one.face.in_rows(entry, args, kwargs)  # type: ignore[attr-defined]
         try:
             autocast = torch.is_autocast_enabled("cpu")
-            is_own = takes_narrow and getattr(args[0], "dtype", None) in NARROW
-            narrow = None if is_own else _narrow_of(*args, *kwargs.values())
+            is_own = getattr(args[0], "dtype", None) in NARROW if autocast else takes_narrow
+            narrow = _narrow_of((torch.float16,) if is_own else NARROW, *args, *kwargs.values())
             if not autocast and narrow is None:
                 return _own(run(*args, **kwargs))
             with torch.autocast("cpu", enabled=False):
@@ -74,9 +74,9 @@ def opaque(run: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
 of_floats = functools.partial(operator, takes_narrow=False)
 
 
-def _narrow_of(*values: Any) -> torch.dtype | None:
-    """The dtype of the first bfloat16 or half tensor among some arguments."""
-    return next((one.dtype for one in values if isinstance(one, torch.Tensor) and one.dtype in NARROW), None)
+def _narrow_of(dtypes: tuple[torch.dtype, ...], *values: Any) -> torch.dtype | None:
+    """The dtype of the first tensor that has one of some dtypes."""
+    return next((one.dtype for one in values if isinstance(one, torch.Tensor) and one.dtype in dtypes), None)
 
 
 def wide(argument: Any) -> Any:

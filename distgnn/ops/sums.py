@@ -7,12 +7,12 @@ import torch
 from mpi4py import MPI
 
 from distgnn.comm import Transport, extreme_over_ranks, sum_over_ranks
-from distgnn.ops.entry import operator
+from distgnn.ops.entry import of_floats
 from distgnn.ops.function import Function
 from distgnn.ops.graph_view import GraphView
 
 
-@operator
+@of_floats
 def all_sum(graph: GraphView, values: torch.Tensor) -> torch.Tensor:
     """Sum of `values` over all ranks, with gradient (statistics of norm layers, pooled losses).
 
@@ -25,7 +25,7 @@ def all_sum(graph: GraphView, values: torch.Tensor) -> torch.Tensor:
     return _AllSum.apply(values, graph.transport)
 
 
-@operator
+@of_floats
 def all_max(graph: GraphView, values: torch.Tensor) -> torch.Tensor:
     """The largest of all values of all ranks, with gradient: equal ones share it, as in `torch.max`.
 

@@ -157,6 +157,7 @@ def bernoulli_(func: Any, rows: RowTensor, p: Any = 0.5, *, generator: Any = Non
 BY_OTHERS = "draw with torch.rand_like, randn_like, randint_like, bernoulli or F.dropout"
 for _name in "random geometric cauchy poisson multinomial binomial alpha_dropout feature_alpha_dropout".split():
     INSTEAD[_name] = BY_OTHERS
+INSTEAD["multinomial"] = "write weights.whole().multinomial(count): ids, the same on every rank"
 
 
 def _in_place(input: RowTensor, out: Any, inplace: bool) -> RowTensor:

@@ -8,6 +8,7 @@ Gradients: what is made of all rows is the same on every rank, and each rank's b
 gradient. `all_sum` adds the shares, so the gradient of a rank's rows is whole.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +30,17 @@ from distgnn.rows.reductions import (
     summed,
     without,
 )
-from distgnn.rows.row_tensor import HANDLERS, RowTensor, handles, local_of, refuse, rows_of, whole_of
+from distgnn.rows.row_tensor import (
+    HANDLERS,
+    INSTEAD,
+    RowTensor,
+    gathered,
+    handles,
+    local_of,
+    refuse,
+    rows_of,
+    whole_of,
+)
 
 KEEPS = """
 softmax log_softmax softmin cumsum cumprod cummax cummin logcumsumexp sort argsort topk flip roll normalize diff
@@ -181,6 +192,27 @@ class _Root(torch.autograd.Function):
     def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
         (out,) = ctx.saved_tensors
         return torch.where(out == 0, torch.zeros_like(grad), grad / (2 * out))
+
+
+# --- order: every rank has all numbers of one column, and the ids ---------------------------------------------------
+
+
+def _sorted(rows: RowTensor, dims: Dims, keepdim: bool, given: Any, *args: Any, name: str, **options: Any) -> Any:
+    """`sort`, `argsort` and `topk` of a column: values are rows with a gradient, ids ordinary numbers."""
+    if rows.dim() > 1:
+        refuse(name, ORDER.format(name=name))
+    found = getattr(torch, name)(gathered(rows), *args, dim=0, **options)
+    if name == "argsort":
+        return found
+    return getattr(torch.return_types, name)((rows[found.indices], found.indices))
+
+
+ORDER = "take one column, x[:, 0].{name}(), or x.whole().{name}(0): all rows, without a gradient"
+for _name in ("sort", "argsort", "topk"):
+    GLOBAL[_name] = functools.partial(_sorted, name=_name)
+MIDDLE = "write x.whole().{name}(...): all rows, without a gradient"
+for _name in ("median", "nanmedian", "mode", "quantile", "nanquantile", "kthvalue"):
+    INSTEAD[_name] = MIDDLE.format(name=_name)
 
 
 # --- exponentials ------------------------------------------------------------------------------------------------

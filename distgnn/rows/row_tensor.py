@@ -21,6 +21,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import numpy as np
 import torch
 
 from distgnn.errors import InputError
@@ -93,6 +94,8 @@ class RowTensor(torch.Tensor):
             known = _FOUND[func] = name, _metadata if name in METADATA else HANDLERS.get(name, _refused)
         name, handler = known
         kwargs = kwargs or {}
+        if any(isinstance(one, np.ndarray) for one in args):  # as torch itself takes them beside tensors
+            args = tuple(torch.from_numpy(one) if _is_numbers(one) else one for one in args)
         trail = None if handler is _metadata else _trail_of(args, kwargs)
         try:
             if trail is None:
@@ -213,6 +216,10 @@ def rows_of(inner: torch.Tensor, space: Space, dim: int = 0) -> RowTensor:
     )
     made.inner, made.row_space, made.row_dim = inner, space, dim
     return made
+
+
+def _is_numbers(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.ndim > 0
 
 
 def is_rows(value: Any) -> bool:
@@ -380,6 +387,12 @@ def exported(func: Any, rows: RowTensor, *args: Any, **kwargs: Any) -> Any:
     if func.__name__ == "numpy" and rows.requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     return func(gathered(rows), *args, **kwargs)
+
+
+@handles("__array_wrap__")
+def wrapped(func: Any, rows: RowTensor, array: np.ndarray, *_: Any) -> torch.Tensor:
+    """What a function of NumPy made of all rows: ordinary, the same on every rank."""
+    return torch.from_numpy(np.asarray(array))
 
 
 @handles("item", "__float__", "__int__", "__index__", "__bool__", "is_nonzero")

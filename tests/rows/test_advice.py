@@ -255,3 +255,82 @@ def test_what_a_refusal_says_to_write_runs(comm, words):
         assert "\n" not in str(error.value)
     if advice is not None:
         advice(s)
+
+
+# --- tables of advice by name: each text runs -----------------------------------------------------------------------
+
+
+def cut_again(s, change=lambda data: data, **options):
+    """The arcs of the graph, prepared before it is cut or by the cut."""
+    data = change(random_graph(2, num_nodes=N, num_feats=D, num_edges=120).to_pyg())
+    return with_rows(dist_graph(dg.GraphData.from_pyg(data), s.g.plain.comm, **options))
+
+
+def pairs(s):
+    ids = torch.randint(s.g.num_nodes, (2, 9))
+    return (s.x[ids[0]] * s.x[ids[1]]).sum(-1)
+
+
+ON_DATA = "on the Data that dg.GraphData.from_pyg reads"
+TEXTS = {  # words of a text -> what it says to write
+    "draw with": lambda s: [one(s.x) for one in (torch.rand_like, torch.randn_like, F.dropout)],
+    "multinomial(count)": lambda s: s.x[s.y.double().whole().multinomial(3)],
+    "take the pairs that are needed": pairs,
+    "write torch.stack": lambda s: torch.stack([s.x, s.x], 2),
+    "x.squeeze(": lambda s: s.x[:, None].squeeze(1),
+    "x.unsqueeze(": lambda s: s.x.unsqueeze(1),
+    "x.t(": lambda s: s.x.t(),
+    "x.transpose(": lambda s: s.x.transpose(0, 1),
+    "write x[mask] = values": lambda s: s.x.detach().clone().__setitem__(s.m, 0),
+    "use attention along arcs (GATConv)": lambda s: nn.GATConv(D, 2).double()(s.x, s.e),
+    "F.triplet_margin_loss": lambda s: F.triplet_margin_loss(s.x, s.x * 2, s.x * 3),
+    **{
+        f"x.whole().{name}(": lambda s, name=name, given=given: getattr(s.x.whole(), name)(*given)
+        for name, given in (("median", ()), ("nanmedian", ()), ("mode", (0,)), ("kthvalue", (2, 0)))
+    },
+    **{
+        f"x.whole().{name}(": lambda s, name=name: getattr(s.x.whole(), name)(0.5)
+        for name in ("quantile", "nanquantile")
+    },
+    "(a @ b).sum(0)": lambda s: (s.x3 @ torch.ones(3, 2).double()).sum(0),
+    "--self-loops add, and leave": lambda s: cut_again(s, self_loops="add"),
+    "--self-loops remove, or add": lambda s: cut_again(s, self_loops="remove").has_self_loops() and 1 / 0,
+    "--direction both, and leave": lambda s: cut_again(s, direction="both"),
+    "draw pairs of ids": pairs,
+    "cut it with direction='both'": lambda s: transforms.ToUndirected()(
+        cut_again(s, lambda data: data.coalesce(), direction="both")
+    ),
+    "cut the graph with direction='both'": lambda s: utils.to_undirected(
+        cut_again(s, lambda data: data.coalesce(), direction="both").edge_index
+    ),
+    "cut it with self_loops='remove'": lambda s: transforms.RemoveSelfLoops()(cut_again(s, self_loops="remove")),
+    "transform the graph before it is cut": lambda s: cut_again(s, transforms.RemoveIsolatedNodes()),
+    "mask rows, x[mask], or take it": lambda s: (s.x[s.m], cut_again(s, lambda data: data.subgraph(torch.arange(9)))),
+    "drop arcs with dropout_edge": lambda s: (utils.dropout_edge(s.e), s.x * (s.y > 1).double()[:, None]),
+    "multiply by the adjacency": lambda s: (dg.ops.spmm(s.g, s.x), nn.SimpleConv()(s.x, s.e)),
+    f"take it before the graph is cut, {ON_DATA}": lambda s: cut_again(
+        s, lambda data: (utils.assortativity(data.edge_index), data)[1]
+    ),
+    "data.is_undirected()": lambda s: s.g.is_undirected(),
+    "data.has_isolated_nodes()": lambda s: s.g.has_isolated_nodes(),
+    "leave it out": lambda s: nn.GCNConv(D, 2).double()(s.x, s.e),
+    "edge_pairs": lambda s: with_rows(dist_graph(random_graph(2).split_links(0.1, 0.1), s.g.plain.comm)).edge_pairs(
+        "train"
+    ),
+}
+
+
+@pytest.mark.mpi(1, 3)
+def test_each_text_of_the_tables_runs(comm):
+    from distgnn.interop.dgl.dispatch import BEFORE
+    from distgnn.interop.pyg.refused import TRANSFORMS, UTILS
+    from distgnn.rows.row_tensor import INSTEAD
+
+    tried = set()
+    for text in {*INSTEAD.values(), *BEFORE.values(), *UTILS.values(), *TRANSFORMS.values()}:
+        (words,) = [words for words in TEXTS if words in text][:1] or [None]
+        assert words, text
+        tried.add(words)
+    for words in sorted(tried):  # in one order on all ranks
+        TEXTS[words](scene(comm))
+    assert tried == TEXTS.keys()

@@ -7,8 +7,6 @@
 
 A tensor with a row for each vertex becomes a column of vertices, one with a row for each arc a column of arcs; anything
 else is kept as it is. So transforms of columns (`T.NormalizeFeatures`) run; transforms of arcs are refused.
-
-Over 300 lines: each habit of a `Data` is a few lines of one interface.
 """
 
 from collections.abc import Iterator
@@ -158,6 +156,8 @@ class DataAccess:
         if name == "y":
             is_value = self.labels is None and isinstance(value, torch.Tensor) and value.is_floating_point()
             name = "node_values" if is_value else "labels"
+            if isinstance(value, torch.Tensor) and value.dtype == torch.int64 and value.dim() == 1 and len(value):
+                self.__dict__["info"] = self.__dict__["info"] | {"num_classes": int(value.max()) + 1}
         frame, place = PLACES.get(name, (None, name))
         if frame is not None:
             self._put(getattr(self, frame), place, value)
@@ -333,22 +333,45 @@ class DataAccess:
     contains_isolated_nodes = has_isolated_nodes
 
     def is_coalesced(self) -> bool:
-        """Is no arc there twice? Collective: yes. Their order, which PyG asks of too, is not kept in a cut."""
+        """Is no arc there twice, and are they sorted by source and target? Collective: yes."""
+        return self.is_sorted() and not self.has_doubles()
+
+    def is_sorted(self) -> bool:
+        """Are the arcs, in the order of the source, sorted by source and target? Collective: yes."""
         graph = self.plain
-        comm = graph.comm
+        if graph.info.get("arc_order") in ("sorted", "other"):
+            return bool(graph.info["arc_order"] == "sorted")
+        sources, targets = arc_ends_of(graph)
+        places = graph.arc_space.places[: len(sources)]
+        blocks = np.arange(1, graph.comm.size) * graph.arc_space.num_global // graph.comm.size
+        to = np.searchsorted(blocks, places, side="right")
+        rows = np.stack([places, sources * graph.num_global_nodes + targets])
+        mine = np.concatenate(graph.comm.alltoall([rows[:, to == rank] for rank in range(graph.comm.size)]), axis=1)
+        keys = mine[1][np.argsort(mine[0])]
+        ends = np.concatenate(graph.comm.allgather(keys[[0, -1]] if len(keys) else keys))
+        return not self._any((np.diff(keys) < 0).any()) and bool((np.diff(ends) >= 0).all())
+
+    def has_doubles(self) -> bool:
+        """Is an arc there twice? Collective: yes."""
+        graph = self.plain
         sources, targets = arc_ends_of(graph)
         keys = sources * graph.num_global_nodes + targets
-        to = _mix(keys.view(np.uint64).copy()) % np.uint64(comm.size)
-        keys = np.concatenate(comm.alltoall([keys[to == rank] for rank in range(comm.size)]))
-        return not self._any(len(np.unique(keys)) < len(keys))
+        to = _mix(keys.view(np.uint64).copy()) % np.uint64(graph.comm.size)
+        keys = np.concatenate(graph.comm.alltoall([keys[to == rank] for rank in range(graph.comm.size)]))
+        return self._any(len(np.unique(keys)) < len(keys))
 
     def coalesce(self) -> Any:
-        """This graph with its arcs sorted by source and target, if no arc is there twice. Raises: InputError."""
-        if not self.is_coalesced():
+        """`sort()`, if no arc is there twice. Raises: InputError."""
+        if self.has_doubles():
             raise InputError(f"arcs that are there twice cannot be merged in a graph that is cut: {BEFORE_THE_CUT}")
+        return self.sort()
+
+    def sort(self) -> Any:
+        """This graph with its arcs sorted by source and target. Collective: yes."""
         made = self.__copy__()
-        made.__dict__ |= {"info": self.plain.info | {"arc_order": "sorted"}, "kept_arcs": {}}
-        made.__dict__["arc_space"] = type(self.arc_space)(made.plain)
+        if not self.is_sorted():
+            made.__dict__ |= {"info": self.plain.info | {"arc_order": "sorted"}, "kept_arcs": {}}
+            made.__dict__["arc_space"] = type(self.arc_space)(made.plain)
         return made
 
     def _any(self, here: Any) -> bool:

@@ -7,6 +7,7 @@ A transform that changes columns runs on a cut graph (`graph/face/data_access.py
 and so is every transform of PyG that is not known to be one of columns.
 """
 
+import copy
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -72,10 +73,39 @@ def _refuses(name: str) -> Callable[..., Any]:
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
         if any(map(_is_cut, (*args, *kwargs.values()))):
+            found = _sorted_arcs(name, *args, **kwargs) if name in SORTS else None
+            if found is not None:
+                return found
             raise InputError(f"PyG's {name} cannot run on a graph that is cut: {UTILS[name]}")
         return NotImplemented
 
     return refuse
+
+
+SORTS = ("to_undirected", "coalesce", "sort_edge_index")
+
+
+def _sorted_arcs(name: str, edge_index: Any, edge_attr: Any = "none", *_: Any, **options: Any) -> Any:
+    """What these give where all they do is to sort the arcs. Collective: yes."""
+    whole = isinstance(edge_index, ArcIndex) and edge_index.arcs.rows and edge_index.arcs.is_whole
+    if not whole or isinstance(edge_attr, torch.Tensor | list | tuple) or not options.keys() <= {"num_nodes", "reduce"}:
+        return None
+    data = edge_index.arcs.graph.face
+    if name == "to_undirected" and not data.is_undirected():
+        return None
+    if name != "sort_edge_index" and data.has_doubles():
+        return None
+    arcs = data.sort().edge_index
+    return (arcs, None) if edge_attr is None else arcs
+
+
+def _unchanged(name: str, data: Any) -> Any:
+    """A graph that a transform of arcs would leave as it is, but for their order; None for others. Collective: yes."""
+    if name == "RemoveSelfLoops":
+        return None if data.has_self_loops() else copy.copy(data)
+    if len(data.edge_attrs()) > 1 or data.has_doubles() or (name == "ToUndirected" and not data.is_undirected()):
+        return None
+    return data.sort()
 
 
 def dispatch_in_transforms() -> None:
@@ -89,6 +119,10 @@ def _check_transform(self: Any, data: Any) -> Any:
     name = type(self).__name__
     is_theirs = type(self).__module__.startswith("torch_geometric.") and name not in OF_COLUMNS
     if is_theirs and not isinstance(data, torch.Tensor) and _is_cut(data):
+        known = name in ("ToUndirected", "RemoveSelfLoops", "RemoveDuplicatedEdges") and hasattr(data, "has_doubles")
+        found = _unchanged(name, data) if known else None
+        if found is not None:
+            return found
         raise InputError(f"T.{name} cannot run on a graph that is cut: {TRANSFORMS.get(name, BEFORE_THE_CUT)}")
     return NotImplemented
 

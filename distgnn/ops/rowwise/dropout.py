@@ -45,6 +45,7 @@ def dropout_of(graph: GraphView, rows: torch.Tensor, ids: np.ndarray, p: float, 
     return _dropped(rows, graph, ids, p, graph.seed, graph.step, site)
 
 
+@operator
 def dropout_by_key(graph: GraphView, rows: torch.Tensor, ids: np.ndarray, p: float, key: int) -> torch.Tensor:
     """The same with a key that stands for seed, step and site."""
     return _dropped(rows, graph, ids, p, key, 0, 0)
@@ -53,9 +54,6 @@ def dropout_by_key(graph: GraphView, rows: torch.Tensor, ids: np.ndarray, p: flo
 def _dropped(
     rows: torch.Tensor, graph: GraphView, ids: np.ndarray, p: float, seed: int, step: int, site: int
 ) -> torch.Tensor:
-    if rows.dtype == torch.float16:  # kernels have no such numbers
-        return _dropped(rows.float(), graph, ids, p, seed, step, site).half()
-
     def masked(rows: torch.Tensor) -> torch.Tensor:
         flat = rows.detach().reshape(len(rows), rows.shape[1:].numel())
         out = graph.buffers.empty_like(flat)

@@ -11,6 +11,7 @@ from distgnn.graph.face.row_graph import with_rows
 from distgnn.rows import rows_of
 
 nn = pytest.importorskip("torch_geometric.nn")
+transforms = pytest.importorskip("torch_geometric.transforms")
 utils = pytest.importorskip("torch_geometric.utils")
 Data = pytest.importorskip("torch_geometric.data").Data
 N, D = 30, 6
@@ -83,9 +84,18 @@ def test_coalesced_arcs_are_in_the_order_that_pyg_gives_them(comm, directed):
     conv = nn.GraphConv(D, 2).double()
     conv(graph.x, graph.edge_index)  # what the graph keeps of its own order
     ours, theirs = graph.coalesce(), data.coalesce()
+    assert (graph.is_coalesced(), ours.is_coalesced()) == (data.is_coalesced(), True)
+    for change in (utils.coalesce, utils.sort_edge_index, utils.to_undirected, transforms.ToUndirected()):
+        if directed and "ndirected" in str(change):
+            continue
+        found = change(graph if isinstance(change, transforms.BaseTransform) else graph.edge_index)
+        found = getattr(found, "edge_index", found)
+        torch.testing.assert_close(conv(graph.x, found, numbers).whole(), conv(theirs.x, theirs.edge_index, numbers))
     expected = conv(theirs.x, theirs.edge_index, numbers)
     torch.testing.assert_close(conv(ours.x, ours.edge_index, numbers).whole(), expected)
     ours.edata["number"] = numbers
+    ours.y = graph.y.clamp(max=1)
+    assert ours.num_classes == 2 and graph.num_classes == 3
     assert torch.equal(ours.edata["number"].whole(), numbers) and "number" not in graph.edata
 
 
