@@ -298,12 +298,16 @@ def refuse_unsummed_steps(graph_type: type[Any]) -> None:
     register_optimizer_step_pre_hook(_refuse_unsummed)
 
 
+LEAVE_OUT = "gradients are summed over ranks already: leave DistributedDataParallel (and init_process_group) out"
 _refused_for: list[type[Any]] = []
 _watched: WeakSet[nn.Module] = WeakSet()
 
 
 def _watch_module(module: nn.Module, inputs: tuple[Any, ...]) -> None:
     graphs: list[Any] = [one for one in inputs if isinstance(one, _refused_for[0])]
+    if isinstance(module, nn.parallel.DistributedDataParallel):
+        if graphs or any(getattr(type(one), "knows_rows", False) for one in inputs):
+            raise on_all_ranks(InputError(LEAVE_OUT))
     if not graphs:
         return
     if torch.compiler.is_dynamo_compiling():  # it would look into `_watched`, from which modules go when they die

@@ -2,10 +2,12 @@
 
 import pytest
 import torch
+from cut_graphs import random_graph, whole_graph
 from torch import nn
 
 from distgnn.errors import InputError
 from distgnn.fitting.user_model import adapt, arguments_of
+from distgnn.graph.face.row_graph import with_rows
 
 
 class Graph:
@@ -50,3 +52,10 @@ def test_a_column_that_the_graph_has_not_is_said():
         adapt(module(lambda self, x, edge_index, edge_attr: x))(Graph(), "F")
     with pytest.raises(InputError, match="and mystery is nothing that fit can give"):
         arguments_of(module(lambda self, x, edge_index, mystery: x))
+
+
+def test_a_layer_of_pyg_is_a_model():
+    conv = pytest.importorskip("torch_geometric.nn").GCNConv(7, 4).double()
+    graph = with_rows(whole_graph(random_graph()))
+    expected = conv(graph.x, graph.edge_index).whole()
+    assert torch.equal(adapt(conv)(graph, graph.x).whole(), expected)

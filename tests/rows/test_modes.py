@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from cut_graphs import dist_graph, random_graph
 from pyg_layers import Doubled
+from torch import distributed as dist
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -176,6 +177,17 @@ def test_what_would_lose_a_gradient_is_one_line(comm):
         with pytest.raises(InputError, match=says) as error:
             mode(rows, model_of())
         assert "\n" not in str(error.value), name
+
+
+@pytest.mark.mpi(2)
+def test_ddp_is_to_be_left_out(comm):
+    _, rows = scenes(comm)
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        with pytest.raises(InputError, match="leave DistributedDataParallel"):
+            nn.parallel.DistributedDataParallel(model_of())(rows.x, rows.e)
+    finally:
+        dist.destroy_process_group()
 
 
 @pytest.mark.mpi(2)
