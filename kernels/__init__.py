@@ -21,7 +21,6 @@ from distgnn.kernels.attention.sddmm_softmax import edge_softmax, edge_softmax_b
 from distgnn.kernels.graph.aggregate import spmm
 from distgnn.kernels.graph.blocks import block_csr, block_rows, spmm_blocked
 from distgnn.kernels.graph.csr import csr_from_edges, transpose_csr
-from distgnn.kernels.graph.tuner import Tuning, tune_rows
 from distgnn.kernels.rowwise.activation import activate, activate_backward
 from distgnn.kernels.rowwise.cross_entropy import cross_entropy, cross_entropy_backward
 from distgnn.kernels.rowwise.dropout import dropout
@@ -32,6 +31,7 @@ from distgnn.kernels.runtime.formats import BlockedCsr
 from distgnn.kernels.runtime.jit import compilation
 from distgnn.kernels.runtime.memory import give_back_freed_memory, return_large_blocks, touch_pages
 from distgnn.kernels.runtime.threads import get_num_threads, set_num_threads
+from distgnn.kernels.runtime.tuning import Tuning
 from distgnn.kernels.wire.codecs import decode_rows, encode_rows
 from distgnn.kernels.wire.gather import add_rows, pack_rows
 
@@ -80,5 +80,4 @@ __all__ = [
     "spmm_blocked",
     "touch_pages",
     "transpose_csr",
-    "tune_rows",
 ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distgnn.config import Settings, TrainConfig
-from distgnn.config.settings import describe_data
+from distgnn.config.settings import describe_data, read_sections
 from distgnn.fitting.progress import compiling, progress_bar
 from distgnn.system.launch import import_mpi, under_mpi
 
@@ -73,6 +73,7 @@ def train_on_this_rank(
 
     Args: own: of a process that goes on afterwards.
     """
+    from distgnn.comm import raise_together
     from distgnn.fitting.ahead import compiling_ahead
     from distgnn.fitting.last_kernels import compile_kernels, last_kernels
 
@@ -87,13 +88,18 @@ def train_on_this_rank(
     words = last_kernels(settings, manifest) if by_name else []
     with compiling_ahead(words if place == 0 else []):
         from distgnn.graph.loader import load
+        from distgnn.graph.tuning import of_job
 
         run, config = settings.run, replace(settings.train)
         plain = by_name and not (own and own.trainer)  # a user's code sees rows of all ranks
+        options: dict[str, Any] = {"debug": debug, "say": None, "plain_tensors": plain}
+        with raise_together(mpi.COMM_WORLD):
+            products = _products_before(config)
         with compiling(speak):
-            graph = load(parts, run.algorithm, **settings.graph_options(), debug=debug, say=None, plain_tensors=plain)
+            graph = load(parts, run.algorithm, products=products, **settings.graph_options(), **options)
             if words and places > 1:
                 compile_kernels(words, place, places)
+        sections["data"]["products"] = of_job(graph.tuning)
         if own is None or under_mpi():
             gc.freeze()  # what was imported and loaded stays: collections within training steps need not look at it
         if config.run_dir is None:
@@ -101,6 +107,12 @@ def train_on_this_rank(
         train = _one_run if run.runs == 1 else _many_runs
         summary = train(graph, replace(settings, train=config), sections, speak, own or Own())
         return summary | {"run_dir": config.run_dir}, graph.rank
+
+
+def _products_before(config: TrainConfig) -> dict[str, int] | None:
+    """The choices of products of the run that is resumed; None of a new run."""
+    file = Path(str(config.run_dir), "config.toml")
+    return read_sections(file).get("data", {}).get("products") if config.resume and file.is_file() else None
 
 
 def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bool, own: Own) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,10 @@ from distgnn.graph.cores import choose_threads, describe_binding, spread_over_no
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.face.row_graph import with_rows
 from distgnn.graph.part_arrays import leave_on_disk
-from distgnn.graph.tuning import part_tuning
+from distgnn.graph.tuning import job_tuning
 from distgnn.kernels.runtime.compile_line import compile_line, compile_line_from_now_on
 from distgnn.ops.file_memory import check_folder
 from distgnn.partition import load_part, read_manifest
-from distgnn.partition.folder.manifest_file import part_folder
 from distgnn.system import output
 from distgnn.system.hosts import check_tasks, several_tasks
 from distgnn.system.jobs.own_rank import forget_segment, under_mpi
@@ -66,6 +65,7 @@ def load(
     plain_tensors: bool = False,
     leave: Collection[str] = (),
     check_steps: bool = True,
+    products: Mapping[str, int] | None = None,
     **options: Any,
 ) -> DistGraph:
     """Load this rank's part of a partition folder.
@@ -81,6 +81,8 @@ def load(
         leave: what `init` is not to set in this process, of `EFFECTS`; `EFFECTS` itself: all of it.
         check_steps: ranks compare what enters a step, and what meets rows of all ranks: numbers, tensors, draws,
             weights, settings. False: a script may make them differ.
+        products: `data.products` of an earlier run's config.toml, to repeat its rounding; None: as is quickest on rank
+            0's machine.
         options: further arguments of `DistGraph`: dtype, seed, feat_norm, inductive, cache_first, offload, debug; the
             fields of `Schedule`.
 
@@ -110,7 +112,7 @@ def load(
         with raise_together(comm):
             part_id = comm.rank // schedule.ranks_per_part
             part = load_part(folder, part_id)
-            tuning = part_tuning(part_folder(Path(folder), part_id), part)
+        tuning = job_tuning(comm, len(part.blocks["owned_owned"].indices), products)
         graph = graph_kind(schedule, update)(part, comm, algorithm=algorithm, tuning=tuning, **options)
     leave_on_disk(part.arc_ids)  # read while the part was checked; needed by layers that work arc by arc only
     kernels.give_back_freed_memory()

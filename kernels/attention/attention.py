@@ -43,7 +43,8 @@ from distgnn.kernels.runtime.arrays import (
     sums_dtype,
 )
 from distgnn.kernels.runtime.threads import edge_chunks, edge_parts, even_chunks, run
-from distgnn.kernels.runtime.tiles import RepeatedTile, arcs_ahead, head_tiles, repeated_tile, row_tiles
+from distgnn.kernels.runtime.tiles import RepeatedTile, head_tiles, repeated_tile, row_tiles
+from distgnn.kernels.runtime.tuning import arcs_ahead
 
 PARTS = 16  # each has R · H numbers of its own; 16 threads use the bandwidth of most sockets
 

@@ -21,10 +21,10 @@ from distgnn.kernels.runtime.arrays import index_array, indptr_array, row_array
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
 from distgnn.kernels.runtime.tiles import Tile, head_tiles
+from distgnn.kernels.runtime.tuning import arcs_ahead
 from distgnn.kernels.simd.head_sums import add_by_head
 from distgnn.kernels.simd.vectors import add, fma_heads, load, mul, prefetch, store, zeros
 
-AHEAD = 16
 CHUNKS = 64  # of rows whose gradients of attn are summed together: fixed, so that threads do not change bits
 
 
@@ -48,7 +48,8 @@ def pair_scores(
     arguments = _checked(indptr, others, arcs, sources, targets, attn, heads, slope)
     scores = np.zeros((len(arguments[1]), heads), arguments[3].dtype)
     for tile in head_tiles(heads, arguments[3].shape[1] // heads, scores.dtype, half=True):
-        run(_score_kernel(tile), edge_chunks(arguments[0], arguments[3].shape[1]), *arguments, scores)
+        ahead = arcs_ahead(tile.width * scores.itemsize)
+        run(_score_kernel(tile), edge_chunks(arguments[0], arguments[3].shape[1]), ahead, *arguments, scores)
     return scores
 
 
@@ -76,7 +77,17 @@ def pair_scores_backward(
     sums = np.zeros((CHUNKS, rows.shape[1]), rows.dtype)
     bounds = np.linspace(0, len(rows), CHUNKS + 1).astype(np.int64)
     for tile in tiles_of_whole_heads(heads, rows.shape[1] // heads, rows.dtype):
-        run(_backward_kernel(tile), list(range(CHUNKS + 1)), bounds, *arguments, row_array(grad, "grad"), out, sums)
+        ahead = arcs_ahead(tile.width * rows.itemsize)
+        run(
+            _backward_kernel(tile),
+            list(range(CHUNKS + 1)),
+            bounds,
+            ahead,
+            *arguments,
+            row_array(grad, "grad"),
+            out,
+            sums,
+        )
     return out, sums.sum(axis=0, keepdims=True)
 
 
@@ -108,7 +119,7 @@ def _checked(
 @functools.cache
 def _score_kernel(tile: Tile) -> Callable:
     @kernel(counted=False)
-    def score_rows(start, stop, indptr, others, arcs, sources, targets, attn, slope, scores):
+    def score_rows(start, stop, ahead, indptr, others, arcs, sources, targets, attn, slope, scores):
         """Adds the tile's share to the scores of the arcs of rows [start, stop)."""
         width, heads, last = targets.shape[1], scores.shape[1], indptr[stop] - 1
         for i in range(start, stop):
@@ -117,7 +128,7 @@ def _score_kernel(tile: Tile) -> Callable:
             # memory speed.
             target, weight = load(tile, targets, i * width), load(tile, attn, 0)
             for e in range(indptr[i], indptr[i + 1]):
-                prefetch(tile, sources, others[min(e + AHEAD, last)] * width)
+                prefetch(tile, sources, others[min(e + ahead, last)] * width)
                 row = leaky(add(load(tile, sources, others[e] * width), target), slope)
                 add_by_head(tile, mul(row, weight), scores, arcs[e] * heads)
 
@@ -128,7 +139,7 @@ def _score_kernel(tile: Tile) -> Callable:
 def _backward_kernel(tile: Tile) -> Callable:
     @kernel(counted=False)
     def backward_rows(
-        start, stop, bounds, indptr, others, arcs, sources, targets, attn, slope, grad, out, sums
+        start, stop, bounds, ahead, indptr, others, arcs, sources, targets, attn, slope, grad, out, sums
     ):  # fmt: skip
         """Writes the tile's columns of out and sums for the row ranges [start, stop) of bounds."""
         width, heads = targets.shape[1], grad.shape[1]
@@ -138,7 +149,7 @@ def _backward_kernel(tile: Tile) -> Callable:
                 target = load(tile, targets, i * width)
                 total, attn_sums = zeros(tile, targets), load(tile, sums, chunk * width)
                 for e in range(indptr[i], indptr[i + 1]):
-                    prefetch(tile, sources, others[min(e + AHEAD, last)] * width)
+                    prefetch(tile, sources, others[min(e + ahead, last)] * width)
                     # x once, for both gradients: through its slope to the target, and its leaky ReLU to attn.
                     row = add(load(tile, sources, others[e] * width), target)
                     total = fma_heads(tile, slopes(tile, targets, row, slope), grad, arcs[e] * heads, total)

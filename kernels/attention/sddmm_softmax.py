@@ -18,11 +18,11 @@ from distgnn.kernels.runtime.arrays import ROWS, flat_rows, index_array, indptr_
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
 from distgnn.kernels.runtime.tiles import Tile, cut_tiles, row_tiles
+from distgnn.kernels.runtime.tuning import arcs_ahead
 from distgnn.kernels.simd.vector_math import exp, reciprocal, total
 from distgnn.kernels.simd.vectors import add, at, full, load, maximum, mul, prefetch, store, sub, zeros
 
 OPERATIONS = ("dot", "add", "mul")
-AHEAD = 16
 
 
 def sddmm(
@@ -65,14 +65,15 @@ def sddmm(
     tiles = (cut_tiles if op == "dot" else row_tiles)(width // heads, out.dtype) if width else []
     for column, tile in tiles:
         function = _dot_kernel(tile) if op == "dot" else _pair_kernel(tile, op)
-        run(function, bounds, column, indptr, indices, source_rows, target_rows, ids, flat, heads)
+        ahead = arcs_ahead(tile.width * source_rows.itemsize)
+        run(function, bounds, column, ahead, indptr, indices, source_rows, target_rows, ids, flat, heads)
     return out
 
 
 @functools.cache
 def _dot_kernel(tile: Tile) -> Callable:
     @kernel(counted=False)
-    def dot_rows(start, stop, column, indptr, indices, source_rows, target_rows, edge_ids, out, heads):
+    def dot_rows(start, stop, column, ahead, indptr, indices, source_rows, target_rows, edge_ids, out, heads):
         """Writes (first columns) or adds to the arcs of rows [start, stop)."""
         # Plainly: out[edge, head] = (source_rows[j, head] * target_rows[i, head]).sum(); further tiles add their share.
         width, last = source_rows.shape[1], indptr[stop] - 1
@@ -82,7 +83,7 @@ def _dot_kernel(tile: Tile) -> Callable:
                 edge = edge_ids[e] if edge_ids.shape[0] else e
                 for head in range(heads):
                     first = head * head_width + column
-                    prefetch(tile, source_rows, at(indices, min(e + AHEAD, last)) * width + first)
+                    prefetch(tile, source_rows, at(indices, min(e + ahead, last)) * width + first)
                     source = load(tile, source_rows, at(indices, e) * width + first)
                     value = total(mul(source, load(tile, target_rows, i * width + first)))
                     out[edge, head] = value if column == 0 else out[edge, head] + value
@@ -95,13 +96,13 @@ def _pair_kernel(tile: Tile, op: str) -> Callable:
     adding = op == "add"
 
     @kernel(counted=False)
-    def pair_rows(start, stop, column, indptr, indices, source_rows, target_rows, edge_ids, out, heads):
+    def pair_rows(start, stop, column, ahead, indptr, indices, source_rows, target_rows, edge_ids, out, heads):
         """Writes the tile's columns of the arcs of rows [start, stop)."""
         width, last = source_rows.shape[1], indptr[stop] - 1
         for i in range(start, stop):
             target = load(tile, target_rows, i * width + column)
             for e in range(indptr[i], indptr[i + 1]):
-                prefetch(tile, source_rows, at(indices, min(e + AHEAD, last)) * width + column)
+                prefetch(tile, source_rows, at(indices, min(e + ahead, last)) * width + column)
                 edge = edge_ids[e] if edge_ids.shape[0] else e
                 row = load(tile, source_rows, at(indices, e) * width + column)
                 store(tile, out, edge * width + column, add(row, target) if adding else mul(row, target))

@@ -29,7 +29,8 @@ from distgnn.kernels.runtime.arrays import (
 )
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
-from distgnn.kernels.runtime.tiles import Tile, arcs_ahead, head_tiles, row_tiles, sum_vectors
+from distgnn.kernels.runtime.tiles import Tile, head_tiles, row_tiles
+from distgnn.kernels.runtime.tuning import arcs_ahead, sum_vectors
 from distgnn.kernels.simd.vector_math import store_result
 from distgnn.kernels.simd.vectors import (
     add,

@@ -4,7 +4,7 @@
     out = Σ_b spmm(block b, feats), each block adding to out
 
 Each block reads and writes `out` once more, so this pays only where rows have many arcs per block (Reddit: density
-2e-3; never where it is 2e-5): `block_rows` says where it may, `tune_rows` measures whether it does. Sums are rounded
+2e-3; never where it is 2e-5): `block_rows` says where it may, the tuner measures whether it does. Sums are rounded
 in another order than without blocks.
 """
 

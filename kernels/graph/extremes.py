@@ -14,7 +14,8 @@ import numpy as np
 from distgnn.kernels.runtime.arrays import empty_rows, output, sums_dtype
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
-from distgnn.kernels.runtime.tiles import Tile, arcs_ahead, registers, row_tiles
+from distgnn.kernels.runtime.tiles import Tile, registers, row_tiles
+from distgnn.kernels.runtime.tuning import arcs_ahead
 from distgnn.kernels.simd.vectors import (
     at,
     both,

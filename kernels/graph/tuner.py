@@ -1,79 +1,169 @@
-"""What is measured for one graph on one machine, and kept by that graph: `Tuning`.
+"""Which choices of `Tuning` are quickest on this machine: questions, each with candidates that take turns.
 
-Blocks of sources change the rounding of sums, our products the rounding of products; nothing else changes. How
-far ahead a row is asked for is not measured: it follows from the processor (`tiles.arcs_ahead`).
+A question's candidates are tunings, its call is a public kernel that runs under each of them in turn. The first turn
+compiles and does not count; of the others the least time does. Another choice than the default must be clearly better.
 """
 
+import functools
+import itertools
 import math
 import time
+from bisect import insort
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from distgnn.kernels.graph.aggregate import spmm
-from distgnn.kernels.graph.blocks import block_csr, block_rows, spmm_blocked
-from distgnn.kernels.runtime.arrays import empty_rows, index_array, indptr_array
+from distgnn.kernels.graph.blocks import BLOCK_BYTES, block_csr, spmm_blocked
+from distgnn.kernels.rowwise.matmul import product
+from distgnn.kernels.runtime.arrays import empty_rows
+from distgnn.kernels.runtime.tiles import registers
+from distgnn.kernels.runtime.tuning import AHEAD_SIZES, NEVER, Tuning, held_tuning, holding
 
-BLOCKED_ARCS = 1 << 22  # blocks show what they are worth when each source is met several times
-SCRATCH_BYTES = 1 << 28  # of source rows: far more than any cache holds
-ROW_BYTES = (64, 256, 512, 1024)  # widths 16 to 256 in float32
-BLOCKS_WORTH = 0.85  # blocks take memory for a second copy of the indices
+WORTH, BLOCKS_WORTH = 0.95, 0.85  # of the default's time; blocks take memory for a second copy of the indices
+BYTES_AHEAD = tuple(1 << power for power in range(11, 16))  # 2 to 32 KiB
+WINDOW, WINDOWS = 32 << 20, 4  # bytes of source rows for a call; calls take turns, so that rows come from memory
+ROW_ARCS, MOST_ARCS = 32, 1 << 18
+PRODUCT_ROWS, PRODUCT_WIDTH = 1 << 11, 256
+SECONDS, LEAST_TURNS = 0.2, 3  # of a question, at most; of a candidate, also where that takes longer
+TURNS, AGAIN = 8, 1.02  # where time is left; until its least time was met twice within this
+SLOW = 3.0  # times the least: a candidate that has two turns only
+
+DEFAULTS = Tuning()
 
 
-class Tuning(NamedTuple):
-    """How sums and products over one graph run: a value that the graph holds; the default is what was not measured.
+class Question(NamedTuple):
+    """Which value of a field of `Tuning` makes a call quickest?
 
-    blocked: the ROW_BYTES at which sums by blocks of sources (blocks.py) were quicker; own_products: float32
-    matrices are multiplied by `product`, not by torch (whoever has both measures it).
+    make: gives the call, which obeys the tuning held; worth: share of the default's time that another value must beat.
     """
 
-    blocked: frozenset[int] = frozenset()
-    own_products: bool = True
-
-    def goes_by_blocks(self, row_bytes: int) -> bool:
-        """Whether sums of rows of about `row_bytes` go by blocks: as at the nearest measured size."""
-        return min(ROW_BYTES, key=lambda size: abs(math.log(size / max(1, row_bytes)))) in self.blocked
+    field: str
+    values: tuple[int, ...]
+    make: Callable[[], Callable[[], object]]
+    worth: float = WORTH
 
 
-def tune_rows(
-    indptr: np.ndarray, indices: np.ndarray, num_cols: int, *, row_bytes: tuple[int, ...] = ROW_BYTES
-) -> frozenset[int]:
-    """The row sizes at which sums over this graph are clearly quicker by blocks of sources: `Tuning.blocked`.
+def tune(
+    questions: list[Question], times: Callable[[Question, Tuning], dict[int, float]], start: Tuning = DEFAULTS
+) -> Tuning:
+    """The answers, one after the other: each is measured with those before it, and another than the default twice.
 
-    Args: indptr, indices: as for spmm; num_cols: number of sources; row_bytes: of float32 rows, multiples of 4.
-    Notes: rows of ones stand in for features. Nothing is timed where blocks cannot pay (`block_rows`), and sizes are
-        left out for which all sources together need more than 256 MiB.
+    Args: times: of a question and a tuning, seconds by value (`measured`, or a table); start: the defaults.
     """
-    indptr, indices = indptr_array(indptr), index_array(indices)
-    return frozenset(size for size in row_bytes if _blocks_pay(indptr, indices, num_cols, size))
+    found = start
+    for question in questions:
+        default = getattr(found, question.field)
+        value = best(times(question, found), default, question.worth)
+        if value != default:
+            value = best(times(question._replace(values=(default, value)), found), default, question.worth)
+        found = found._replace(**{question.field: value})
+    return found
 
 
-def _blocks_pay(indptr: np.ndarray, indices: np.ndarray, num_cols: int, row_bytes: int) -> bool:
-    # On most graphs nothing is timed: blocks can pay only where a row has many arcs in each.
-    rows = block_rows(len(indptr) - 1, num_cols, int(indptr[-1] - indptr[0]), row_bytes)
-    if not rows or num_cols * row_bytes > SCRATCH_BYTES:
-        return False
-    feats = np.ones((num_cols, row_bytes // 4), np.float32)
-    sample = _sample(indptr, BLOCKED_ARCS)
-    near, sample = indices[int(sample[0]) : int(sample[-1])], sample - sample[0]
-    blocked = block_csr(sample, near, num_cols, rows)
-    out = empty_rows((len(sample) - 1, feats.shape[1]), feats.dtype)
-    spent = {"plain": math.inf, "blocked": math.inf}
-    # In turn, and the least of three: both see the same other work on the machine, and the first call compiles.
-    for _ in range(3):
-        for name, call in (
-            ("plain", lambda: spmm(sample, near, feats, out=out)),
-            ("blocked", lambda: spmm_blocked(blocked, feats, out=out)),
-        ):
-            start = time.perf_counter()
-            call()
-            spent[name] = min(spent[name], time.perf_counter() - start)
-    return spent["blocked"] < BLOCKS_WORTH * spent["plain"]
+def best(seconds: dict[int, float], default: int, worth: float) -> int:
+    """The value with the least time, if that is less than this share of the default's."""
+    least = min(seconds, key=lambda value: seconds[value])
+    return least if seconds[least] < worth * seconds.get(default, math.inf) else default
 
 
-def _sample(indptr: np.ndarray, num_arcs: int) -> np.ndarray:
-    """The middle rows with about num_arcs arcs, as a slice of indptr."""
-    middle = (int(indptr[0]) + int(indptr[-1])) // 2
-    first, last = np.searchsorted(indptr, [middle - num_arcs // 2, middle + num_arcs // 2])
-    first = min(int(first), len(indptr) - 1)
-    return indptr[first : max(int(last), first) + 1]
+def measured(question: Question, held: Tuning) -> dict[int, float]:
+    """Seconds by value: the second least of several turns, in which candidates follow one another."""
+    call = question.make()
+    spent: dict[int, list[float]] = {value: [] for value in question.values}
+    candidates = {value: held._replace(**{question.field: value}) for value in question.values}
+    for tuning in candidates.values():
+        seconds(call, tuning)
+    began, going = time.perf_counter(), list(candidates)
+    while going:
+        for value in going:
+            insort(spent[value], seconds(call, candidates[value]))
+        # Other work on the machine makes times longer: a least time that is met again is a true one.
+        least, over = min(times[0] for times in spent.values()), time.perf_counter() - began > SECONDS
+        going = [
+            value
+            for value, times in spent.items()
+            if len(times) < 2 or (times[0] < SLOW * least and _goes_on(times, over))
+        ]
+    return {value: times[1] for value, times in spent.items()}
+
+
+def _goes_on(times: list[float], over: bool) -> bool:
+    return len(times) < LEAST_TURNS or (not over and (len(times) < TURNS or times[1] > AGAIN * times[0]))
+
+
+def seconds(call: Callable[[], object], tuning: Tuning) -> float:
+    """Of one call under a tuning, of all threads together: time in which others have the cores does not count."""
+    with holding(tuning):
+        start = time.process_time()
+        call()
+        return time.process_time() - start
+
+
+def kernel_questions() -> list[Question]:
+    """What is asked of our kernels alone; they share the memory of their rows."""
+    memory, register = functools.cache(_memory), registers()[0]
+    questions = [
+        Question(f"ahead_{size}", BYTES_AHEAD, functools.partial(_sums, memory, size))
+        for size in AHEAD_SIZES
+        if size <= 16 * register  # what a pass may read of a row
+    ]
+    questions.append(Question("vectors", (8, 16), functools.partial(_sums, memory, 16 * register)))
+    questions.append(Question("blocked", (0, 1), functools.partial(_blocked, memory, 1024), BLOCKS_WORTH))
+    questions.append(Question("past_caches", (64 << 20, NEVER), functools.partial(_large_result, memory)))
+    return [*questions, Question("product_rows", (48, 96, 192), _product)]
+
+
+def _memory() -> np.ndarray:
+    memory = empty_rows((WINDOWS * WINDOW // 4,), np.float32)
+    memory.fill(1)
+    return memory
+
+
+def _sums(memory: Callable[[], np.ndarray], row_bytes: int) -> Callable[[], object]:
+    """Sums of rows from memory."""
+    windows = memory().reshape(WINDOWS, -1, row_bytes // 4)
+    arcs = min(MOST_ARCS, windows.shape[1])
+    indices = _sources(windows.shape[1], arcs)
+    indptr = np.arange(0, arcs + 1, ROW_ARCS)
+    out, turns = empty_rows((len(indptr) - 1, windows.shape[2]), np.float32), itertools.cycle(windows)
+    return lambda: spmm(indptr, indices, next(turns), out=out)
+
+
+def _sources(num: int, arcs: int) -> np.ndarray:
+    """Half of the arcs from a sixteenth of the sources, as hubs are."""
+    sources = np.random.default_rng(0).integers(0, num, arcs, np.int32)
+    sources[::2] //= 16
+    return sources
+
+
+def _product() -> Callable[[], object]:
+    rows, weight = (np.ones((size, PRODUCT_WIDTH), np.float32) for size in (PRODUCT_ROWS, PRODUCT_WIDTH))
+    out = np.empty_like(rows)
+    return lambda: product(rows, weight, out=out)
+
+
+def _large_result(memory: Callable[[], np.ndarray]) -> Callable[[], object]:
+    """Sums of few rows into a result of 64 MiB, which is read afterwards."""
+    result, few = memory()[: 64 << 18].reshape(-1, 256), memory()[-(1 << 18) :].reshape(-1, 256)
+    indptr, again = np.arange(0, 2 * len(result) + 1, 2), np.arange(0, len(result) + 1, 64)
+    indices, own = np.arange(indptr[-1], dtype=np.int32) % len(few), np.arange(len(result), dtype=np.int32)
+    return lambda: (spmm(indptr, indices, few, out=result), spmm(again, own, result))
+
+
+def _blocked(memory: Callable[[], np.ndarray], row_bytes: int) -> Callable[[], object]:
+    """Sums in which each row of sources is read 24 times, by blocks or not."""
+    feats = memory()[:BLOCK_BYTES].reshape(-1, row_bytes // 4)
+    arcs, rows = 24 * len(feats), len(feats) // 16
+    indices = _sources(len(feats), arcs)
+    indptr, out = np.arange(0, arcs + 1, arcs // rows), empty_rows((rows, feats.shape[1]), np.float32)
+    blocks = block_csr(indptr, indices, len(feats), BLOCK_BYTES // row_bytes)
+
+    def call() -> None:
+        if held_tuning().goes_by_blocks(row_bytes):
+            spmm_blocked(blocks, feats, out=out)
+        else:
+            spmm(indptr, indices, feats, out=out)
+
+    return call

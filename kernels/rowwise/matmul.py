@@ -30,11 +30,11 @@ from distgnn.kernels.runtime.arrays import (
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, get_num_threads, run
 from distgnn.kernels.runtime.tiles import Tile, registers, row_tiles
+from distgnn.kernels.runtime.tuning import held_tuning
 from distgnn.kernels.simd.vector_math import add_to, store_result
 from distgnn.kernels.simd.vectors import at, fma, load, prefetch, store, zeros
 
 TOGETHER = 6  # rows (or columns of `rows`) whose sums are in registers at once
-PRODUCT_ROWS = 96  # rows whose result is made beside them before it is written: they stay in the second cache
 SIX_AHEAD = 32  # rows ahead of which six columns are asked for
 FEW_TILES = 4  # of gradients: for more of them six columns of rows are copied first
 INNER_ROWS = 256  # rows whose sums stay in registers: fixed, as is what follows, so that threads do not change bits
@@ -78,11 +78,11 @@ def product(
     if out.size:
         tile, columns = _equal_tiles(weight.shape[1], weight.dtype)
         panels, more_panels = _panels(weight, columns, tile), _panels(more_weight, columns, tile)
-        work = PRODUCT_ROWS * (rows.shape[1] + more.shape[1])
-        chunks = even_chunks(-(-len(rows) // PRODUCT_ROWS), work)
+        together = held_tuning().product_rows  # they stay in the second cache
+        chunks = even_chunks(-(-len(rows) // together), together * (rows.shape[1] + more.shape[1]))
         over = accumulate or np.may_share_memory(out, rows) or np.may_share_memory(out, more)
         past = not over and out.dtype == weight.dtype and goes_past_caches(out)
-        run(_product_kernel(tile), chunks, rows, panels, more, more_panels, columns, out, accumulate, past)
+        run(_product_kernel(tile), chunks, together, rows, panels, more, more_panels, columns, out, accumulate, past)
     return out
 
 
@@ -234,21 +234,21 @@ def _store_six(tile, array, place, width, sums, past):
 @functools.cache
 def _product_kernel(tile: Tile) -> Callable:
     @kernel
-    def product_rows(start, stop, rows, panels, more, more_panels, columns, out, accumulate, past):
+    def product_rows(start, stop, together, rows, panels, more, more_panels, columns, out, accumulate, past):
         """Writes out, for blocks [start, stop) of rows."""
         num, width = out.shape
         # A block of rows is copied to the second cache first: `out` may be `rows` itself, and bfloat16 is widened once.
-        block = np.empty((PRODUCT_ROWS, rows.shape[1]), panels.dtype)
-        more_block = np.empty((PRODUCT_ROWS, more.shape[1]), panels.dtype)
-        made = np.empty((PRODUCT_ROWS if accumulate else 0, width), panels.dtype)
-        sixes = len(columns) * (PRODUCT_ROWS // TOGETHER)
-        for first in range(start * PRODUCT_ROWS, min(stop * PRODUCT_ROWS, num), PRODUCT_ROWS):
-            count = min(PRODUCT_ROWS, num - first)
+        block = np.empty((together, rows.shape[1]), panels.dtype)
+        more_block = np.empty((together, more.shape[1]), panels.dtype)
+        made = np.empty((together if accumulate else 0, width), panels.dtype)
+        sixes = len(columns) * (together // TOGETHER)
+        for first in range(start * together, min(stop * together, num), together):
+            count = min(together, num - first)
             whole = count // TOGETHER * TOGETHER
             _copy(rows, first, count, block)
             _copy(more, first, count, more_block)
             # The next block is asked for meanwhile, a few lines for each six rows: copying does not wait for it.
-            next_stop = min(first + 2 * PRODUCT_ROWS, stop * PRODUCT_ROWS, num)
+            next_stop = min(first + 2 * together, stop * together, num)
             ask, last = (first + count) * rows.shape[1], next_stop * rows.shape[1]
             more_ask, more_last = (first + count) * more.shape[1], next_stop * more.shape[1]
             step, more_step = (last - ask) // sixes + 1, (more_last - more_ask) // sixes + 1

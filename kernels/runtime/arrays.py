@@ -3,11 +3,9 @@
 import numpy as np
 from numpy.typing import DTypeLike
 
-from distgnn.kernels.runtime.tiles import cache_bytes
+from distgnn.kernels.runtime.tuning import held_tuning
 
 CACHE_LINE = 64
-LEVEL_3 = 32 << 20  # bytes, where the system does not say
-PAST_CACHES = 2  # level 3 caches that a result fills: its first rows are gone when it is complete
 FLOATS = (np.float32, np.float64)
 ROWS = (*FLOATS, np.uint16)  # uint16: bfloat16 bit patterns
 
@@ -111,7 +109,7 @@ def empty_rows(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
 
 def goes_past_caches(rows: np.ndarray) -> bool:
     """Is a result so large that it is better written past the caches, and does each of its rows begin with a line?"""
-    large = rows.nbytes >= PAST_CACHES * cache_bytes(3, LEVEL_3)
+    large = rows.nbytes >= held_tuning().past_caches
     return large and rows.__array_interface__["data"][0] % CACHE_LINE == 0 and rows.strides[0] % CACHE_LINE == 0
 
 

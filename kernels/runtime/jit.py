@@ -262,6 +262,11 @@ def _package_folder(function: Callable) -> Path:
     return Path(file or function.__code__.co_filename).parent
 
 
+def program_stamp() -> str:
+    """Another one for other kernels."""
+    return _package_stamp(_package_folder(kernel))
+
+
 @functools.cache
 def _package_stamp(folder: Path) -> str:
     """A hash over the files below `folder` and below this package, but for those without kernels."""

@@ -14,7 +14,6 @@ import itertools
 import platform
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
@@ -61,17 +60,6 @@ def registers() -> tuple[int, int]:
     return 16, 20 if platform.machine() in ("aarch64", "arm64") else 10
 
 
-def sum_vectors(factors: bool) -> int | None:
-    """How many vectors of sums a pass holds; None: as many as `registers` says. Args: factors: one for each arc."""
-    # AVX2 adds from memory, so that all 16 registers hold sums: fewer passes over the arcs, and rows whose width is a
-    # power of two use more of the sets of level 1: bfloat16 took 0.4 to 0.85 of the time (docs/internals/kernels.md).
-    # With AVX-512, 16 rows of 1 KiB under way are half of a level 1 of 32 KiB, and more halves of rows fit a cache:
-    # passes of 512 bytes took 0.87 to 0.97 of the time (docs/internals/kernels.md).
-    if registers()[0] == 64:
-        return 8 if _small_level_1() else None
-    return 16 if registers()[0] == 32 and not factors else None
-
-
 @functools.cache
 def narrows_bfloat16() -> bool:
     """Has this machine an instruction that rounds 16 float32 to bfloat16?"""
@@ -85,32 +73,6 @@ def _features() -> str:
         generic = getattr(config, "CPU_NAME", None) == "generic"
         features = "" if generic else llvm.get_host_cpu_features().flatten()
     return features
-
-
-# The one rule for asking ahead, by bytes and not by arcs: narrow rows want many arcs, wide rows few. Measured against
-# fixed distances of 8 to 128 arcs on a Zen 5, and against 4, 6, 8 and 16 KiB on a Zen 3 (docs/internals/kernels.md).
-BYTES_AHEAD = 16 << 10  # of rows under way: a third of a level 1 cache of 48 KiB
-BYTES_AHEAD_OF_32K = 5 << 10  # of one of 32 KiB, where 16 KiB push each other out before they are read
-MOST_AHEAD, LEAST_AHEAD = 128, 16
-
-
-def arcs_ahead(row_bytes: int) -> int:
-    """How many arcs before its sum a row of `row_bytes` is asked for."""
-    bytes_ahead = BYTES_AHEAD_OF_32K if _small_level_1() else BYTES_AHEAD
-    return min(MOST_AHEAD, max(LEAST_AHEAD, bytes_ahead // max(1, row_bytes)))
-
-
-def _small_level_1() -> bool:
-    return cache_bytes(0, 48 << 10) <= 32 << 10
-
-
-@functools.cache
-def cache_bytes(index: int, unknown: int) -> int:
-    """Size of a cache of the first core: 0 is level 1, 3 level 3. Args: unknown: where the system does not say."""
-    try:
-        return int(Path(f"/sys/devices/system/cpu/cpu0/cache/index{index}/size").read_text().strip()[:-1]) << 10
-    except (OSError, ValueError):  # no Linux, or a virtual machine that does not say
-        return unknown
 
 
 def row_tiles(width: int, dtype: DTypeLike, most_vectors: int | None = None) -> list[tuple[int, Tile]]:

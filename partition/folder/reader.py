@@ -27,10 +27,7 @@ def partition_files(folder: Path) -> set[str]:
     """The files of a partition folder, by its manifest, relative to it: `new_folder` replaces a folder of no others."""
     parts = read_manifest(folder)["parts"]
     arrays = {f"{part_folder(Path(), i)}/{name}.npy" for i, part in enumerate(parts) for name in part["files"]}
-    # What `load` measured of a part, and what it leaves of that when it is killed (distgnn/graph/tuning.py).
-    tunings = (path for i in range(len(parts)) for path in part_folder(folder, i).glob("*tuning.json*"))
-    ours = (path for path in tunings if path.name == "tuning.json" or path.name.startswith(".tuning.json."))
-    return {MANIFEST} | arrays | {str(path.relative_to(folder)) for path in ours}
+    return {MANIFEST} | arrays
 
 
 def load_part(folder: str | Path, part_id: int, check: bool = True) -> LocalGraph:

@@ -132,8 +132,7 @@ def _single_files(root: Path) -> list[Target]:
     from distgnn.system.jobs.watchdog import fault
 
     def read_tuning(folder: Path) -> None:
-        path = folder / tuning.TUNING
-        found = tuning._read(path)
+        found, _ = tuning.kept(folder / "tuning.json")
         if found is not None:
             found.goes_by_blocks(64)
 
@@ -148,9 +147,9 @@ def _single_files(root: Path) -> list[Target]:
                 shutil.copy(folder / "mag.zip", place)
                 unpack_ogb(Path(place))
 
-    tuned = {"machine": tuning.machine(), "arcs_ahead": {"64": 8, "256": 4}, "blocked": [64], "own_products": True}
+    tuned = {"machine": tuning.machine(), "program": tuning.program(), "choices": {"ahead_256": 4096, "blocked": 1}}
     contents = {
-        "tuning": {tuning.TUNING: json.dumps(tuned)},
+        "tuning": {"tuning.json": json.dumps(tuned)},
         "status": {"rank-0.json": json.dumps({"waits": False, "phase": "forward", "seconds": 2.5, "place": "a:1"})},
         "hosts": {"hosts.txt": "# two\nnode1\nnode2:3\nnode3 slots=2\n"},
         "archive": {},

@@ -1,20 +1,25 @@
-"""What was measured is kept beside a part, used by the graph that is loaded from it only, and never needed."""
+"""What was measured is kept for the machine, shared by its processes, and never needed; a job has one rounding."""
 
 import json
-import shutil
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
 from mpi4py import MPI
 
 from distgnn import kernels, ops
+from distgnn.errors import InputError
 from distgnn.graph import tuning
 from distgnn.graph.loader import load
+from distgnn.kernels import Tuning
 from distgnn.kernels.graph import blocks
+from distgnn.kernels.runtime.tuning import held_tuning
 from distgnn.ops.rowwise import products
 from distgnn.partition import partition_graph
 
-SIDECAR = "part-0/tuning.json"
+CHOSEN = Tuning(ahead_256=4096, blocked=1, own_products=0)
 
 
 @pytest.fixture(scope="module")
@@ -25,84 +30,143 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def small_parts_are_tuned(monkeypatch):
+def file(monkeypatch, tmp_path):
+    """Small parts are tuned, by times that say CHOSEN; where that is kept."""
+    before = held_tuning()
+    monkeypatch.delenv(tuning.VARIABLE, raising=False)
     monkeypatch.setattr(tuning, "FEWEST_ARCS", 0)
+    monkeypatch.setattr(tuning, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(
+        tuning,
+        "measured",
+        lambda asked, _: {v: 1.0 if v == getattr(CHOSEN, asked.field) else 2.0 for v in asked.values},
+    )
+    yield tuning.kept_file()
+    tuning.hold_tuning(before)
 
 
-def loaded(folder):
-    return load(str(folder), comm=MPI.COMM_SELF)
+def loaded(folder, **options):
+    return load(str(folder), comm=MPI.COMM_SELF, **options)
 
 
-def keep(folder, blocked, own_products):
-    sidecar = {"machine": tuning.machine(), "seconds": 0.5}
-    (folder / SIDECAR).write_text(json.dumps(sidecar | {"blocked": blocked, "own_products": own_products}))
-
-
-def test_measured_once_and_kept(folder, monkeypatch):
-    monkeypatch.setattr(kernels, "tune_rows", lambda *_: frozenset({512, 64}))
-    found = loaded(folder).tuning
-    saved = json.loads((folder / SIDECAR).read_text())
-    assert saved["blocked"] == [64, 512] == sorted(found.blocked) and saved["own_products"] == found.own_products
-    assert saved["machine"] == tuning.machine()
-    monkeypatch.setattr(kernels, "tune_rows", None)  # calling it would fail
-    assert loaded(folder).tuning == found
-
-
-def test_a_file_that_is_there_is_read(folder, monkeypatch):
-    monkeypatch.setattr(kernels, "tune_rows", None)  # calling it would fail
-    keep(folder, [256], False)
-    assert loaded(folder).tuning == kernels.Tuning(frozenset({256}), False)
+def test_measured_once_and_kept(folder, file, monkeypatch, capsys):
+    assert "defaults" in tuning.describe_tuning()
+    assert loaded(folder).tuning == held_tuning() == CHOSEN
+    assert f"how kernels run quickest on this machine, kept in {file}" in capsys.readouterr().err
+    saved = json.loads(file.read_text())
+    assert saved["choices"] == CHOSEN._asdict() and saved["times"]["ahead_256"]["4096"] == 1.0
+    monkeypatch.setattr(tuning, "tune", None)  # calling it would fail
+    assert loaded(folder).tuning == CHOSEN and "measured" not in capsys.readouterr().err
+    assert tuning.describe_tuning().startswith("4/8 KiB of rows under way, 16 vectors a pass")
+    assert str(file) in tuning.describe_tuning()
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("change", "line"),
     [
-        "not json",
-        "[]",
-        '{"machine": "another", "blocked": [64], "own_products": true}',
-        '{"machine": "MINE", "own_products": true}',
-        '{"machine": "MINE", "blocked": []}',
-        '{"machine": "MINE", "blocked": ["many"], "own_products": true}',
-        '{"machine": "MINE", "blocked": 64, "own_products": true}',
+        (lambda saved: "not json", "is damaged"),
+        (lambda saved: "[]", "is damaged"),
+        (lambda saved: json.dumps(saved | {"choices": {"vectors": "many"}}), "is damaged"),
+        (lambda saved: json.dumps(saved | {"choices": {"speed": 1}}), "is damaged"),
+        (lambda saved: json.dumps({"machine": saved["machine"]}), "is damaged"),
+        (lambda saved: json.dumps(saved | {"program": "an older one"}), ""),
     ],
+    ids=["text", "list", "word", "name", "cut", "older"],
 )
-def test_a_file_that_does_not_fit_is_measured_again(folder, monkeypatch, content):
-    (folder / SIDECAR).write_text(content.replace("MINE", tuning.machine()))
-    monkeypatch.setattr(kernels, "tune_rows", lambda *_: frozenset({1024}))
-    monkeypatch.setattr(tuning, "own_products_pay", lambda: True)
-    assert loaded(folder).tuning.blocked == {1024}
-    assert json.loads((folder / SIDECAR).read_text())["blocked"] == [1024]
+def test_a_file_that_does_not_fit_is_measured_anew(folder, file, change, line, capsys):
+    """With one line; in silence where another program wrote it."""
+    tuning.machine_tuning()
+    file.write_text(change(json.loads(file.read_text())))
+    capsys.readouterr()
+    assert tuning.machine_tuning() == CHOSEN == tuning.kept(file)[0]
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and (line in said if line else "damaged" not in said)
 
 
-def test_a_folder_that_cannot_be_written_is_no_error(folder, monkeypatch):
-    (folder / SIDECAR).unlink(missing_ok=True)
-
-    def refuse(*_):
+def test_a_folder_that_cannot_be_written_is_no_error(folder, file, monkeypatch, capsys):
+    def refuse(*_, **__):
         raise PermissionError("read-only file system")
 
-    monkeypatch.setattr(tuning.os, "replace", refuse)
-    monkeypatch.setattr(kernels, "tune_rows", lambda *_: frozenset({64}))
-    monkeypatch.setattr(tuning, "own_products_pay", lambda: True)
-    assert loaded(folder).tuning.blocked == {64} and not (folder / SIDECAR).exists()
-    assert not list((folder / "part-0").glob(".tuning*"))
+    monkeypatch.setattr(tuning, "replace_file", refuse)
+    assert loaded(folder).tuning == CHOSEN and not file.exists()
+    assert "cannot be kept" in capsys.readouterr().err
 
 
-def test_small_parts_and_a_switch_leave_the_defaults(folder, monkeypatch):
-    keep(folder, [64], False)
-    monkeypatch.setenv("DISTGNN_TUNING", "0")
-    assert loaded(folder).tuning == kernels.Tuning()
-    monkeypatch.delenv("DISTGNN_TUNING")
-    monkeypatch.setattr(tuning, "FEWEST_ARCS", 1 << 20)
-    assert loaded(folder).tuning == kernels.Tuning()
+def test_time_is_bounded(file, monkeypatch):
+    """On a machine so busy that the time is up before the first answer, the defaults stay."""
+    monkeypatch.setattr(tuning, "MOST_SECONDS", -1)
+    assert tuning.machine_tuning() == Tuning()
 
 
-@pytest.mark.parametrize("own", [True, False])
+def test_what_the_variable_says(folder, file, monkeypatch, tmp_path):
+    given = tmp_path / "mine.json"
+    for name, text, expected in (
+        ("off", None, Tuning()),
+        (str(given), '{"product_rows": 48}', Tuning(product_rows=48)),
+        (str(given), json.dumps({"machine": "another", "choices": CHOSEN._asdict()}), CHOSEN),
+    ):
+        given.write_text(text or "")
+        monkeypatch.setenv(tuning.VARIABLE, name)
+        monkeypatch.setattr(tuning, "FEWEST_ARCS", 1 << 40)  # of small parts, too
+        assert loaded(folder).tuning == held_tuning() == expected and not file.exists()
+    for text in ("", '{"speed": 1}', '{"vectors": true}', '{"vectors": 0}', '{"vectors": -1}'):
+        given.write_text(text)
+        with pytest.raises(InputError, match="is neither off nor a file of choices"):
+            loaded(folder)
+    monkeypatch.setenv(tuning.VARIABLE, str(tmp_path / "none"))
+    with pytest.raises(InputError, match="none is neither"):
+        loaded(folder)
+
+
+def test_small_parts_run_by_defaults(folder, file, monkeypatch):
+    monkeypatch.setattr(tuning, "FEWEST_ARCS", 1 << 40)
+    assert loaded(folder).tuning == Tuning() and not file.exists()
+
+
+def test_processes_share_one_measuring(tmp_path):
+    """Two at once: one measures, the other waits and reads."""
+    program = """if True:
+        import pathlib, sys, time
+        from distgnn.graph import tuning
+        folder = pathlib.Path(sys.argv[1])
+        tuning.cache_folder = lambda: folder
+        def measured(question, held):
+            time.sleep(0.05)
+            return {value: 1.0 for value in question.values}
+        tuning.measured = measured
+        (folder / sys.argv[2]).touch()
+        while len(list(folder.glob("ready-*"))) < 2:
+            time.sleep(0.01)
+        tuning.machine_tuning()
+    """
+    environment = {name: value for name, value in os.environ.items() if name != tuning.VARIABLE}
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, tmp_path, f"ready-{i}"], env=environment, stderr=subprocess.PIPE
+        )
+        for i in range(2)
+    ]
+    said = [process.communicate(timeout=60)[1].decode() for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    assert sum("measured in" in text for text in said) == 1
+
+
+@pytest.mark.mpi(2)
+def test_the_rounding_is_the_jobs(comm, monkeypatch):
+    """Rank 0's machine chooses it, unless an earlier job did; what changes no bit is each machine's."""
+    mine = Tuning(ahead_256=4096 << comm.rank, own_products=comm.rank, blocked=1 - comm.rank)
+    monkeypatch.setattr(tuning, "machine_tuning", lambda: mine)
+    assert tuning.job_tuning(comm, comm.rank) == Tuning(ahead_256=4096 << comm.rank, own_products=0, blocked=1)
+    assert held_tuning() == mine
+    earlier = {"own_products": 1, "wide_products": 0, "blocked": 0} if comm.rank == 0 else None
+    assert tuning.job_tuning(comm, 1, earlier) == Tuning(ahead_256=4096 << comm.rank, wide_products=0)
+    with pytest.raises(InputError, match="choices are"):
+        tuning.job_tuning(comm, 1, {"own": 1})
+
+
+@pytest.mark.parametrize("own", [1, 0])
 def test_products_are_ours_where_these_were_quicker(folder, monkeypatch, own):
-    (folder / SIDECAR).unlink(missing_ok=True)
-    monkeypatch.setattr(tuning, "own_products_pay", lambda: own)
-    load(str(folder), comm=MPI.COMM_SELF)
-    monkeypatch.setattr(tuning, "own_products_pay", None)  # calling it would fail
-    graph, called = load(str(folder), comm=MPI.COMM_SELF), []
+    graph, called = loaded(folder, products={"own_products": own}), []
     ours, ours_turned = kernels.product, kernels.inner_product
     monkeypatch.setattr(kernels, "product", lambda *a, **k: called.append("product") or ours(*a, **k))
     monkeypatch.setattr(kernels, "inner_product", lambda *a: called.append("turned") or ours_turned(*a))
@@ -116,48 +180,31 @@ def test_products_are_ours_where_these_were_quicker(folder, monkeypatch, own):
     assert called == (["product"] * 3 + ["turned"] if own else [])
 
 
-def test_sums_go_by_blocks_where_these_were_quicker(folder, monkeypatch):
-    graph = load(str(folder), comm=MPI.COMM_SELF)
-    rows = torch.randn(300, 16, requires_grad=True)
-    expected = ops.spmm(graph, rows)
-    (expected_grad,) = torch.autograd.grad(expected.square().sum(), rows)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 64 * 100)
-    monkeypatch.setattr(blocks, "FEWEST_ARCS", 1)
-    keep(folder, [64], True)
-    graph, called = load(str(folder), comm=MPI.COMM_SELF), []
-    blocked = kernels.spmm_blocked
-    monkeypatch.setattr(kernels, "spmm_blocked", lambda graph, *a, **k: called.append(graph) or blocked(graph, *a, **k))
-    out = ops.spmm(graph, rows)
-    (grad,) = torch.autograd.grad(out.square().sum(), rows)
-    assert [graph.num_blocks for graph in called] == [3, 3]
-    torch.testing.assert_close(out, expected)  # the order of the sums differs, nothing else
-    torch.testing.assert_close(grad, expected_grad, rtol=1e-4, atol=1e-4)  # sums of hundreds of numbers
-    ops.spmm(graph, torch.randn(300, 128))
-    assert len(called) == 2
-
-
 @pytest.mark.parametrize("update", ["owners", "copies"])
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["first first", "second first"])
-def test_two_graphs_keep_their_own_tunings(folder, tmp_path, monkeypatch, order, update):
-    """Loaded in either order, each gives the bits that it gives alone (one tuning for the process: the last loaded)."""
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 64 * 10)
-    monkeypatch.setattr(blocks, "FEWEST_ARCS", 0)
-    folders = [tmp_path / "first", tmp_path / "second"]
-    for number, own in enumerate(folders):
-        shutil.copytree(folder, own)
-        keep(own, [[64], []][number], bool(number))
-    alone = [_results(load(str(own), comm=MPI.COMM_SELF, update=update)) for own in folders]
-    assert alone[0][0] != alone[1][0] and alone[0][2] != alone[1][2]  # else the tunings would not show
-    graphs = {number: load(str(folders[number]), comm=MPI.COMM_SELF, update=update) for number in order}
-    assert [_results(graphs[number]) for number in (0, 1)] == alone
-    assert [_results(graphs[number].with_part(graphs[number].local)) for number in (0, 1)] == alone
+def test_two_graphs_keep_their_own_rounding(folder, monkeypatch, update):
+    """Sums go by blocks, and products are torch's, in the one whose job says so, whatever was loaded since."""
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 512 * 100)
+    monkeypatch.setattr(blocks, "FEWEST_ARCS", 1)
+    called, blocked = [], kernels.spmm_blocked
+    monkeypatch.setattr(kernels, "spmm_blocked", lambda graph, *a, **k: called.append(graph) or blocked(graph, *a, **k))
+    jobs = {"blocked": 1, "own_products": 0}, {"blocked": 0, "own_products": 1}
+    alone = [_results(loaded(folder, update=update, products=job)) for job in jobs]
+    assert {graph.num_blocks for graph in called} == {3}
+    for one, other in zip(*alone, strict=True):  # the order of sums differs, nothing else
+        assert not torch.equal(one, other)
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-3)
+    graphs = [loaded(folder, update=update, products=job) for job in jobs]
+    for copies in (graphs, [graph.with_part(graph.local) for graph in graphs]):
+        again = [_results(graph) for graph in copies]
+        assert all(
+            torch.equal(a, b) for one, other in zip(again, alone, strict=True) for a, b in zip(one, other, strict=True)
+        )
 
 
 def _results(graph):
-    """The bytes of a sum, of its gradient and of a weight's."""
+    """A sum, its gradient and a weight's."""
     generator = torch.Generator().manual_seed(0)
-    rows = torch.randn(graph.num_nodes(), 16, generator=generator, requires_grad=True)
+    rows = torch.randn(graph.num_nodes(), 128, generator=generator, requires_grad=True)
     out = ops.spmm(graph, rows)
     (grad,) = torch.autograd.grad(out.square().sum(), rows)
-    turned = products.weight_gradient(graph, rows.detach(), grad)
-    return [array.detach().numpy().tobytes() for array in (out, grad, turned)]
+    return [out.detach(), grad, products.weight_gradient(graph, rows.detach(), grad)]

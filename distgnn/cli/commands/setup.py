@@ -42,6 +42,7 @@ def check(
     from distgnn import kernels
     from distgnn.config import ModelConfig
     from distgnn.datasets import load_graph
+    from distgnn.graph.tuning import describe_tuning
     from distgnn.kernels.check.cases import self_check
     from distgnn.nn import build_model
     from distgnn.train.self_check import check_installation
@@ -55,6 +56,7 @@ def check(
     made = kernels.compilation()
     finding = f"{made.compiled} kernels compiled, {made.loaded} loaded from the cache, {made.seconds:.1f} s in all"
     report.add("machine code", True, finding)
+    report.add("tuning", True, describe_tuning())
     if report.rank == 0 and as_json:
         print(json.dumps({"ok": report.ok, "findings": report.rows}, indent=1))
     elif report.rank == 0:
@@ -97,6 +99,9 @@ def warmup(
         with ThreadPoolExecutor(num_threads()) as pool:
             for done, _ in enumerate(pool.map(train, range(len(runs))), 1):
                 advance("train", done, len(runs))
+        advance("measure", 0, 1)
+        _python(["-c", "from distgnn.graph.tuning import machine_tuning; machine_tuning()"], "measuring", environment)
+        advance("measure", 1, 1)
     if not quiet:
         found = _compiled(environment)
         rows = [("compiled", f"{len(found - before)} kernels in {human_seconds(time.perf_counter() - start)}")]
@@ -111,10 +116,13 @@ def small_graph(feats: int, classes: int) -> str:
 
 
 def _distgnn(words: list[str], environment: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "distgnn.cli", *words]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    _python(["-m", "distgnn.cli", *words], f"distgnn {words[0]}", environment)
+
+
+def _python(words: list[str], what: str, environment: dict[str, str]) -> None:
+    done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RunError(f"distgnn {words[0]} failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+        raise RunError(f"{what} failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
 
 
 def _cache(environment: dict[str, str]) -> list[Path]:

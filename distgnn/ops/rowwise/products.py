@@ -9,8 +9,6 @@ Others are torch's. Weight gradients of rows that are to be made again (`PieceRo
 `kernels.product`'s have the same bits.
 """
 
-import functools
-import platform
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -40,29 +38,21 @@ def pieces(num_rows: int) -> list[slice]:
 
 def has_own_products(graph: GraphView, rows: Any) -> bool:
     """Are rows multiplied by `kernels.product`, whose bits do not depend on the piece of rows?"""
-    return graph.tuning.own_products and product_dtype(rows.dtype) == torch.float32
+    return graph.tuning.own_products == 1 and product_dtype(graph, rows.dtype) == torch.float32
 
 
-@functools.cache
-def has_bfloat16_products() -> bool:
-    """Has torch quick products of bfloat16 here? Not on x86 without AVX-512: there they take 6 to 26 times as long as
-    those of float32 (20,000 × 256 × 256, 2 cores of an EPYC with AVX2)."""
-    slow = platform.machine() in ("x86_64", "AMD64")
-    return not slow or torch.backends.cpu.get_cpu_capability() not in ("DEFAULT", "NO AVX", "AVX2")
-
-
-def product_dtype(dtype: torch.dtype) -> torch.dtype:
+def product_dtype(graph: GraphView, dtype: torch.dtype) -> torch.dtype:
     """What rows of this dtype are multiplied in."""
-    return torch.float32 if dtype == torch.bfloat16 and not has_bfloat16_products() else dtype
+    return torch.float32 if dtype == torch.bfloat16 and graph.tuning.wide_products else dtype
 
 
-def _widens(rows: Any) -> bool:
-    return product_dtype(rows.dtype) != rows.dtype
+def _widens(graph: GraphView, rows: Any) -> bool:
+    return product_dtype(graph, rows.dtype) != rows.dtype
 
 
-def _wide(rows: torch.Tensor) -> torch.Tensor:
+def _wide(graph: GraphView, rows: torch.Tensor) -> torch.Tensor:
     """What torch is to multiply in place of rows, or of weights."""
-    return rows.to(product_dtype(rows.dtype))
+    return rows.to(product_dtype(graph, rows.dtype))
 
 
 def product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -77,7 +67,7 @@ def plain_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor) ->
         >>> dg.ops.plain_product(graph, graph.feats, torch.ones(8, 4)).shape
         torch.Size([60, 4])
     """
-    out = rows @ weight if isinstance(rows, SparseRows) else (_wide(rows) @ _wide(weight)).to(rows.dtype)
+    out = rows @ weight if isinstance(rows, SparseRows) else (_wide(graph, rows) @ _wide(graph, weight)).to(rows.dtype)
     recorder = graph.factor_recorder
     if recorder is not None and out.requires_grad:
         given = rows if isinstance(rows, SparseRows) else rows.detach().flatten(0, -2)
@@ -110,13 +100,13 @@ def add_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, out:
         for block in pieces(len(rows)):
             add_product(graph, rows[block], weight, out[block])
     elif has_own_products(graph, rows) and out.dtype == torch.float32:
-        kernels.product(as_array(rows), as_array(_wide(weight)), out=as_array(out), accumulate=True)
-    elif rows.dtype == out.dtype and not _widens(rows):
+        kernels.product(as_array(rows), as_array(_wide(graph, weight)), out=as_array(out), accumulate=True)
+    elif rows.dtype == out.dtype and not _widens(graph, rows):
         out.addmm_(rows, weight)
     else:
-        weight = _wide(weight)
+        weight = _wide(graph, weight)
         for block in pieces(len(out)):
-            out[block] += _wide(rows[block]) @ weight
+            out[block] += _wide(graph, rows[block]) @ weight
 
 
 def sum_of_products(graph: GraphView, pairs: list[tuple[Any, ...]], over: torch.Tensor | None = None) -> torch.Tensor:
@@ -134,19 +124,19 @@ def sum_of_products(graph: GraphView, pairs: list[tuple[Any, ...]], over: torch.
     elif isinstance(rows, SparseRows):
         rows.times(weight, out)
     elif has_own_products(graph, rows):
-        arrays = [as_array(array) for rows, weight in pairs for array in (rows, _wide(weight))]
+        arrays = [as_array(array) for rows, weight in pairs for array in (rows, _wide(graph, weight))]
         kernels.product(*arrays, out=as_array(out))
-    elif over is None and not _widens(rows):
+    elif over is None and not _widens(graph, rows):
         torch.mm(rows, weight, out=out)
         for more in pairs[1:]:
             out.addmm_(*more)
     else:  # `out` may be one of the rows
-        pairs = [(rows, _wide(weight)) for rows, weight in pairs]
+        pairs = [(rows, _wide(graph, weight)) for rows, weight in pairs]
         room = pairs[0][1].new_empty(min(len(out), OVER_ROWS), out.shape[1])
         for block in pieces(len(out)):
             made = room[: len(out[block])]
             for number, (rows, weight) in enumerate(pairs):
-                torch.addmm(made, _wide(rows[block]), weight, beta=int(number > 0), out=made)
+                torch.addmm(made, _wide(graph, rows[block]), weight, beta=int(number > 0), out=made)
             out[block].copy_(made)
     return out
 
@@ -176,9 +166,9 @@ def _weight_gradient(graph: GraphView, rows: Any, grads: torch.Tensor) -> torch.
     if rows.dtype != torch.bfloat16 and not isinstance(rows, PieceRows):
         return rows.T @ grads
     total = torch.zeros(rows.shape[1], grads.shape[1], dtype=torch.promote_types(rows.dtype, torch.float32))
-    size = OVER_ROWS if _widens(rows) else BLOCK_ROWS
+    size = OVER_ROWS if _widens(graph, rows) else BLOCK_ROWS
     for block in blocks(len(rows), size):
-        total += turned_product(_wide(rows[block]), _wide(grads[block]))
+        total += turned_product(_wide(graph, rows[block]), _wide(graph, grads[block]))
     return total
 
 

@@ -154,7 +154,7 @@ FILES = re.compile(
     r"(config\.toml|summary\.json|metrics\.jsonl|metrics\.csv|predictions(\.names)?\.npy|feat_norm\.safetensors|checkpoint/best\.safetensors)(\.partial)?|\.lock"
     r"|tensorboard/events\.[^/]+"
     r"|logs/rank-\d+\.(log|status|partial)|trace/(rank-\d+|trace)\.json(\.partial)?"
-    r"|merged/(parts-\d+|\.parts-\d+[^/]*)/(partition\.json|part-\d+/([\w-]+\.npy|\.?tuning\.json[^/]*))"
+    r"|merged/(parts-\d+|\.parts-\d+[^/]*)/(partition\.json|part-\d+/[\w-]+\.npy)"
     r"|checkpoint/\.?epoch-\d+(\.partial|\.removed)?/[\w-]+\.(safetensors|json))"
 )
 

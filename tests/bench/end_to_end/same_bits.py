@@ -75,7 +75,7 @@ def fingerprints(scratch: Path) -> dict[str, str]:
 
 def run(*words) -> None:
     command = [sys.executable, "-m", "distgnn.cli", *map(str, words)]
-    environment = os.environ | {"DISTGNN_TUNING": "0"}
+    environment = os.environ | {"DISTGNN_TUNING": "off"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode:
         sys.exit(f"{' '.join(command)}\nexit code {done.returncode}\n{done.stderr.strip()}")

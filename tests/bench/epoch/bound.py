@@ -2,7 +2,7 @@
 
 Products run into results that are there already, one after the other, so nothing but arithmetic and the reading of
 operands is timed; float32 ones are the kernels' (twice as fast as torch's on this project's machine), and so are
-bfloat16's where torch has none that are quick.
+bfloat16's where they are widened.
 Aggregation bytes: each arc reads a row of its source and an index, each vertex writes a row; what the caches save is
 not taken off, so on small graphs the bound is no bound. Element-wise work, loss and optimiser count
 as nothing. The first aggregation of a convolution's input is constant and counts as nothing. The first layer has no
@@ -13,12 +13,16 @@ Legend: V vertices, E arcs, D width.
 
 import time
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import torch
+from mpi4py import MPI
 
 from distgnn import kernels
 from distgnn.config import ModelConfig, num_threads
 from distgnn.graph.loader import use_threads
+from distgnn.graph.tuning import job_tuning
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.rowwise.products import product_dtype, turned_product
 from distgnn.partition import load_part
@@ -50,7 +54,8 @@ class Products:
         self.products = self.layers
         if config.name == "gin":  # two linear layers each
             self.products = [pair for a, b in self.layers for pair in ((a, b), (b, b))]
-        multiplied = product_dtype(dtype)
+        graph: Any = SimpleNamespace(tuning=job_tuning(MPI.COMM_SELF, local.num_arcs))
+        multiplied = product_dtype(graph, dtype)
         self.ours = multiplied == torch.float32
         self.rows = {width: torch.randn(local.num_nodes, width).to(dtype) for pair in self.products for width in pair}
         self.out = {width: torch.empty_like(rows) for width, rows in self.rows.items()}

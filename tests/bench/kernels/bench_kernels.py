@@ -23,6 +23,8 @@ from kernel_measures import MEASURE, one_thread
 from distgnn import kernels
 from distgnn.cli.display import print_columns
 from distgnn.config import num_threads
+from distgnn.graph.tuning import describe_tuning, machine_tuning
+from distgnn.kernels.runtime.tuning import hold_tuning
 from distgnn.system.processor import processor
 
 OPERATIONS = tuple(MEASURE)
@@ -82,7 +84,13 @@ def machine() -> Any:
     from distgnn.system.other_libraries import import_dgl
 
     versions = {"numpy": np.__version__, "torch": torch.__version__, "dgl": import_dgl().__version__}
-    return {"cpu": processor(), "cores": os.cpu_count(), "threads": kernels.get_num_threads(), **versions}
+    return {
+        "cpu": processor(),
+        "cores": os.cpu_count(),
+        "threads": kernels.get_num_threads(),
+        "tuning": describe_tuning(),
+        **versions,
+    }
 
 
 COPY_BYTES = 1 << 28
@@ -177,6 +185,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="JSON file, written after each row")
     options = parser.parse_args()
     kernels.set_num_threads(options.threads or num_threads())
+    hold_tuning(machine_tuning())
     known = json.loads(options.out.read_text())["rows"] if options.out and options.out.exists() else []
     rows = {(row["graph"], row["operation"], row["width"]): row for row in known}
 

@@ -3,9 +3,8 @@
     python tests/bench/kernels/products.py                     # this machine
     python tests/bench/kernels/products.py --avx2              # as if it had AVX2 only, numba and MKL both
 
-Peak: fused multiply-adds of registers with registers, as many as a product has. bfloat16: by whichever the program uses
-here, torch's where they are quick. Medians of several rounds, results into memory that is there already. Not run by
-pytest.
+Peak: fused multiply-adds of registers with registers, as many as a product has. Medians of several rounds, results
+into memory that is there already. Not run by pytest.
 """
 
 import argparse
@@ -32,7 +31,7 @@ def measure() -> None:
     from distgnn.kernels.runtime.threads import run
     from distgnn.kernels.runtime.tiles import Tile, registers
     from distgnn.kernels.simd.vectors import fma, full, store, zeros
-    from distgnn.ops.rowwise.products import has_bfloat16_products, turned_product
+    from distgnn.ops.rowwise.products import turned_product
 
     lanes, vectors = registers()[0] // 4, most_vectors()
     tile = Tile(lanes, tuple(range(0, lanes * vectors, lanes)), (0,) * vectors)
@@ -67,12 +66,10 @@ def measure() -> None:
             "turned, ours": lambda r=rows, g=grads: kernels.inner_product(r.numpy(), g.numpy()),
             "turned, torch": lambda o=turned, r=rows, g=grads: torch.mm(r.T, g, out=o),
         }
-        if not has_bfloat16_products():
-            calls["bfloat16"] = lambda x=bits, w=weight: kernels.product(x[0], w.numpy(), out=x[2])
-            calls["turned, bfloat16"] = lambda x=bits: kernels.inner_product(x[0], x[1])
-        elif not os.environ.get("NUMBA_CPU_NAME"):
-            calls["bfloat16"] = lambda o=narrow, s=short: torch.mm(s[0], s[1], out=o)
-            calls["turned, bfloat16"] = lambda s=short: turned_product(s[0], s[2])
+        calls["bfloat16, ours"] = lambda x=bits, w=weight: kernels.product(x[0], w.numpy(), out=x[2])
+        calls["turned, bfloat16, ours"] = lambda x=bits: kernels.inner_product(x[0], x[1])
+        calls["bfloat16, torch"] = lambda o=narrow, s=short: torch.mm(s[0], s[1], out=o)
+        calls["turned, bfloat16, torch"] = lambda s=short: turned_product(s[0], s[2])
         spent = {name: [] for name in calls}
         for turn in range(ROUNDS + 1):
             for name, call in calls.items():

@@ -51,10 +51,14 @@ def test_after_warmup_neither_a_cut_nor_training_compiles(run, tmp_path, monkeyp
         assert environment["NUMBA_CACHE_DIR"] == str(cache)
         made[words[0]] |= kernels_of(words, 2 if words[0] == "train" else 1)
 
+    measured = []
     monkeypatch.setattr(setup, "_distgnn", start)
+    monkeypatch.setattr(
+        setup, "_python", lambda words, what, environment: measured.append(environment["NUMBA_CACHE_DIR"])
+    )
     options = ["--model", "gcn", "--hidden-feats", 16]
     code, out, err = run("warmup", "--cache", cache, *options, "--feats", 24, "--classes", 5)
-    assert code == 0 and "0 kernels in" in out, err
+    assert code == 0 and "0 kernels in" in out and measured == [str(cache)], err
     parts = tmp_path / "parts"
     cut = kernels_of(["partition", GRAPH, "--parts", 2, "--out", parts], 1)
     trained = kernels_of(["train", parts, *options, "--epochs", 3, "--run-dir", tmp_path / "run"], 2)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from distgnn.kernels import csr_from_edges, empty_rows, spmm, transpose_csr
+from distgnn.kernels import Tuning, csr_from_edges, empty_rows, spmm, transpose_csr
 from distgnn.kernels.check import reference
 from distgnn.kernels.graph import aggregate
 from distgnn.kernels.runtime import arrays
@@ -36,7 +36,7 @@ def test_results_written_past_the_caches_have_the_same_bits(width, dtype, heads,
     weight = None if heads == 1 else rows_of(len(indices), heads)
     arguments = indptr, indices, rows_of(sources, width, dtype), "mean", weight
     plain, asked = spmm(*arguments), []
-    monkeypatch.setattr(arrays, "PAST_CACHES", 0)
+    monkeypatch.setattr(arrays, "held_tuning", lambda: Tuning(past_caches=0))
     run = aggregate.run
     monkeypatch.setattr(aggregate, "run", lambda *given: (asked.append(given[-1]), run(*given)))
     np.testing.assert_array_equal(spmm(*arguments), plain)

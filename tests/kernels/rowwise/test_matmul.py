@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from distgnn.kernels import inner_product, inner_products, narrow_product, narrow_products, product
+from distgnn.kernels import Tuning, inner_product, inner_products, narrow_product, narrow_products, product
 from distgnn.kernels.check import reference
 from distgnn.kernels.rowwise import matmul
 from distgnn.kernels.runtime import arrays
@@ -50,7 +50,7 @@ def test_over_what_it_is_made_of(num_threads):
 def test_results_written_past_the_caches_have_the_same_bits(width, dtype, num_threads, monkeypatch):
     rows, weight, run = rows_of(203, width, dtype), rows_of(width, width, dtype, 1), matmul.run
     plain, asked = product(rows, weight), []
-    monkeypatch.setattr(arrays, "PAST_CACHES", 0)
+    monkeypatch.setattr(arrays, "held_tuning", lambda: Tuning(past_caches=0))
     monkeypatch.setattr(matmul, "run", lambda *given: (asked.append(given[-1]), run(*given)))
     unaligned = empty_rows((rows.size + 1,), dtype)[1:].reshape(rows.shape)
     for out, past in ((None, True), (unaligned, False), (rows, False)):

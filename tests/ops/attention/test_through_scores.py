@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from distgnn import ops
+from distgnn.kernels import Tuning
 from distgnn.ops.attention import through_scores
 from distgnn.ops.attention.through_scores import ThroughScores
 from distgnn.ops.rowwise.products import sum_of_products
@@ -16,7 +17,7 @@ from distgnn.ops.rowwise.products import sum_of_products
 @pytest.mark.parametrize("own_products", [True, False])
 def test_the_inputs_gradient_in_place(num, columns, own_products, monkeypatch):
     """Threads may write rows in any order, so nothing that a product reads lies where it writes (but for one row)."""
-    tuning = SimpleNamespace(own_products=own_products)
+    tuning = Tuning(own_products=own_products)
     graph = SimpleNamespace(tuning=tuning, buffers=ops.Buffers(), factor_recorder=None)
     torch.manual_seed(0)
     shapes = (num, columns), (columns, 8), (2, 8), (2 * num, 8), (num, 8)

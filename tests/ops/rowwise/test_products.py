@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from distgnn.kernels import Tuning
 from distgnn.ops.buffers import Buffers
 from distgnn.ops.rowwise import products
 
@@ -26,8 +27,8 @@ class Seen(TorchDispatchMode):
 
 
 @pytest.fixture
-def graph():
-    return SimpleNamespace(tuning=SimpleNamespace(own_products=True), buffers=Buffers(), factor_recorder=None)
+def graph(multiplied):
+    return SimpleNamespace(tuning=Tuning(wide_products=not multiplied), buffers=Buffers(), factor_recorder=None)
 
 
 @pytest.fixture
@@ -39,17 +40,15 @@ def whole():
 
 @pytest.fixture(params=[True, False], ids=["torch", "widened"])
 def multiplied(request, monkeypatch):
-    """Torch multiplies bfloat16, or, where that is slow, never does."""
-    monkeypatch.setattr(products, "has_bfloat16_products", lambda: request.param)
+    """Torch multiplies bfloat16, or, where that is slower, never does."""
     for name in ("OVER_ROWS", "BLOCK_ROWS"):
         monkeypatch.setattr(products, name, 16)
     seen = Seen()
     with seen:
-        yield
+        yield request.param
     assert (torch.bfloat16 in seen.dtypes) == request.param
 
 
-@pytest.mark.usefixtures("multiplied")
 class TestOfBfloat16:
     def test_one_and_two_pairs_and_over_the_rows(self, graph, whole):
         rows, weight, more = whole(37, 4), whole(4, 4).float(), whole(37, 4)
@@ -89,7 +88,7 @@ def test_weight_gradients_of_bfloat16_rows(monkeypatch, widths):
     generator = torch.Generator().manual_seed(0)
     rows, grads = (torch.randint(-8, 9, (37, width), generator=generator).bfloat16() for width in widths)
     rows = rows.clamp(0, 1)
-    found = products.weight_gradient(SimpleNamespace(tuning=SimpleNamespace(own_products=True)), rows, grads)
+    found = products.weight_gradient(SimpleNamespace(tuning=Tuning(wide_products=0)), rows, grads)
     assert found.dtype == torch.float32 and found.shape == widths and found.is_contiguous()
     torch.testing.assert_close(found, rows.float().T @ grads.float(), rtol=0, atol=0)
 

@@ -1,0 +1,88 @@
+"""The tuner on recorded machines: a choice that is wrong by 10 % on any of them ends this with 1.
+
+    python tests/bench/kernels/replay_tuning.py                                  # all files of recorded/
+    python tests/bench/kernels/replay_tuning.py --record recorded/NAME.json      # measure this machine, 9 times
+
+A file holds for each question of `distgnn.kernels.graph.tuner` the seconds of each candidate, once for each round. The
+tuner sees one round at a time; the truth is the median of all.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+from distgnn.kernels.graph import tuner
+from distgnn.kernels.graph.tuner import DEFAULTS, Question, measured, tune
+from distgnn.kernels.runtime.tuning import Tuning
+
+RECORDED = Path(__file__).parent / "recorded"
+ROUNDS, WRONG = 9, 1.10
+
+
+def choices(times: dict[str, Any], turn: int, start: Tuning = DEFAULTS) -> Tuning:
+    """What the tuner chooses from one round of a machine; the round after it is what it measures a second time."""
+    asked: list[str] = []
+
+    def recorded(question: Question, _: Tuning) -> dict[int, float]:
+        rounds = times[question.field]
+        place = turn + (question.field in asked)
+        asked.append(question.field)
+        return {
+            value: rounds[str(value)][place % len(rounds[str(value)])]
+            for value in question.values
+            if str(value) in rounds
+        }
+
+    return tune(
+        [Question(name, tuple(map(int, rounds)), lambda: None) for name, rounds in times.items()], recorded, start
+    )
+
+
+def losses(times: dict[str, Any], found: Tuning) -> dict[str, float]:
+    """How many times as long as the best candidate's the chosen ones take, by question."""
+    lost = {}
+    for name, rounds in times.items():
+        true = {int(value): statistics.median(seconds) for value, seconds in rounds.items()}
+        lost[name] = true.get(getattr(found, name), max(true.values())) / min(true.values())
+    return lost
+
+
+def record(path: Path) -> None:
+    """Measure this machine, with more turns than the tuner takes: other work shall not be recorded."""
+    tuner.SECONDS, tuner.LEAST_TURNS, tuner.TURNS = 1.0, 6, 40
+    from distgnn.graph.tuning import machine, product_questions
+    from distgnn.kernels.graph.tuner import kernel_questions
+
+    times: dict[str, dict[str, list[float]]] = {}
+    for turn in range(ROUNDS + 1):  # the first one compiles
+        for question in [*product_questions(), *kernel_questions()]:
+            for value, seconds in measured(question, DEFAULTS).items():
+                if turn:
+                    times.setdefault(question.field, {}).setdefault(str(value), []).append(round(seconds, 6))
+    path.write_text(json.dumps({"machine": machine(), "times": times}) + "\n")
+
+
+def main() -> int:
+    """A line for each machine; 1 where a choice was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--record", type=Path)
+    options = parser.parse_args()
+    if options.record:
+        record(options.record)
+        return 0
+    wrong = 0
+    for path in sorted(RECORDED.glob("*.json")):
+        kept = json.loads(path.read_text())
+        for turn in range(max(len(seconds) for rounds in kept["times"].values() for seconds in rounds.values())):
+            found = choices(kept["times"], turn)
+            bad = {name: round(lost, 2) for name, lost in losses(kept["times"], found).items() if lost > WRONG}
+            wrong += bool(bad)
+            print(f"{path.stem}, round {turn}: {found}" + (f" WRONG: {bad}" if bad else ""))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
