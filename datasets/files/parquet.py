@@ -16,16 +16,22 @@ from distgnn.errors import GraphFormatError, InputError
 
 
 class ParquetFrame:
-    """The columns of a file, as a frame of pandas has them."""
+    """The columns of a file, as a frame of pandas has them. Raises: GraphFormatError, for a damaged column too."""
 
-    def __init__(self, table: Any):
-        self._table = table
+    def __init__(self, path: Path, table: Any):
+        self._path, self._table = path, table
         self.columns: list[str] = table.column_names
 
     def __len__(self) -> int:
         return int(self._table.num_rows)
 
     def __getitem__(self, name: str) -> np.ndarray:
+        try:
+            return self._values(name)
+        except Exception as error:  # of damaged bytes Arrow raises nearly anything
+            raise damaged(self._path, error) from error
+
+    def _values(self, name: str) -> np.ndarray:
         column = self._table.column(name).combine_chunks()
         column = column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
         width = getattr(column.type, "list_size", 0)
@@ -45,7 +51,7 @@ def read_parquet(path: Path) -> ParquetFrame:
     except ImportError:
         raise InputError(f"{path}: a .parquet file needs the package pyarrow: pip install pyarrow") from None
     try:
-        return ParquetFrame(pyarrow.parquet.read_table(str(path)))
+        return ParquetFrame(path, pyarrow.parquet.read_table(str(path)))
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise damaged(path, error) from error
 

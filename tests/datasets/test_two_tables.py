@@ -128,9 +128,12 @@ def test_bad_frames(tmp_path):
     ):
         with pytest.raises(DistGNNError, match=says):
             dg.load_graph({"edges": edges, "nodes": change} | ASKED)
-    (tmp_path / "n.parquet").write_bytes(b"PAR1 and more")
-    with pytest.raises(DistGNNError, match=r"n.parquet: damaged"):
-        dg.load_graph({"edges": edges, "nodes": tmp_path / "n.parquet"})
+    nodes.to_parquet(tmp_path / "n.parquet", compression=None)
+    no_utf8 = (tmp_path / "n.parquet").read_bytes().replace(b"Bonn", b"B\xf6nn")
+    for content in (b"PAR1 and more", no_utf8):
+        (tmp_path / "n.parquet").write_bytes(content)
+        with pytest.raises(DistGNNError, match=r"n.parquet: damaged"):
+            dg.load_graph({"edges": edges, "nodes": tmp_path / "n.parquet"})
 
 
 def test_double_edges_are_one(tmp_path):
