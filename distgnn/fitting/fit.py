@@ -27,7 +27,7 @@ from distgnn.fitting.cut_cache import cache_root, give_up
 from distgnn.fitting.keywords import Keywords, read_keywords
 from distgnn.fitting.live_plot import LivePlot, following
 from distgnn.fitting.progress import phases
-from distgnn.fitting.result import FitResult
+from distgnn.fitting.result import FitResult, FitResults
 from distgnn.fitting.source import BY_LABELS, Cut, cut_of, given_parts, is_parts
 from distgnn.fitting.train_part import Job, train_part
 from distgnn.fitting.user_model import arguments_of, without_compile
@@ -37,6 +37,7 @@ from distgnn.system.calls.launch import call_on_ranks, check_ranks
 from distgnn.system.calls.packing import pack, unpack
 from distgnn.system.jobs.own_rank import forget_segment
 from distgnn.system.output import say
+from distgnn.train.predict import ON_VERTICES
 from distgnn.train.run.run_folder import check_free
 from distgnn.train.run.within_memory import MemoryLimit
 
@@ -56,7 +57,7 @@ def fit(
     data_root: str | Path | None = None,
     quiet: bool = False,
     **options: Any,
-) -> FitResult:
+) -> Any:
     """Cut a graph, train a model on ranks of this machine, and give the result; all in one call.
 
     Args:
@@ -77,10 +78,11 @@ def fit(
         threads: per rank; data_root: where named graphs lie; quiet: nothing but errors is printed.
         hosts: machines, as of `launch`, in place of ranks; all must see `out`, or the cache (DISTGNN_CACHE).
         options: every field of `TrainConfig`, of `ModelConfig` (models by name), and of loading (dtype, algorithm,
-            wire, feat_norm, …); `memory`, `recipe`, `preset`; the Trainer's optimizer, scheduler, loss, metrics and
-            callbacks as objects.
+            wire, feat_norm, …); `runs`, `folds`; `memory`, `recipe`, `preset`; the Trainer's optimizer, scheduler,
+            loss, metrics and callbacks as objects.
 
-    Returns: FitResult: test_accuracy, history, predict(), model, save().
+    Returns: FitResult: test_accuracy, history, predict(), model, save(). With `runs` (seeds) or `folds` over one cut a
+        `FitResults`: a list of them, which prints mean and deviation.
 
     Raises:
         InputError for keywords that there are not, and settings or graphs that cannot be trained, before ranks start.
@@ -115,7 +117,7 @@ def fit(
         settings, picked = _checked(asked, cut, out, packed is None, model)
         if picked:
             tell(picked)
-        if settings.train.resume and not list(Path(str(settings.train.run_dir)).glob("checkpoint/epoch-*")):
+        if settings.train.resume and not list(Path(str(settings.train.run_dir)).rglob("checkpoint/epoch-*")):
             tell("resume=True, and there is no checkpoint of this cut and model: it starts from the beginning")
         run = str(settings.train.run_dir)
         temporary = Path(run).parent == cache_root() / "runs"
@@ -132,7 +134,8 @@ def fit(
     # The user's module, untrained: its own copy, or what the function has made on the ranks
     module = unpack(made) if made else model if isinstance(model, nn.Module) else None
     is_dgl = type(data).__module__.split(".")[0] == "dgl"
-    return FitResult(run, module, "dgl" if is_dgl else "pyg", temporary)
+    made_by: Any = FitResult if settings.run.runs == 1 and not asked.more.get("folds") else FitResults
+    return made_by(run, module, "dgl" if is_dgl else "pyg", temporary)
 
 
 def _on_ranks(
@@ -153,7 +156,7 @@ def _on_ranks(
     if plots:
         objects = objects | {"callbacks": [one for one in callbacks if one not in plots]}
     debug = bool(asked.more.get("debug"))
-    job = Job(cut.folder, cut.manifest, settings, packed, objects, limit, debug, not quiet)
+    job = Job(cut.folder, cut.manifest, settings, packed, objects, limit, debug, not quiet, asked.more.get("folds", 0))
     with following(plots, Path(str(settings.train.run_dir)), settings.train.resume):
         return call_on_ranks(train_part, (job,), num_ranks, threads=threads, graceful=True, hosts=hosts)[0]
 
@@ -221,6 +224,7 @@ def _check_early(asked: Keywords, out: Any, by_name: bool) -> MemoryLimit:
     train, memory = asked.settings.train, asked.more.get("memory")
     if not train.resume:  # else the run's own settings may be others
         asked.settings.checked()
+    _check_several(asked)
     if out is not None and train.run_dir is not None:
         raise InputError("out and run_dir are both given: out has the run folder and the parts")
     run_dir = train.run_dir if out is None else Path(out) / "run"
@@ -231,6 +235,22 @@ def _check_early(asked: Keywords, out: Any, by_name: bool) -> MemoryLimit:
     if memory is not None and not by_name:
         raise InputError("memory is compared with an estimate for models by name: leave it out for your own")
     return MemoryLimit.parse(memory)
+
+
+def _check_several(asked: Keywords) -> None:
+    """Raise InputError for seeds and folds that cannot be trained one after the other."""
+    settings, folds = asked.settings, asked.more.get("folds", 0)
+    if not isinstance(folds, int) or isinstance(folds, bool) or not (folds == 0 or folds >= 3):
+        raise InputError(f"folds is {folds!r}: one tests, one validates, others train, so give a number from 3 on")
+    if folds and settings.run.runs > 1:
+        raise InputError("runs and folds are both given: each trains several times, choose one")
+    if folds and settings.train.task not in ON_VERTICES:
+        raise InputError(f"folds are of labelled vertices: task {settings.train.task} has a split of edges")
+    if folds and settings.train.inductive and settings.run.feat_norm != "none":
+        raise InputError("feat_norm of inductive training is of the split's training vertices: leave it or folds out")
+    plots = any(isinstance(one, LivePlot) for one in asked.objects.get("callbacks", ()))
+    if plots and (folds or settings.run.runs > 1):
+        raise InputError("LivePlot shows one run: leave it, or runs and folds, out")
 
 
 def _own_run_dir(name: str, resume: bool) -> str:

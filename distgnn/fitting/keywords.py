@@ -15,12 +15,11 @@ from distgnn.config.settings import SECTION_OF
 from distgnn.errors import InputError
 
 OBJECTS = ("optimizer", "scheduler", "loss", "metrics", "callbacks")  # of the Trainer
-ONLY_HERE = ("preset", "recipe", "memory", "debug")  # further options of `distgnn train`
+ONLY_HERE = ("preset", "recipe", "memory", "debug", "folds")  # further options of `distgnn train`, and of `fit`
 NAMED = (  # arguments of `fit` itself
     "data", "model", "ranks", "epochs", "out", "partition", "split", "seed", "threads", "hosts", "data_root", "quiet",
 )  # fmt: skip
 ELSEWHERE = {
-    "runs": "call fit once for each seed; the graph is cut once",
     "name": "the model's name is the argument model",
 }
 OTHERS_WORDS = {  # what to write for words of other libraries whose nearest name here would mislead

@@ -1,9 +1,9 @@
-"""What `distgnn train` does on each rank: one run, or several with different seeds."""
+"""What `distgnn train` does on each rank: one run, or several with different seeds or folds."""
 
 import gc
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,12 +58,15 @@ class Own:
 
     Args:
         make_model: makes a user's model for a graph; None: the one that the settings name. trainer: further arguments
-            of the Trainer; after: called with the trainer at the end. Collective, both functions.
+            of the Trainer; before: called with the seed of each run; after: called with its trainer at the end.
+            Collective, all functions. folds: of labelled vertices; each is tested once, in a run for each fold.
     """
 
     make_model: Callable[[Any], Any] | None = None
     trainer: Mapping[str, Any] = field(default_factory=dict)
+    before: Callable[[int], None] | None = None
     after: Callable[[Any], None] | None = None
+    folds: int = 0
 
 
 def train_on_this_rank(
@@ -104,8 +107,9 @@ def train_on_this_rank(
             gc.freeze()  # what was imported and loaded stays: collections within training steps need not look at it
         if config.run_dir is None:
             config.run_dir = graph.comm.bcast(default_run_dir(parts, settings.model.name), root=0)
-        train = _one_run if run.runs == 1 else _many_runs
-        summary = train(graph, replace(settings, train=config), sections, speak, own or Own())
+        own = own or Own()
+        train = _one_run if run.runs == 1 and not own.folds else _many_runs
+        summary = train(graph, replace(settings, train=config), sections, speak, own)
         return summary | {"run_dir": config.run_dir}, graph.rank
 
 
@@ -125,6 +129,8 @@ def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bo
 
     config = settings.train
     torch.manual_seed(config.seed)
+    if own.before is not None:
+        own.before(config.seed)
     network = model_for(settings.model, graph, config.task) if own.make_model is None else own.make_model(graph)
     say = None if speak else lambda text: None
     trainer = Trainer(network, graph, config, describe=sections, say=say, **own.trainer)
@@ -132,7 +138,7 @@ def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bo
         if line:
             trainer.say(line)
     bar = speak and graph.rank == 0 and "console" in config.loggers
-    title = "epoch" if settings.run.runs == 1 else f"seed {config.seed}, epoch"
+    title = "epoch" if settings.run.runs == 1 and not own.folds else f"{Path(str(config.run_dir)).name}, epoch"
     words = EpochText(trainer.best_by, trainer.metric)
     with progress_bar(title, config.epochs, visible=bar) as advance:
         trainer.on_epoch = lambda record: advance(words.of(record), record["epoch"] + 1)
@@ -147,23 +153,47 @@ def _many_runs(graph: Any, settings: Settings, sections: dict[str, Any], speak: 
     from distgnn.train.metrics import OF_TASKS
     from distgnn.train.run.run_folder import RunFolder
 
-    config = settings.train
-    folder, outer = str(config.run_dir), None
-    with raise_together(graph.comm):
-        if graph.rank == 0:  # around the runs, each of which has a run folder inside
-            outer = RunFolder(folder, sections | {"train": config.as_dict()}, config.overwrite, config.resume)
-    seeds = range(config.seed, config.seed + settings.run.runs)
-    each = []
-    for seed in seeds:
-        one: TrainConfig = replace(config, seed=seed, run_dir=str(Path(folder) / f"seed-{seed}"))
-        each.append(_one_run(graph, replace(settings, train=one), sections, speak, own))
-    summary = each[0] | {"seeds": list(seeds)}
-    for name in (*AVERAGED, *(name for name in OF_TASKS if name in each[0])):
-        values = [one[name] for one in each if one.get(name) is not None]
-        if values:
-            summary[name] = statistics.fmean(values)
-            summary[f"{name}_std"] = statistics.stdev(values) if len(values) > 1 else 0.0
-    with raise_together(graph.comm):
+    config, outer = settings.train, None
+    try:
+        with raise_together(graph.comm):
+            if graph.rank == 0:  # around the runs, each of which has a run folder inside
+                describe = sections | {"train": config.as_dict()}
+                outer = RunFolder(str(config.run_dir), describe, config.overwrite, config.resume)
+        each = list(_runs_inside(graph, settings, sections, speak, own))
+        folds, seeds = own.folds, range(config.seed, config.seed + settings.run.runs)
+        summary = each[0] | ({"folds": folds} if folds else {"seeds": list(seeds)})
+        for name in (*AVERAGED, *(name for name in OF_TASKS if name in each[0])):
+            values = [one[name] for one in each if one.get(name) is not None]
+            if values:
+                summary[name] = statistics.fmean(values)
+                summary[f"{name}_std"] = statistics.stdev(values) if len(values) > 1 else 0.0
+        with raise_together(graph.comm):
+            if outer is not None:
+                outer.finish(summary)
+    finally:
         if outer is not None:
-            outer.finish(summary)
+            outer.close()
     return summary
+
+
+def _runs_inside(
+    graph: Any, settings: Settings, sections: dict[str, Any], speak: bool, own: Own
+) -> Iterator[dict[str, Any]]:
+    """The summary of each seed, or fold, which has a run folder of its own. Collective: yes."""
+    from distgnn.train.folds import fold_masks, folds_of
+
+    config, folds = settings.train, own.folds
+    fold_of, columns = folds_of(graph.plain, folds, config.seed) if folds else None, set(graph.plain.ndata)
+    for place in range(folds or settings.run.runs):
+        name, seed = f"fold-{place}", config.seed
+        if place:
+            graph.plain.exchanges.refill(0)  # late rows that are held are of the run before
+        if fold_of is None:
+            seed += place
+            name = f"seed-{seed}"
+        else:
+            for name in set(graph.plain.ndata) - columns:  # that a model has kept: others are for training now
+                del graph.plain.ndata[name]
+            graph.plain.set_splits(fold_masks(fold_of, place, folds))
+        one: TrainConfig = replace(config, seed=seed, run_dir=str(Path(str(config.run_dir)) / name))
+        yield _one_run(graph, replace(settings, train=one), sections, speak, own)

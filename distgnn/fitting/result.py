@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from distgnn.config.task import human_metric
+from distgnn.config.task import LOWER_IS_BETTER, human_metric
 from distgnn.errors import InputError, RunError
 from distgnn.fitting.best_rows import rows_of_other, write_rows_of_run
 from distgnn.fitting.cut_cache import give_up, hold
@@ -56,6 +56,7 @@ class FitResult:
     def __init__(self, run: str | Path, module: nn.Module | None = None, library: str = "pyg", temporary: bool = False):
         self.run: Path = Path(run)
         self._module, self._library = module, library
+        self.of: FitResults | None = None  # the runs that it is one of
         self._config = read_config(str(run))
         try:
             self.summary: dict[str, Any] = json.loads(read_text(self.run / "summary.json"))
@@ -183,8 +184,53 @@ class FitResult:
         return Path(path)
 
 
-def load_result(path: str | Path, model: nn.Module | None = None) -> FitResult:
+class FitResults(list[FitResult]):
+    """The results of several seeds, or folds, over one cut, in their order.
+
+    Args: as of `FitResult`.
+    Attributes: summary: of the first, with means over all and deviations (`test_metric`, `test_metric_std`, …).
+    """
+
+    def __init__(self, run: str | Path, module: nn.Module | None = None, library: str = "pyg", temporary: bool = False):
+        self.run, self.summary = Path(run), FitResult(run).summary
+        super().__init__(FitResult(self.run / name, module, library) for name in self.names)
+        for one in self:
+            one.of = self  # it keeps the folder
+        if temporary:
+            weakref.finalize(self, give_up, self.run, hold(self.run))
+
+    @property
+    def names(self) -> list[str]:
+        """What the runs are called: "seed-0", … or "fold-0", …"""
+        if "folds" in self.summary:
+            return [f"fold-{place}" for place in range(self.summary["folds"])]
+        return [f"seed-{seed}" for seed in self.summary["seeds"]]
+
+    @property
+    def metrics(self) -> dict[str, dict[str, Any]]:
+        """By run, the metrics with its best weights."""
+        keep = ("best_epoch", "final_loss", "test_metric", "valid_metric")
+        pairs = zip(self.names, self, strict=True)
+        return {name: {key: one.summary[key] for key in keep if key in one.summary} for name, one in pairs}
+
+    def __repr__(self) -> str:
+        return f"FitResults({self})"
+
+    def __str__(self) -> str:
+        name, words = self.summary["metric"], []
+        scale = 1 if name in LOWER_IS_BETTER else 100
+        for split in ("test", "valid"):
+            mean = self.summary.get(f"{split}_metric")
+            if mean is not None:
+                deviation = scale * self.summary[f"{split}_metric_std"]
+                words.append(f"{split} {name} {human_metric(name, mean)} ± {deviation:.2f}")
+        return f"{len(self)} {'folds' if 'folds' in self.summary else 'seeds'}: {', '.join(words)}"
+
+
+def load_result(path: str | Path, model: nn.Module | None = None) -> Any:
     """A result that `FitResult.save` kept, or any run folder. Nothing in it is executed.
+
+    Returns: FitResult; of several seeds or folds FitResults.
 
     Args: model: a module of the user's own class, which gets the weights; needed for `FitResult.model` only.
 
@@ -196,6 +242,8 @@ def load_result(path: str | Path, model: nn.Module | None = None) -> FitResult:
     """
     model = without_compile(model)
     result = FitResult(path, model)
+    if {"seeds", "folds"} & result.summary.keys():
+        return FitResults(path, model)
     if model is not None:
         load_best(str(path), copied(model))
     if not best_weights(path).is_file():

@@ -14,7 +14,7 @@ from torch import nn
 from distgnn.config import Settings
 from distgnn.errors import InputError
 from distgnn.fitting.on_rank import Own, check_machines, train_on_this_rank
-from distgnn.fitting.user_model import adapt, not_given, without_compile
+from distgnn.fitting.user_model import adapt, draw_anew, not_given, without_compile
 from distgnn.nn import distribute
 from distgnn.system.calls.packing import pack, unpack
 from distgnn.system.launch import under_mpi
@@ -31,7 +31,7 @@ class Job:
 
     Args:
         model: a packed module, or a packed function of the graph that makes one; None: the one of the settings.
-        trainer: objects for the Trainer; limit: of a rank's memory.
+        trainer: objects for the Trainer; limit: of a rank's memory; folds: see `Own`.
     """
 
     parts: str
@@ -42,6 +42,7 @@ class Job:
     limit: MemoryLimit = field(default_factory=MemoryLimit)
     debug: bool = False
     speak: bool = True
+    folds: int = 0
 
 
 def train_part(job: Job) -> bytes | None:
@@ -50,6 +51,8 @@ def train_part(job: Job) -> bytes | None:
 
     def make_model(graph: Any) -> nn.Module:
         model = unpack(job.model or b"")
+        if isinstance(model, nn.Module) and job.settings.run.runs > 1:
+            draw_anew(model)
         if not isinstance(model, nn.Module):
             model = without_compile(model(graph))
             if not isinstance(model, nn.Module):
@@ -70,7 +73,7 @@ def train_part(job: Job) -> bytes | None:
             rows = run_model(trainer.model, graph)
         write_best(graph, trainer.model, rows, config, str(Path(run) / PREDICTIONS))
 
-    own = Own(None if job.model is None else make_model, job.trainer, after)
+    own = Own(None if job.model is None else make_model, job.trainer, _seed, after, job.folds)
     with _seeded(job.settings.train.seed):
         settings, lines = check_machines(job.parts, job.manifest, job.settings, job.limit, job.model is None)
         for line in lines if job.speak else ():
@@ -84,12 +87,16 @@ def _seeded(seed: int) -> Iterator[None]:
     """Within, all generators that a user's code may draw from follow the seed; a caller's own go on as before."""
     before, alone = (random.getstate(), np.random.get_state()), not under_mpi()
     with torch.random.fork_rng(devices=[], enabled=alone):
-        random.seed(seed)
-        np.random.seed(seed % (1 << 32))
-        torch.manual_seed(seed)
+        _seed(seed)
         try:
             yield
         finally:
             if alone:
                 random.setstate(before[0])
                 np.random.set_state(before[1])
+
+
+def _seed(seed: int) -> None:
+    random.seed(seed)
+    np.random.seed(seed % (1 << 32))
+    torch.manual_seed(seed)

@@ -49,6 +49,26 @@ def copied(model: nn.Module) -> nn.Module:
     return copy.deepcopy(model, {id(value): value.detach().clone() for value in made})
 
 
+def draw_anew(model: nn.Module) -> None:
+    """Draw the weights of a module again, by `reset_parameters` of it and of all modules inside.
+
+    Raises: InputError for a module whose weights nothing draws.
+    """
+    drawn: set[int] = set()
+    for name, module in model.named_modules():
+        reset = getattr(module, "reset_parameters", None)
+        if callable(reset):
+            reset()
+            drawn |= {id(one) for one in module.parameters()}
+        left = next((key for key, one in module.named_parameters(recurse=False) if id(one) not in drawn), None)
+        if left is not None:
+            place = f"{name}.{left}" if name else left
+            raise InputError(
+                f"runs draws weights for each seed, and nothing draws {place}: give {type(module).__name__} a "
+                "reset_parameters(), or as model a function of the graph that makes it"
+            )
+
+
 class _Adapted:
     """`forward` of a module, called with (graph, feats)."""
 

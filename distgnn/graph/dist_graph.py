@@ -12,7 +12,8 @@ Legend: O owned rows, A local arcs, D width.
 Over 300 lines: each member is a documented line of the interface that models see.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, cast
@@ -21,7 +22,7 @@ import numpy as np
 import torch
 from mpi4py import MPI
 
-from distgnn.comm import Exchange, Transport, Wire
+from distgnn.comm import Exchange, Transport, Wire, sum_over_ranks
 from distgnn.comm.plans import VertexOwners
 from distgnn.config import Algorithm, check_choice
 from distgnn.config.schedule import Schedule
@@ -425,6 +426,19 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         """Rows of owned vertices of all ranks as a numpy array in the original order, on rank `root` (None: all).
         Collective."""
         return gather_rows(self, rows, root)
+
+    def set_splits(self, masks: Mapping[str, np.ndarray]) -> None:
+        """Train, validate and test on other vertices from now on. Collective: yes.
+
+        Args: masks: bool [O] of "train", "valid" and "test", of vertices that have a label.
+        """
+        counts = sum_over_ranks(self.comm, np.array([np.count_nonzero(mask) for mask in masks.values()]))
+        own: dict[str, Any] = {f"{split}_mask": mask for split, mask in masks.items()}
+        section = self.info | dict(zip(masks, map(int, counts), strict=True))
+        self.local, self.info = replace(self.local, graph=section, **own), section
+        for split, name in zip(masks, ("train_mask", "val_mask", "test_mask"), strict=True):
+            self.ndata[name] = self._filled(torch.from_numpy(masks[split]), False)
+            setattr(self, f"{split}_mask", self.ndata[name])
 
     # --- pairs of vertices ------------------------------------------------------------------------------------
 

@@ -145,7 +145,6 @@ class Odd(nn.Module):
         ({"model": PyGStyle}, "model is the class PyGStyle: give PyGStyle(...)"),
         ({"model": PyGStyle(), "hidden_feats": 3}, "hidden_feats is of models by name"),
         ({"model": Odd()}, "Odd.forward takes (first, second, third), and first is nothing that fit can give"),
-        ({"runs": 3}, "fit takes no runs: call fit once for each seed"),
         ({"ranks": 0}, "expected a whole number of processes"),
         ({"split": (0.5, 0.2, 0.2)}, "has a split already"),
         ({"wire": "int3"}, "unknown wire 'int3'"),

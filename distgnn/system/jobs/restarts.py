@@ -116,7 +116,11 @@ def run_dir_in(words: list[str]) -> Path:
 
 def newest_checkpoint(run_dir: Path) -> str:
     """Path of the newest checkpoint inside a run folder, which may hold runs of several seeds; empty where none is."""
-    found = [path for pattern in ("checkpoint", "seed-*/checkpoint") for path in run_dir.glob(f"{pattern}/epoch-*")]
+    found = [
+        path
+        for pattern in ("checkpoint", "seed-*/checkpoint", "fold-*/checkpoint")
+        for path in run_dir.glob(f"{pattern}/epoch-*")
+    ]
     # Two within a tick of the system's clock (some ms) have one time.
     return str(max(found, key=lambda path: (path.stat().st_mtime_ns, path.name)).relative_to(run_dir)) if found else ""
 

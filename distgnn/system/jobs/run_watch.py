@@ -116,7 +116,7 @@ def limit_of(run_dir: Path) -> float:
 def _statuses(run_dir: Path) -> dict[Path, str]:
     """What ranks tell that they do; the folder may hold runs of several seeds."""
     found = {}
-    for pattern in ("logs", "seed-*/logs"):
+    for pattern in ("logs", "seed-*/logs", "fold-*/logs"):
         for path in run_dir.glob(f"{pattern}/rank-*.status"):
             with suppress(OSError, ValueError):
                 found[path] = path.read_text(encoding="utf-8")

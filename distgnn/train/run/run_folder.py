@@ -1,6 +1,7 @@
 """The run folder: what a run was asked to do, what happened in each epoch, and the best weights.
 
     run/
+        seed-0/ … fold-0/ …  run folders of several seeds or folds
         config.toml          complete settings: [train], [model], [data], [run]
         metrics.jsonl        one line per epoch, written as it happens
         summary.json         written last: a run without it did not finish
@@ -150,7 +151,7 @@ def check_free(path: Path, overwrite: bool, resume: bool = False) -> None:
 
 
 FILES = re.compile(
-    r"(seed-\d+/)?("
+    r"((seed|fold)-\d+/)?("
     r"(config\.toml|summary\.json|metrics\.jsonl|metrics\.csv|predictions(\.names)?\.npy|feat_norm\.safetensors|checkpoint/best\.safetensors)(\.partial)?|\.lock"
     r"|tensorboard/events\.[^/]+"
     r"|logs/rank-\d+\.(log|status|partial)|trace/(rank-\d+|trace)\.json(\.partial)?"
