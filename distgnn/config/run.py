@@ -14,7 +14,6 @@ from distgnn.system.cores import users_threads
 FEAT_NORMS = ("none", "center", "standardize", "row-l2")
 OF_COLUMNS = ("center", "standardize")  # from statistics over vertices
 CHECKPOINT_EVERY = 10  # epochs, where ranks may be started again and nothing else is said
-RANKS = "{ranks}"  # in `parts_for`
 EXCHANGE, COMPUTATION = "Algorithm and exchange", "Computation"
 PRESETS: dict[str, dict[str, Any]] = {"distgnn": {"update": "copies", "cache_first": False, "transform_first": False}}
 
@@ -81,26 +80,10 @@ class LaunchConfig:
         panel="Ranks and memory",
         least=0,
     )
-    min_ranks: int | None = option(
-        None,
-        "With --restarts: go on with fewer ranks, down to this number, while a machine stays away or ranks die twice "
-        "without a new checkpoint; parts are merged.",
-        panel="Ranks and memory",
-        default_text="as many as there are parts",
-        least=1,
-    )
-    parts_for: str | None = option(
-        None,
-        f"With --restarts: where the partition folder for another number of ranks is, or is written, as parts-{RANKS}.",
-        panel="Ranks and memory",
-        default_text=f"merged/parts-{RANKS} in the run folder",
-    )
 
     def check(self, schedule: Schedule | None = None) -> None:
         """Raise InputError for a setting that makes no sense, alone or beside a schedule."""
         check_values(self)
-        if self.parts_for is not None and RANKS not in self.parts_for:
-            raise InputError(f"parts_for is {self.parts_for!r}: expected a path with {RANKS}, such as parts-{RANKS}")
         check_together(**options_of(self), **options_of(schedule or Schedule()))
 
 

@@ -44,9 +44,6 @@ RULES = [Rule(*row) for row in (
      lambda remote_rule, late_row_average: remote_rule == "paper" and late_row_average),
     ("--remote-rule paper exchanges no gradients: leave --wire-backward out",
      lambda remote_rule, wire, wire_backward: remote_rule == "paper" and wire_backward not in (None, wire)),
-    # how ranks are started
-    ("--min-ranks and --parts-for say how ranks are started again: they need --restarts",
-     lambda restarts, min_ranks, parts_for: not restarts and (min_ranks, parts_for) != (None, None)),
     # training
     ("metric {metric} is not for task {task}: choose from {metrics}",
      lambda task, metric: metric not in (None, *METRICS_OF[task]) and {"metrics": ", ".join(METRICS_OF[task])}),

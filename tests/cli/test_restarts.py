@@ -1,74 +1,14 @@
-"""`train --restarts`: a run whose ranks were killed has the losses of one that nothing disturbed.
-
-That a run that goes on from a checkpoint has the same bits is tested in tests/train/checkpoint.
-"""
-
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
+"""`train --restarts`: who is started again, and what is refused. A run that is killed: tests/bench/faults."""
 
 import pytest
 
+from distgnn.cli import places
+from distgnn.cli.commands.launch import _train_command
 from distgnn.cli.commands.train import _with_checkpoints
-from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig
+from distgnn.cli.places import Machines, SameRanks, argument_place
+from distgnn.config import LaunchConfig, ModelConfig, RunConfig, Schedule, Settings, TrainConfig
 from distgnn.errors import InputError
-from distgnn.system.jobs.job_cleanup import descendants
-from distgnn.train.checkpoint import files as files
-
-
-def ranks_below(pid: int) -> list[int]:
-    found = []
-    for below in descendants(pid):
-        try:
-            words = Path(f"/proc/{below}/environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        found += [below] if any(word.startswith((b"PMI_RANK=", b"OMPI_COMM_WORLD_RANK=")) for word in words) else []
-    return found
-
-
-@pytest.mark.slow
-def test_ranks_that_die_twice_are_gone_on_without(run, parts, two_parts, tmp_path):
-    words = ["--hidden-feats", 4, "--epochs", 600, "--dtype", "float64", "--dropout", "0.5", "--quiet"]
-    words += ["--checkpoint-every", 20]  # dropout masks belong to vertices, not to ranks
-    code, _, err = run("train", parts, *words, "--run-dir", tmp_path / "whole")
-    assert code == 0, err
-    folder = tmp_path / "run"
-    words += ["--run-dir", folder, "--restarts", 3, "--min-ranks", 1]
-    command = [sys.executable, "-m", "distgnn.cli", *map(str, ("train", two_parts, *words))]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    job = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
-    first = wait_for_ranks(job, 2, set(), lambda: bool(files.find_checkpoints(folder)))
-    os.kill(first[-1], signal.SIGKILL)
-    second = wait_for_ranks(job, 2, set(first), lambda: True)
-    os.kill(second[0], signal.SIGKILL)
-    _, err = job.communicate(timeout=1800)
-    assert job.returncode == 0, err
-    assert "restart 1 of 3 in 1 s from checkpoint/epoch-" in err
-    assert f"going on with 1 ranks in place of 2, on {folder / 'merged' / 'parts-1'}" in err
-    assert json.loads((folder / "summary.json").read_text())["ranks"] == 1
-    one, other = losses(folder), losses(tmp_path / "whole")
-    assert [epoch for epoch, _ in one] == [epoch for epoch, _ in other] == list(range(600))
-    # Sums of 40 vertices in another order, over 600 epochs.
-    assert max(abs(a - b) for (_, a), (_, b) in zip(one, other, strict=True)) < 1e-8
-
-
-def wait_for_ranks(job: subprocess.Popen, count: int, known: set[int], ready) -> list[int]:
-    """So many ranks that are not those known, once `ready` is so."""
-    deadline = time.monotonic() + 900
-    while not ready() or len(found := [pid for pid in ranks_below(job.pid) if pid not in known]) < count:
-        assert time.monotonic() < deadline and job.poll() is None
-        time.sleep(0.02)
-    return found
-
-
-def losses(folder: Path) -> list[tuple[int, float]]:
-    records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [(record["epoch"], record["loss"]) for record in records]
+from distgnn.system.jobs.supervise import LOST
 
 
 def test_wrong_restarts_are_refused(refused, parts):
@@ -84,3 +24,29 @@ def test_only_ranks_of_our_launcher_are_started_again(monkeypatch):
         _with_checkpoints(settings)
     monkeypatch.setenv("DISTGNN_LAUNCHED", "1")
     assert _with_checkpoints(settings).train.checkpoint_every == 10
+
+
+def test_machines_that_do_not_answer_are_named(tmp_path, monkeypatch, capsys):
+    file = tmp_path / "hosts"
+    file.write_text("a:2\nb\nspare\n")
+    machines = Machines(str(file), None, tmp_path)
+    machines.start(3)
+    monkeypatch.setattr(places, "answering", lambda hosts: [host for host in hosts if host[0] != "a"])
+    assert machines.room() == 2
+    assert capsys.readouterr().err == "distgnn: ranks 0-1 on host a does not answer\n"
+    again = SameRanks(["train", "parts"], 1, 3, LaunchConfig(restarts=9), tmp_path)
+    assert again.team(machines, 1).start([]) == LOST
+    assert "machines for 2 ranks, and 3 are needed: waiting" in capsys.readouterr().err
+    file.write_text("")
+    assert machines.room() == 2  # an unreadable file: the hosts of before
+
+
+def test_the_partition_folder_is_found_among_the_words():
+    def place(*words):
+        return argument_place(command, ["train", *words], "p")
+
+    command = _train_command()
+    assert place("p", "--epochs", "9") == 1
+    assert place("--run-dir", "p", "--epochs", "9", "p", "--quiet") == 5
+    with pytest.raises(InputError, match="cannot find the partition folder p"):
+        place("--run-dir", "p")

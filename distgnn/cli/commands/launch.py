@@ -26,7 +26,7 @@ def launch(
     threads: int | None = typer.Option(None, help="Threads per rank (default: this machine's cores / its ranks)."),
 ) -> None:
     """Start a distgnn command with mpiexec on several machines; paths must mean the same on all of them."""
-    from distgnn.cli.elastic import Elastic, Machines, argument_place, parsed
+    from distgnn.cli.places import Machines, SameRanks, argument_place, parsed
     from distgnn.partition import read_manifest
     from distgnn.system.hosts import check_names, read_hosts
     from distgnn.system.jobs.restarts import run_dir_in
@@ -47,8 +47,8 @@ def launch(
     parts, settings = said.get("parts") or "", Settings().with_options({k: v for k, v in said.items() if v is not None})
     launching.check(settings.schedule)
     num_ranks = settings.num_ranks(read_manifest(parts))
-    elastic = Elastic(words, argument_place(command_of_train, words, parts), num_ranks, launching, run_dir)
-    raise typer.Exit(elastic.run(Machines(hosts, threads, run_dir)))
+    again = SameRanks.of(words, argument_place(command_of_train, words, parts), num_ranks, launching, run_dir)
+    raise typer.Exit(again.run(Machines(hosts, threads, run_dir)))
 
 
 def _train_command() -> Any:

@@ -124,7 +124,7 @@ def _start_ranks(
     context: typer.Context, parts: str, settings: Settings, launching: LaunchConfig, num_ranks: int, threads: int | None
 ) -> None:
     """On a rank return; elsewhere run this command on ranks, started again as often as asked, and exit as they did."""
-    from distgnn.cli.elastic import Elastic, ThisMachine, argument_place
+    from distgnn.cli.places import SameRanks, ThisMachine, argument_place
     from distgnn.cli.ranks import run_on_ranks
     from distgnn.fitting.on_rank import default_run_dir
     from distgnn.system.jobs.restarts import with_run_dir
@@ -135,8 +135,8 @@ def _start_ranks(
             settings.train.run_dir = default_run_dir(parts, settings.model.name)
             words = with_run_dir(words, settings.train.run_dir)
         run_dir, place = Path(settings.train.run_dir), argument_place(context.command, words, parts)
-        elastic = Elastic(words, place, num_ranks, launching, run_dir)
-        raise typer.Exit(elastic.run(ThisMachine(num_ranks, threads, run_dir)))
+        again = SameRanks.of(words, place, num_ranks, launching, run_dir)
+        raise typer.Exit(again.run(ThisMachine(num_ranks, threads, run_dir)))
     run_on_ranks(num_ranks, threads, graceful=True)
 
 
@@ -212,7 +212,7 @@ def cut_first(context: Any, graph: str, ranks: int, each: int, training: TrainCo
 
     The words of this command name it from now on, as ranks need them; `--ranks` is none of them any more.
     """
-    from distgnn.cli.elastic import argument_place
+    from distgnn.cli.places import argument_place
     from distgnn.fitting.source import BY_LABELS, cut_of, is_parts
     from distgnn.partition import read_manifest
 

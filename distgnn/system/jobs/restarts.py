@@ -8,8 +8,7 @@ a traceback of ours                      1                                 until
 bad input, NaN, no memory, full disk     2                                 no: it would come again
 a signal asked the run to stop           128 + SIGHUP, INT, USR1, TERM     no
 
-Who is started next time is for a `Regroup` to say: the same ranks, or as many as there is a machine for
-(cli/elastic.py).
+Who is started next time is for a `Regroup` to say (cli/places.py).
 """
 
 import os

@@ -3,7 +3,8 @@
 import pytest
 from cut_graphs import random_graph
 
-from distgnn.config import LaunchConfig, Schedule, Settings
+from distgnn.config import Settings
+from distgnn.config.together import check_together
 from distgnn.errors import InputError
 from distgnn.partition import partition_graph
 from distgnn.train.run.estimate import estimate_bytes
@@ -27,7 +28,7 @@ def test_what_it_does_not_go_with_is_refused(options, says):
 
 def test_fewer_ranks_after_a_fault_are_refused():
     with pytest.raises(InputError, match="with --split-columns ranks are started again as many as before"):
-        LaunchConfig(restarts=1, min_ranks=1).check(Schedule(split_columns=2))
+        check_together(split_columns=2, min_ranks=1, parts_for=None)
 
 
 def test_ranks_and_memory_of_shared_parts(tmp_path):
