@@ -25,9 +25,10 @@ def load_foreign(model: nn.Module, file: str | Path) -> nn.Module:
     """
     state = _read(Path(file))
     expected = model.state_dict()
-    for prefix in ("module.", "model.", "_orig_mod."):  # of DataParallel, a LightningModule's attribute, torch.compile
-        if state and all(name.startswith(prefix) for name in state) and not any(n.startswith(prefix) for n in expected):
-            state = {name.removeprefix(prefix): one for name, one in state.items()}
+    prefix = _prefix(state)
+    while prefix and not any(name.startswith(prefix) for name in expected):
+        state = {name.removeprefix(prefix): one for name, one in state.items()}
+        prefix = _prefix(state)
     faults = []
     for name in expected.keys() & state.keys():
         there, here = (list(one[name].shape) for one in (state, expected))
@@ -40,6 +41,12 @@ def load_foreign(model: nn.Module, file: str | Path) -> nn.Module:
         raise InputError(f"{file} does not fit {type(model).__name__}: " + "; ".join([*faults[:MOST_LINES], *more]))
     model.load_state_dict(state)
     return model
+
+
+def _prefix(state: dict[str, Any]) -> str:
+    """What all names begin with: module. of DataParallel, _orig_mod. of torch.compile, net. of a LightningModule."""
+    first = {name.partition(".")[0] + "." for name in state}
+    return first.pop() if len(first) == 1 and all("." in name for name in state) else ""
 
 
 def _missing(name: str, state: dict[str, Any], expected: dict[str, Any]) -> str:

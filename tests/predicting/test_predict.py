@@ -277,7 +277,7 @@ def test_weights_from_elsewhere(tmp_path):
     model, state = sage(), sage().state_dict()
     kept = {
         "w.pt": state,
-        "lightning.ckpt": {"epoch": 3, "state_dict": {f"model.{name}": one for name, one in state.items()}},
+        "lightning.ckpt": {"epoch": 3, "state_dict": {f"net.inner.{name}": one for name, one in state.items()}},
         "parallel.pt": {f"module.{name}": one for name, one in state.items()},
     }
     for name, one in kept.items():
