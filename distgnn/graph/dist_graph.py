@@ -337,6 +337,20 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
 
     num_global_nodes: int = _shown("local.num_nodes", "Vertices of the whole graph, over all ranks.")
 
+    def num_at(self, role: str) -> int:
+        """Owned rows at one end of arcs, "source" or "target": O at both, but in a `Relation`."""
+        return self.local.num_at(role)
+
+    def space_at(self, role: str) -> Any:
+        """Of rows of all ranks: the vertices at one end of arcs."""
+        return self.__dict__["vertex_space"]
+
+    def ids_at(self, role: str) -> np.ndarray:
+        """Places, among the vertices of all ranks, of the copies at one end of local arcs: [O + S or T]."""
+        local = self.local
+        halos = local.source_halo_rows if role == "source" else local.target_halo_rows
+        return np.concatenate([local.global_ids[: local.num_owned], local.global_ids[halos]])
+
     # --- degrees: always in the whole graph ------------------------------------------------------------
 
     def in_degrees(self) -> torch.Tensor:
@@ -401,7 +415,7 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         """The aggregator over transposed arcs, made when first needed; with edge weights it keeps the arc map."""
         if weighted not in self._backward_arcs:
             part, forward = self.part, cast(Aggregator, self.forward_arcs)
-            arcs = forward.arcs.transposed(part.num_owned, part.num_source_halos, part.symmetric, weighted)
+            arcs = forward.arcs.transposed(part.num_at("source"), part.num_source_halos, part.symmetric, weighted)
             self._backward_arcs[weighted] = self._aggregator(arcs, 1)
         return self._backward_arcs[weighted]
 

@@ -29,6 +29,7 @@ from distgnn.graph.copy_graph import CopyGraph
 from distgnn.graph.cores import choose_threads, describe_binding, spread_over_nodes
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.face.row_graph import with_rows
+from distgnn.graph.face.typed_graph import TypedGraph
 from distgnn.graph.part_arrays import leave_on_disk
 from distgnn.graph.tuning import job_tuning
 from distgnn.kernels.runtime.compile_line import compile_line, compile_line_from_now_on
@@ -86,6 +87,8 @@ def load(
         options: further arguments of `DistGraph`: dtype, seed, feat_norm, inductive, cache_first, offload, debug; the
             fields of `Schedule`.
 
+    Returns: a graph; of parts with types, one that has columns by type and relations (`data["paper"].x`).
+
     Raises:
         InputError: on every rank, for a DISTGNN_TIMEOUT that is no number of seconds, or a setting's old name.
         RunError: on every rank, where the rank count is not the number of parts or ranks see different partitions.
@@ -121,7 +124,10 @@ def load(
         for line in [*describe_binding(comm), *late_settings(), order]:
             if line and comm.rank == 0:
                 say(line)
-    return graph if plain_tensors else with_rows(graph)
+    if plain_tensors:
+        return graph
+    face = with_rows(graph)
+    return TypedGraph(face) if part.graph.get("types") else face  # type: ignore[return-value]
 
 
 def graph_kind(schedule: Schedule, update: str) -> type[DistGraph]:

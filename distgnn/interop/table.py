@@ -11,6 +11,7 @@ from pathlib import Path
 HOW = {
     "kernel": "fast path: sums and attention in our kernels, no row is written per arc",
     "arcs": "local arcs: rows are written on the arcs of each rank, as the library does it for all arcs",
+    "types": "on graphs with types: rows of each type, arcs of each relation, and the layers inside as above",
     "refused": "an error that names what to use instead",
 }
 
@@ -84,11 +85,16 @@ ROWS: dict[tuple[str, str], list[str | tuple[str, str]]] = {
         ("DirGNNConv", "give it graph.edge_index: it turns the arcs round itself"),
         ("own layer: any other message", "that treats each arc by itself"),
     ],
+    ("pyg", "types"): [
+        ("HeteroConv", "over layers that take (x_src, x_dst): SAGEConv, GATConv, GATv2Conv, GraphConv, your own"),
+        ("HGTConv", "one softmax and one exchange over all relations; three numbers per arc and head"),
+        *("to_hetero", "to_hetero_with_bases", "HANConv"),
+        *("HEATConv", "RGATConv", "HeteroLinear", "HeteroBatchNorm", "HeteroLayerNorm"),
+    ],
     ("pyg", "refused"): [
         ("SAGEConv lstm", "aggregators that sort or read a sequence: sum, mean, max, min, std, var, softmax run"),
         *("SAGEConv median", "SAGEConv mul"),
         ("global_mean_pool", "and other pools, with plain_tensors=True: all_sum of the rank's sum; with rows they run"),
-        ("to_hetero, HeteroConv", "bring the HeteroData into one vertex set, and use RGCNConv with edge_type"),
     ],
 }
 

@@ -64,6 +64,12 @@ def in_space(rows: RowTensor, space: Space) -> RowTensor:
     """The same rows on the ranks that `space` has them on. Collective where they must travel."""
     if rows.row_space.same(space):
         return rows
+    types = rows.row_space.of_type, space.of_type
+    if None not in types and types[0] != types[1]:
+        raise InputError(
+            f"rows of two types do not go together, {rows.row_space.kind} and {space.kind}: aggregate along a "
+            "relation, or choose rows of each by id, rows[ids]"
+        )
     if rows.row_space.num_global != space.num_global:
         raise InputError(
             f"{rows.row_space.num_global} {rows.row_space.kind} and {space.num_global} {space.kind} do not go "

@@ -31,7 +31,7 @@ from distgnn.rows.row_tensor import (
     whole_of,
 )
 from distgnn.rows.shapes import flattened
-from distgnn.rows.space import MaskedRows, Share, Space, digest_of, share_of
+from distgnn.rows.space import Joined, MaskedRows, Share, Space, digest_of, share_of
 
 EVERY = slice(None)
 WRITTEN_SO = (
@@ -183,6 +183,9 @@ def by_ids(rows: RowTensor, ids: torch.Tensor) -> RowTensor:
         return _by_rows_of_ids(rows, rows_of(share.local_part(ids, dim), share, dim))
     wanted = checked_ids(ids.numpy(), rows.row_space.num_global)
     agreed, space = digest_of(rows.row_space, wanted), share_of(rows.row_space, len(wanted))
+    part = rows.row_space.part_at(wanted) if isinstance(rows.row_space, Joined) else None
+    if part is not None:
+        return rows_of(rows.inner[part[1]], part[0])
     found = rows.row_space.rows_at(rows.inner, wanted[space.places], agreed)
     return rows_of(found, space)
 

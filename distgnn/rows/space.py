@@ -60,6 +60,7 @@ class Space:
         self.kind = kind
         self.num_counted: int = num_local if num_counted is None else num_counted
         self._make_places, self._make_draw_ids = places, draw_ids or (lambda: self.places)
+        self.of_type: Any = None  # what its rows are of, in a typed graph: rows of two types do not go together
         self._lookups: dict[bytes, RowLookup] = {}
         self.kept_masks: list[tuple[Any, ...]] = []  # (mask, its version, the rows it chooses): see indexing.py
 
@@ -157,6 +158,7 @@ class MaskedRows(Space):
             draw_ids=lambda: base.draw_ids[self.rows.numpy()],
             kind=f"chosen {base.kind}",
         )
+        self.of_type = base.of_type
 
     def _places(self) -> np.ndarray:
         """Collective: every rank's chosen places come here."""
@@ -195,6 +197,7 @@ class Flat(Space):
             draw_ids=lambda: (base.draw_ids[:, None] * width + np.arange(width)).reshape(-1),
             kind=f"flattened {base.kind}",
         )
+        self.of_type = base.of_type
 
     def _matches(self, other: Space) -> bool:
         return isinstance(other, Flat) and self.width == other.width and self.base.same(other.base)
@@ -205,7 +208,7 @@ class Joined(Space):
         self.parts: tuple[Space, ...] = tuple(parts)
         if any(part.num_counted != part.num_local for part in parts):
             raise InputError("rows cannot be joined with update on copies: take update='owners'")
-        starts = np.concatenate([[0], np.cumsum([part.num_global for part in parts])])
+        self.starts = starts = np.concatenate([[0], np.cumsum([part.num_global for part in parts])])
         super().__init__(
             parts[0].graph,
             sum(part.num_local for part in parts),
@@ -213,6 +216,15 @@ class Joined(Space):
             lambda: np.concatenate([part.places + start for part, start in zip(self.parts, starts, strict=False)]),
             kind="joined rows",
         )
+
+    def part_at(self, ids: np.ndarray) -> tuple[Space, slice] | None:
+        """The part whose places these ids are, in order, and where its local rows stand; None: they are no part's."""
+        first = 0
+        for part, start in zip(self.parts, self.starts, strict=False):
+            if len(ids) == part.num_global and np.array_equal(ids, np.arange(start, start + len(ids))):
+                return part, slice(first, first + part.num_local)
+            first += part.num_local
+        return None
 
     def _matches(self, other: Space) -> bool:
         if not isinstance(other, Joined) or len(self.parts) != len(other.parts):

@@ -84,6 +84,10 @@ class LocalGraph:
             words.append(f"feats={'x'.join(map(str, self.feats.shape))} {self.feats.dtype}")
         return f"LocalGraph({', '.join(words + [name for name in optional if getattr(self, name) is not None])})"
 
+    def num_at(self, role: str) -> int:
+        """Owned rows at one end of arcs, "source" or "target": O at both, but in a relation of two types."""
+        return self.num_owned
+
     def edge_split_ids(self, name: str) -> np.ndarray:
         """Rows, in their whole split, of the array `name` of `edge_splits`, int64."""
         return self.edge_splits[ids_of(name)]

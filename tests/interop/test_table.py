@@ -73,8 +73,8 @@ def test_pyg_layers_run_as_the_table_says(widest):
     from pyg_layers import cases
 
     known = cases()
-    first = {layer.name: next((name for name in known if name.startswith(layer.name)), None) for layer in PYG}
-    rows = [layer for layer in PYG if layer.how != "refused"]
+    rows = [layer for layer in PYG if layer.how not in ("refused", "types")]  # types: tests/interop/pyg/test_typed.py
+    first = {layer.name: next((name for name in known if name.startswith(layer.name)), None) for layer in rows}
     assert {layer.name: run(first[layer.name], known, widest) for layer in rows} == {
         layer.name: layer.how for layer in rows
     }

@@ -114,8 +114,8 @@ class Trail:
         if isinstance(found, torch.Tensor):
             if hasattr(found, "origin"):
                 found.origin = origin
-        elif type(found) in SEQUENCES:
-            for place, one in enumerate(found):
+        elif type(found) in SEQUENCES or type(found) is dict:
+            for place, one in enumerate(found.values() if type(found) is dict else found):
                 self._mark(one, number_of((origin, place)))
 
     def _collect(self, parts: list[Any], values: Any) -> None:

@@ -52,6 +52,7 @@ class Arcs(Space):
         (total,) = sum_over_ranks(graph.comm, np.array([counted]))
         options: dict[str, Any] = {"num_counted": counted, "draw_ids": lambda: self._ids, "kind": "arcs"}
         super().__init__(graph, len(self._ids), int(total), self._places, **options)
+        self.of_type = getattr(graph, "name", None)
 
     def _places(self) -> np.ndarray:
         """Ids count up to the number of arcs, but for loops of undirected graphs, which have one arc."""
@@ -65,9 +66,13 @@ class Arcs(Space):
             )
             return places[sum(len(one) for one, _, _ in pairs[: self.comm.rank]) :][: len(mine)]
         counted = mine[: self.num_counted]
-        (top,) = extreme_over_ranks(self.comm, np.array([counted.max(initial=-1)]), "max")
-        if top + 1 == self.num_global:
-            return mine
+        low, top = np.iinfo(np.int64).max, -1
+        if len(counted):
+            low, top = counted.min(), counted.max()
+        (top,) = extreme_over_ranks(self.comm, np.array([top]), "max")
+        (low,) = extreme_over_ranks(self.comm, np.array([low]), "min")
+        if top + 1 - low == self.num_global:  # a relation's begin behind another's
+            return mine - low
         every = np.sort(np.concatenate(self.comm.allgather(counted)))
         return np.searchsorted(every, mine)
 
@@ -344,21 +349,25 @@ def _class_of(kind: type[Any]) -> type[Any]:
     return type(kind.__name__, (DataAccess, RowGraph, kind), {"__doc__": kind.__doc__, "__module__": kind.__module__})
 
 
+def face_of(graph: Any, vertices: Space) -> Any:
+    """What scripts see of a graph whose vertices have a space. Collective: yes."""
+    kind: Any = type(graph)
+    face: Any = object.__new__(_class_of(kind))
+    state = face.__dict__ = graph.__dict__
+    state["face"], state["vertex_space"], state["arc_space"] = face, vertices, Arcs(graph)
+    state["_kept_rows"], state["_kept_ndata"], state["_kept_edata"] = {}, {}, {}
+    return face
+
+
 def with_rows(graph: Any) -> Any:
     """The face of a graph that scripts see. Collective: yes.
 
     Ranks take the states of rank 0's generators: what a script draws with torch, `numpy.random` or `random` is then
     the same on all.
     """
-    kind: Any = type(graph)
-    face: Any = object.__new__(_class_of(kind))
-    face.__dict__ = graph.__dict__
-    state = graph.__dict__
     sizes, owned = (graph.num_rows, graph.num_global_nodes), graph.num_owned
-    state["trail"] = trail_of(graph)
+    graph.__dict__["trail"] = trail_of(graph)
     vertices = Space(graph, *sizes, lambda: graph.row_ids, num_counted=owned, kind="vertices")
-    state["face"], state["vertex_space"], state["arc_space"] = face, vertices, Arcs(graph)
-    state["_kept_rows"], state["_kept_ndata"], state["_kept_edata"] = {}, {}, {}
     watch_compiler()
     share_random_states(graph.comm)
-    return face
+    return face_of(graph, vertices)

@@ -70,7 +70,7 @@ class ArcSet:
     @property
     def base_size(self) -> int:
         """Places: A, and O for each loop of a vertex."""
-        return self.graph.num_edges() + self.graph.num_owned * self.loops
+        return self.graph.num_edges() + (self.graph.num_owned * self.loops if self.loops else 0)
 
     @cached_property
     def num_arcs(self) -> int:
@@ -86,10 +86,14 @@ class ArcSet:
         """Arcs of all ranks where rows are, else M. Collective: the first time."""
         return self.space.num_global if self.rows else self.num_arcs
 
+    def num_vertices(self, role: str) -> int:
+        """Vertices at one end: of all ranks where rows are, else O."""
+        return self.graph.space_at(role).num_global if self.rows else self.graph.num_at(role)
+
     @property
-    def num_vertices(self) -> int:
-        """Vertices of all ranks where rows are, else O."""
-        return self.graph.num_global_nodes if self.rows else self.graph.num_owned
+    def trail(self) -> Any:
+        """What keeps the origin of rows; None where ranks do not compare it."""
+        return vars(self.graph).get("trail") if self.rows else None
 
     @property
     def is_whole(self) -> bool:
@@ -128,6 +132,7 @@ class ArcSet:
 
     def with_loops(self) -> "ArcSet":
         """The same arcs and behind them a loop at every vertex. Collective, where loops were there."""
+        self.check_square("self-loops are added")
         if self.positions is None:
             return ArcSet(self.graph, None, self.loops + 1, self.rows)
         count, base = self.loops, self.base_size
@@ -136,6 +141,17 @@ class ArcSet:
         loops = torch.arange(self.graph.num_owned) + base
         order = None if self.order is None else np.concatenate([self.order, self.graph.owned_ids + self.num_all])
         return ArcSet(self.graph, torch.cat([self.positions, loops]), count + 1, self.rows, order)
+
+    @property
+    def is_square(self) -> bool:
+        """Are the vertices at both ends of one type?"""
+        return self.graph.space_at("source") is self.graph.space_at("target") if self.rows else True
+
+    def check_square(self, what: str, instead: str = "give the layer add_self_loops=False") -> None:
+        """Raise InputError where the two ends are vertices of two types."""
+        if not self.is_square:
+            ends = (self.graph.space_at(role).kind for role in ("source", "target"))
+            raise InputError(f"{what}, and arcs lead from {next(ends)} to {next(ends)}: {instead}")
 
     def same(self, other: "ArcSet") -> bool:
         """The same arcs in the same order on every rank? Collective where both are lists."""
@@ -155,19 +171,17 @@ class ArcSet:
 
     def ids(self, role: str) -> torch.Tensor:
         """The global id of the vertex at one end of each arc, int64 [M]."""
-        local, ends = self.graph.local, self.graph.local_arcs.ends[role]
-        halos = local.source_halo_rows if role == "source" else local.target_halo_rows
-        owned = local.global_ids[: local.num_owned]
-        ids = np.concatenate([owned, local.global_ids[halos]])[ends]
-        every = torch.from_numpy(np.concatenate([ids, *[owned] * self.loops]))
+        ids, ends = self.graph.ids_at(role), self.graph.local_arcs.ends[role]
+        every = torch.from_numpy(np.concatenate([ids[ends], *[ids[: self.graph.num_at(role)]] * self.loops]))
         return every if self.positions is None else every[self.positions]
 
-    def extreme_id(self, which: str) -> torch.Tensor:
+    def extreme_id(self, which: str, roles: tuple[str, ...]) -> torch.Tensor:
         """The largest or smallest id of a vertex with an arc, of all ranks (collective), or those that a part has."""
+        most = max(map(self.num_vertices, roles))
         if not self.rows:
-            return torch.tensor(self.num_vertices - 1 if which == "max" else 0)
-        none = -1 if which == "max" else self.graph.num_global_nodes
-        ends = torch.cat([self.ids("source"), self.ids("target")]).numpy()
+            return torch.tensor(most - 1 if which == "max" else 0)
+        none = -1 if which == "max" else most
+        ends = torch.cat([self.ids(role) for role in roles]).numpy()
         here = ends.max(initial=none) if which == "max" else ends.min(initial=none)
         return torch.from_numpy(extreme_over_ranks(self.graph.comm, np.array([here]), which))[0]
 
@@ -355,7 +369,7 @@ class ArcSpace(Space):
         if isinstance(other, ArcSpace):
             return self.arcs.same(other.arcs)
         first, *loops = _parts(other)  # what `add_self_loops` does to weights
-        if any(one is not self.graph.vertex_space for one in loops):
+        if any(one is not self.graph.space_at("target") for one in loops):
             return False
         if isinstance(first, MaskedRows) and first.base is self.graph.arc_space:
             theirs = ArcSet(self.graph, first.rows, rows=True)

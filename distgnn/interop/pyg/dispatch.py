@@ -22,7 +22,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from distgnn.errors import InputError
-from distgnn.interop.in_front import in_front, put_in_front
+from distgnn.interop.in_front import in_front
 from distgnn.interop.pyg import functions, fused, norm, refused
 from distgnn.interop.pyg.tensors import ArcEnds, ArcIndex, ArcNorm, ArcTensor, local_in
 from distgnn.rows.row_tensor import RowTensor, local_of, rows_of
@@ -51,7 +51,7 @@ def register(graph: Any) -> None:
 def dispatch_in_pyg() -> None:
     from torch_geometric.nn.conv import MessagePassing
 
-    put_in_front(MessagePassing, "__call__", _of_graph, _concerns)
+    setattr(MessagePassing, "__call__", in_front(_of_graph, _module_call, _concerns))  # noqa: B010 - mypy refuses a method
     fused.dispatch_in_layers(_concerns)
     refused.dispatch_in_transforms()
     found: dict[int, Callable[..., Any]] = {}
@@ -63,6 +63,11 @@ def dispatch_in_pyg() -> None:
         names = getattr(place, "__dict__", None) or {}
         for name, ours in [(name, found[id(value)]) for name, value in names.items() if id(value) in found]:
             setattr(place, name, ours)
+
+
+def _module_call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """What modules have at this moment: `torch.fx`, and so `to_hetero`, replaces it while it traces."""
+    return torch.nn.Module.__call__(self, *args, **kwargs)
 
 
 def _of_graph(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -148,7 +153,7 @@ def _softmax(
 ) -> torch.Tensor | Any:
     if not isinstance(index, ArcEnds) or index.dim() != 1:
         return NotImplemented
-    functions.check_size(index.arcs, num_nodes)
+    functions.check_size(index.arcs, num_nodes, index.role)
     rows = src.plain("softmax") if isinstance(src, ArcTensor) else _local(src, index)
     out = index.arcs.softmax(rows.movedim(dim, 0), index.role).movedim(0, dim)
     return rows_of(out, index.arcs.space, dim) if index.arcs.rows else out
@@ -159,9 +164,9 @@ def _scatter(src: Any, index: Any, dim: int = 0, dim_size: int | None = None, re
         return _refuses_a_part(src, index)
     if index.dim() != 1 or reduce not in functions.REDUCES:
         return NotImplemented
-    functions.check_size(index.arcs, dim_size)
+    functions.check_size(index.arcs, dim_size, index.role)
     out = functions.reduce_at(index, _local(src, index), dim % src.dim(), functions.REDUCES[reduce])
-    return _of_vertices(out, index.arcs, dim)
+    return _of_vertices(out, index, dim)
 
 
 def _local(rows: Any, index: Any) -> Any:
@@ -169,21 +174,24 @@ def _local(rows: Any, index: Any) -> Any:
     return local_in(rows, index.arcs) if index.arcs.rows and not isinstance(rows, ArcTensor) else rows
 
 
-def _of_vertices(rows: torch.Tensor, arcs: Any, dim: int = 0) -> torch.Tensor:
-    return rows_of(rows, arcs.graph.vertex_space, dim) if arcs.rows else rows
+def _of_vertices(rows: torch.Tensor, index: ArcEnds, dim: int = 0) -> torch.Tensor:
+    return rows_of(rows, index.arcs.graph.space_at(index.role), dim) if index.arcs.rows else rows
 
 
 def _degree(index: Any, num_nodes: int | None = None, dtype: torch.dtype | None = None) -> Any:
     if not isinstance(index, ArcEnds):
         return NotImplemented
-    functions.check_size(index.arcs, num_nodes)
+    functions.check_size(index.arcs, num_nodes, index.role)
     # A copy: layers write into it (MFConv).
     degrees = index.arcs.degree(index.role).to(dtype or torch.get_default_dtype(), copy=True)
-    return _of_vertices(degrees, index.arcs)
+    return _of_vertices(degrees, index)
 
 
 def _remove_self_loops(edge_index: Any, edge_attr: Any = None) -> Any:
-    if not isinstance(edge_index, ArcIndex) or not edge_index.arcs.is_whole:
+    if not isinstance(edge_index, ArcIndex):
+        return NotImplemented
+    edge_index.arcs.check_square("self-loops are removed")
+    if not edge_index.arcs.is_whole:
         return NotImplemented
     without = norm.without_self_loops_of_all(edge_index.arcs)
     if edge_attr is not None and without.positions is not None:
@@ -214,6 +222,7 @@ def _gcn_norm(
     if not isinstance(edge_index, ArcIndex):
         return NotImplemented
     arcs, roles = edge_index.arcs, edge_index.roles
+    arcs.check_square("GCN's normalisation counts arcs at both ends", "take SAGEConv or GraphConv")
     functions.check_size(arcs, num_nodes)
     dtype = dtype or torch.get_default_dtype()
     if edge_weight is not None or not arcs.is_whole or roles != ("source", "target") or dtype not in functions.FLOATS:

@@ -12,7 +12,7 @@ import torch
 from distgnn.errors import InputError
 from distgnn.interop.pyg.arc_set import ArcSet
 from distgnn.interop.pyg.norm import GcnNorm
-from distgnn.interop.pyg.tensors import HANDLERS, ArcEnds, ArcIndex, ArcNorm, ArcRows, ArcTensor
+from distgnn.interop.pyg.tensors import ADDS, BOTH, HANDLERS, ArcEnds, ArcIndex, ArcNorm, ArcRows, ArcTensor
 from distgnn.ops.sums import min_over_ranks
 from distgnn.rows.row_tensor import handles as of_table
 
@@ -32,14 +32,31 @@ handles = functools.partial(of_table, table=HANDLERS)
 @handles(*SAME)
 def same(func: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
     """Ends have no other dtype and live on the CPU."""
+    if func.__name__ == "clone" and isinstance(tensor, ArcIndex):  # an offset may be added to it
+        return ArcIndex.of(tensor.arcs, tensor.roles, tensor.shifts)
     return tensor if isinstance(tensor, ArcIndex | ArcEnds) else NotImplemented
+
+
+@handles(*ADDS)
+def add(func: Any, tensor: Any, offset: Any, *, alpha: int = 1) -> Any:
+    """An offset of vertices, before relations are joined."""
+    if isinstance(offset, ArcIndex | ArcEnds):
+        tensor, offset = offset, tensor
+    if isinstance(tensor, ArcEnds) and tensor.dim() == 1 and torch.as_tensor(offset).numel() == 1:
+        made = ArcEnds.of(tensor.arcs, tensor.role)
+        made.shift = tensor.shift + int(offset)
+        return made
+    if isinstance(tensor, ArcIndex) and isinstance(offset, torch.Tensor) and tuple(offset.shape) == (2, 1):
+        shifts = tensor.shifts[0] + int(offset[0]), tensor.shifts[1] + int(offset[1])
+        return ArcIndex.of(tensor.arcs, tensor.roles, shifts)
+    return NotImplemented
 
 
 @handles("numel", "nelement")
 def numel(func: Any, tensor: Any) -> int:
-    """The number of values; 1 for ends of no arcs, because layers leave out their exchange where it is 0."""
+    """The number of values; 1 for ends of no arcs here, because layers leave out their exchange where it is 0."""
     found = torch.Size(tensor.shape).numel()
-    return found if isinstance(tensor, ArcRows) else max(found, 1)
+    return found if isinstance(tensor, ArcRows) or tensor.arcs.rows else max(found, 1)
 
 
 @handles("__len__")
@@ -105,11 +122,14 @@ def stack(func: Any, tensors: Any, dim: int = 0) -> Any:
 
 @handles("cat", "concat", "concatenate")
 def cat(func: Any, tensors: Any, dim: int = 0) -> Any:
-    """Arcs and a loop at every vertex behind them: what PyG's `add_self_loops` does."""
+    """Arcs and a loop at every vertex behind them: what PyG's `add_self_loops` does; or several relations' arcs."""
     tensors = list(tensors)
+    if dim in (1, -1) and all(isinstance(one, ArcIndex) for one in tensors):
+        return _joined(tensors)
     if len(tensors) != 2 or not isinstance(tensors[0], ArcIndex) or dim not in (1, -1):
         return NotImplemented
     index, loops = tensors
+    index.arcs.check_square("self-loops are added")
     graph = index.arcs.graph
     every = torch.from_numpy(graph.owned_ids) if index.arcs.rows else torch.arange(graph.num_owned)
     every = every.expand(2, -1)
@@ -121,12 +141,22 @@ def cat(func: Any, tensors: Any, dim: int = 0) -> Any:
     return ArcIndex.of(index.arcs.with_loops(), index.roles)
 
 
+def _joined(tensors: list[ArcIndex]) -> ArcIndex:
+    """The arcs of several relations, whose vertices are counted from the offsets that were added."""
+    graphs = [one.arcs.graph for one in tensors]
+    usual = all(one.arcs.is_whole and one.roles == BOTH and one.arcs.rows for one in tensors)
+    if not usual or not all(hasattr(graph, "joined") for graph in graphs):
+        raise InputError("the edge_index of a graph that is cut is joined with other relations', each whole")
+    return ArcIndex.of(ArcSet(graphs[0].joined(graphs, [one.shifts for one in tensors]), rows=True))
+
+
 @handles("max", "min", "amax", "amin")
 def extreme(func: Any, tensor: Any) -> Any:
     """For `int(index.max()) + 1`, PyG's number of vertices."""
     if not isinstance(tensor, ArcIndex | ArcEnds):
         return NotImplemented
-    return tensor.arcs.extreme_id(func.__name__.removeprefix("a"))
+    roles = tensor.roles if isinstance(tensor, ArcIndex) else (tensor.role,)
+    return tensor.arcs.extreme_id(func.__name__.removeprefix("a"), roles)
 
 
 # --- comparisons, shapes -----------------------------------------------------------------------------------------
@@ -208,7 +238,7 @@ def index_select(func: Any, rows: Any, dim: int, index: Any) -> Any:
     if not isinstance(index, ArcEnds) or isinstance(rows, ArcTensor):
         return NotImplemented
     dim = dim % rows.dim()
-    check_size(index.arcs, rows.size(dim))
+    check_size(index.arcs, rows.size(dim), index.role)
     if rows.dtype in FLOATS and rows.dim() > 1:
         return ArcRows.of(rows, dim, index)
     return index.arcs.spread(rows.movedim(dim, 0), index.role).movedim(0, dim)
@@ -223,12 +253,12 @@ def gather(func: Any, rows: Any, dim: int, index: Any) -> Any:
     return index_select(func, rows, dim, ArcEnds.of(index.arcs, index.role))
 
 
-def check_size(arcs: ArcSet, size: int | None) -> None:
-    """Raise InputError where rows do not belong to a part's vertices."""
-    if size is not None and size not in (arcs.graph.num_owned, arcs.num_vertices):
+def check_size(arcs: ArcSet, size: int | None, role: str = "target") -> None:
+    """Raise InputError where rows do not belong to a part's vertices at one end of arcs."""
+    if size is not None and size not in (arcs.graph.num_at(role), arcs.num_vertices(role)):
         raise InputError(
-            f"{size} rows for a part of {arcs.graph.num_owned} owned vertices: give one row per vertex that this rank "
-            "owns (graph.x has them)"
+            f"{size} rows for a part of {arcs.graph.num_at(role)} owned vertices: give one row per vertex that this "
+            "rank owns (graph.x has them)"
         )
 
 
@@ -299,7 +329,7 @@ def _reduce_unwritten(arc_rows: ArcRows, reduce: str) -> torch.Tensor | None:
         out = arcs.divided(out, "target") if reduce == "mean" else out
     else:
         out = arcs.sum_sources(columns, weight, mean=reduce == "mean")
-    return None if out is None else out.view(rows.shape).movedim(0, arc_rows.arc_dim)
+    return None if out is None else out.view(len(out), *rows.shape[1:]).movedim(0, arc_rows.arc_dim)
 
 
 def _reduced(out: torch.Tensor, dim: int, index: Any, arc_rows: Any, reduce: str) -> Any:
@@ -309,7 +339,7 @@ def _reduced(out: torch.Tensor, dim: int, index: Any, arc_rows: Any, reduce: str
     dim = dim % out.dim()
     if index.dim() > 1 and index.arc_dim != dim:
         return NotImplemented
-    check_size(index.arcs, out.size(dim))
+    check_size(index.arcs, out.size(dim), index.role)
     return reduce_at(index, arc_rows, dim, reduce)
 
 
@@ -347,9 +377,14 @@ def bincount(func: Any, index: Any, weights: Any = None, minlength: int = 0) -> 
 @handles("__setitem__")
 def setitem(func: Any, out: Any, index: Any, rows: Any) -> Any:
     """`out[ends] = rows`: of several arcs of a vertex the last one counts, as in torch on one process."""
+    row = index[0] if isinstance(index, tuple) and len(index) == 2 and index[1] == slice(None) else index
+    if isinstance(out, ArcIndex) and isinstance(row, int) and isinstance(rows, ArcEnds) and rows.arcs is out.arcs:
+        if rows.role == out.roles[row]:  # edge_index[0] += offset
+            out.shifts = (rows.shift, out.shifts[1]) if row % 2 == 0 else (out.shifts[0], rows.shift)
+            return None
     if not isinstance(index, ArcEnds) or index.dim() != 1 or isinstance(out, ArcTensor):
         return NotImplemented
-    check_size(index.arcs, len(out))
+    check_size(index.arcs, len(out), index.role)
     rows = rows.plain("__setitem__") if isinstance(rows, ArcTensor) else rows
     rows = rows if isinstance(rows, torch.Tensor) else torch.as_tensor(rows, dtype=out.dtype)
     rows = rows.expand(index.arcs.num_arcs, *out.shape[1:])

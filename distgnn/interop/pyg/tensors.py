@@ -30,11 +30,19 @@ from distgnn.rows.align import in_space
 from distgnn.rows.row_by_row import again
 from distgnn.rows.row_tensor import FROM_ROWS, RowTensor, gathered, local_of, name_of, rows_of, takes
 from distgnn.rows.row_tensor import METADATA as METADATA_OF_ROWS
+from distgnn.rows.space import Space
 
 Handler = Callable[..., Any]
 HANDLERS: dict[str, Handler] = {}  # name of torch's function -> ours; filled by functions.py
 METADATA = METADATA_OF_ROWS - {"numel", "nelement"} | frozenset(
     ("requires_grad", "is_leaf", "grad_fn", "_is_view", "retains_grad", "output_nr", "_version")
+)
+BOTH = ("source", "target")
+ADDS = ("add", "add_", "__add__", "__iadd__", "__radd__")
+TAKE_SHIFTS = (*ADDS, "__getitem__", "__setitem__", "cat", "concat", "concatenate", "clone", "to", "unbind", "__iter__")
+SHIFTED = (
+    "torch's {name} of an edge_index to which an offset was added cannot run distributed: relations of a graph with "
+    "types are joined so, torch.cat([edge_index + offsets, …], dim=1), and nothing else"
 )
 INSTEAD = (
     "the arcs of a vertex lie on several ranks: aggregate with sum, mean, max, min, softmax, std or var over "
@@ -53,6 +61,7 @@ class ArcTensor(torch.Tensor):
     arcs: ArcSet
     arc_dim: int
     origin: int = 0  # as that of rows
+    is_shifted = False  # was an offset added to ends?
     stands_for_arcs = True
 
     @classmethod
@@ -70,7 +79,7 @@ class ArcTensor(torch.Tensor):
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
         index: Any = next((one for one in tree_leaves((args, kwargs)) if isinstance(one, ArcTensor)), None)
-        trail = index.arcs.graph.vertex_space.trail if index is not None and index.arcs.rows else None
+        trail = None if index is None else index.arcs.trail
         if trail is None:
             return cls._run(name, func, args, kwargs)
         return trail.run(name, lambda *given, **named: cls._run(name, func, given, named), args, kwargs)
@@ -82,17 +91,22 @@ class ArcTensor(torch.Tensor):
             return func(*args, **kwargs)
         if name in HANDLERS:
             given: Any = (args, kwargs)
-            arcs: Any = next((one.arcs for one in tree_leaves(given) if isinstance(one, ArcTensor)), None)
+            found = [one for one in tree_leaves(given) if isinstance(one, ArcTensor)]
+            takes_shifts = name in TAKE_SHIFTS and isinstance(args[0], ArcTensor | list | tuple)
+            if not takes_shifts and any(one.is_shifted for one in found):
+                raise InputError(SHIFTED.format(name=name))
+            arcs: Any = found[0].arcs if found else None
+            roles = next(((one.role,) for one in found if isinstance(one, ArcEnds)), BOTH)
             rows = arcs is not None and arcs.rows
             if rows and _writes(name) and not isinstance(args[0], RowTensor | ArcTensor):
-                return _into_ordinary(func, arcs, *args, **kwargs)
+                return _into_ordinary(func, arcs.graph.space_at(roles[0]), *args, **kwargs)
             if rows:
                 chooses = name in ("__getitem__", "index_select") and isinstance(args[0], ArcTensor)
-                given = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs, name, chooses), given)
+                given = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs, name, chooses, roles), given)
             if takes(HANDLERS[name], func, *given):
                 result = HANDLERS[name](func, *given[0], **given[1])
                 if result is not NotImplemented:
-                    return _as_rows(result, name, arcs, args) if rows else result
+                    return _as_rows(result, name, arcs, args, roles[0]) if rows else result
         if args and isinstance(args[0], ArcNorm) and _writes(name):
             args[0].written = args[0].plain(name)
         args, kwargs = tree_map_only(ArcTensor, lambda tensor: tensor.rows_or_plain(name), (args, kwargs))
@@ -130,17 +144,26 @@ class ArcIndex(ArcTensor):
     """`edge_index` [2, M] of a DistGraph: `roles` are the ends that its two rows have."""
 
     roles: tuple[str, str]
+    shifts: tuple[int, int] = (0, 0)  # what was added to its two rows, before relations are joined
 
     @classmethod
-    def of(cls, arcs: ArcSet, roles: tuple[str, str] = ("source", "target")) -> "ArcIndex":
+    def of(
+        cls, arcs: ArcSet, roles: tuple[str, str] = ("source", "target"), shifts: tuple[int, int] = (0, 0)
+    ) -> "ArcIndex":
         made = cls.wrap((2, arcs.num_all), torch.int64)
-        made.arcs, made.roles = arcs, roles
+        made.arcs, made.roles, made.shifts = arcs, roles, shifts
         return made
+
+    @property
+    def is_shifted(self) -> bool:  # type: ignore[override]
+        return any(self.shifts)
 
     def row(self, number: int) -> "ArcEnds":
         """One end of every arc. These arcs are then the ones that a dropout of arc rows means."""
         self.arcs.graph.kept_arcs["last"] = self.arcs
-        return ArcEnds.of(self.arcs, self.roles[number])
+        found = ArcEnds.of(self.arcs, self.roles[number])
+        found.shift = self.shifts[number]
+        return found
 
 
 class ArcEnds(ArcTensor):
@@ -148,12 +171,17 @@ class ArcEnds(ArcTensor):
 
     role: str
     arc_dim: int
+    shift: int = 0
 
     @classmethod
     def of(cls, arcs: ArcSet, role: str, size: tuple[Any, ...] | None = None, arc_dim: int = 0) -> "ArcEnds":
         made = cls.wrap((arcs.num_all,) if size is None else size, torch.int64)
         made.arcs, made.role, made.arc_dim = arcs, role, arc_dim
         return made
+
+    @property
+    def is_shifted(self) -> bool:  # type: ignore[override]
+        return self.shift != 0
 
 
 class ArcRows(ArcTensor):
@@ -249,22 +277,24 @@ VERTICES = frozenset(
 )  # functions that give a row of each vertex
 
 
-def local_in(one: Any, arcs: ArcSet, name: str = "", chooses: bool = False) -> Any:
-    """This rank's part of an argument; an ordinary tensor of all vertices or arcs gives its part; ids stay whole."""
+def local_in(one: Any, arcs: ArcSet, name: str = "", chooses: bool = False, roles: tuple[str, ...] = BOTH) -> Any:
+    """This rank's part of an argument; an ordinary tensor of all vertices or arcs gives its part; ids stay whole.
+
+    Args: roles: at which ends of arcs vertices may be meant.
+    """
     if isinstance(one, ArcTensor):
         return one
     if chooses and one.dtype == torch.int64:
         return gathered(one) if isinstance(one, RowTensor) else local_of(one)
-    graph = arcs.graph
+    vertices = list(dict.fromkeys(arcs.graph.space_at(role) for role in roles))
     if isinstance(one, RowTensor):
         space = one.row_space
-        if space is graph.vertex_space or space is arcs.space or space.same(arcs.space):
+        if space in (*vertices, arcs.space) or space.same(arcs.space):
             return one.inner
-        if space.num_global == graph.num_global_nodes:
-            return in_space(one, graph.vertex_space).inner
-        return in_space(one, arcs.space).inner
+        alike = (known for known in vertices if known.num_global == space.num_global)
+        return in_space(one, next(alike, arcs.space)).inner
     one = local_of(one)
-    for space in (arcs.space,) if name == "mul" else (graph.vertex_space, arcs.space):
+    for space in (arcs.space,) if name == "mul" else (*vertices, arcs.space):
         for dim in range(min(one.dim(), 2)):
             if one.shape[dim] == space.num_global:
                 return space.local_part(one, dim)
@@ -277,12 +307,12 @@ def _writes(name: str) -> bool:
     return in_place or name == "__setitem__" or (name.startswith("__i") and name not in ("__iter__", "__index__"))
 
 
-def _into_ordinary(func: Any, arcs: ArcSet, out: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+def _into_ordinary(func: Any, space: Space, out: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
     """Into a tensor of all vertices that every rank has as a whole: of its rows, and of all again. Collective.
 
     Raises: InputError where a gradient of rows would be lost.
     """
-    plain, space = local_of(out), arcs.graph.vertex_space
+    plain = local_of(out)
     dims = [dim for dim, size in enumerate(plain.shape) if size == space.num_global]
     given = (one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor))
     if not dims or (torch.is_grad_enabled() and any(one.requires_grad for one in given)):
@@ -293,7 +323,7 @@ def _into_ordinary(func: Any, arcs: ArcSet, out: torch.Tensor, *args: Any, **kwa
     return found if found is None else out
 
 
-def _as_rows(result: Any, name: str, arcs: ArcSet, args: tuple[Any, ...]) -> Any:
+def _as_rows(result: Any, name: str, arcs: ArcSet, args: tuple[Any, ...], role: str) -> Any:
     """What a handler gave as rows of all ranks."""
     ordinary = not isinstance(result, torch.Tensor) or isinstance(result, ArcTensor) or result.dim() == 0
     if ordinary or name.startswith("new_"):
@@ -301,7 +331,7 @@ def _as_rows(result: Any, name: str, arcs: ArcSet, args: tuple[Any, ...]) -> Any
     out = args[0]
     if isinstance(out, RowTensor) and out.inner is result:
         return again(out)
-    space = arcs.graph.vertex_space if name in VERTICES else arcs.space
+    space = arcs.graph.space_at(role) if name in VERTICES else arcs.space
     dim = next((dim for dim in range(result.dim()) if result.shape[dim] == space.num_local), 0)
     if name in ("index_select", "gather", "scatter_add", "index_add", "scatter_reduce") and isinstance(args[1], int):
         dim = args[1] % result.dim()

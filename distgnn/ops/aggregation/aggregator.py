@@ -179,14 +179,15 @@ class Aggregator:
             overlap_work: other work, in pieces, to do while messages travel.
 
         Returns:
-            The owned result [O, D], and the source halos' rows [S, D] (valid until the exchange's next broadcast).
+            The owned result [O, D] of targets, and the source halos' rows [S, D] (valid until the exchange's next
+            broadcast).
         """
         arcs = self.arcs
         exchange = self.exchange if site is None or self.delayed is None else self.delayed.at(*site)
         counters, weight, (source, target) = exchange.transport.counters, edge_weight, scales
         from_owned, to_owned = source and source.owned, target and target.owned
         from_halos, to_halos = source and source.sources, target and target.targets
-        out = np.empty_like(rows) if out is None else out
+        out = np.empty((self.num_targets, rows.shape[1]), rows.dtype) if out is None else out
         if exchange.transport.num_ranks == 1:
             run_block(counters, arcs.owned_owned, rows, out, (weight, from_owned, to_owned))
             do_work(overlap_work, exchange)
@@ -213,6 +214,11 @@ class Aggregator:
     @property
     def num_arcs(self) -> int:
         return self.arcs.num_arcs
+
+    @property
+    def num_targets(self) -> int:
+        """Owned rows that sums go to."""
+        return len(self.arcs.owned_owned.indptr) - 1
 
     def scales_at(self, _site: Site | None, scales: Scales) -> Scales:
         """The factors by which arcs counted in a training step: the same in all."""

@@ -51,7 +51,7 @@ def extreme(graph: GraphView, rows: torch.Tensor, reduce: str = "max") -> torch.
     check_rows(graph, rows)
     if rows.dtype not in FLOATS:
         raise ValueError(f"rows are {rows.dtype}: {reduce} takes float32 or float64")
-    return _Extreme.apply(flat(rows), graph, reduce, False).view(rows.shape)
+    return _Extreme.apply(flat(rows), graph, reduce, False).view(graph.num_at("target"), *rows.shape[1:])
 
 
 @of_floats
@@ -66,7 +66,7 @@ def arc_extreme(graph: GraphView, arc_rows: torch.Tensor, reduce: str = "max") -
     check_arc_rows(graph, arc_rows)
     if isinstance(arc_rows, ArcBlocks):
         return extreme_blocks(graph, graph.local_arcs.grouped["target"], arc_rows, reduce)[0]
-    return _Extreme.apply(flat(arc_rows), graph, reduce, True).view(graph.num_owned, *arc_rows.shape[1:])
+    return _Extreme.apply(flat(arc_rows), graph, reduce, True).view(graph.num_at("target"), *arc_rows.shape[1:])
 
 
 class _Extreme(Function):
@@ -116,7 +116,7 @@ def tied_extreme(graph: GraphView, rows: torch.Tensor, reduce: str = "max") -> t
     Collective: yes, and again in the backward pass.
     """
     check_rows(graph, rows)
-    return _TiedExtreme.apply(flat(rows), None, graph, reduce, False).view(rows.shape)
+    return _TiedExtreme.apply(flat(rows), None, graph, reduce, False).view(graph.num_at("target"), *rows.shape[1:])
 
 
 @of_floats
@@ -131,7 +131,8 @@ def tied_arc_extreme(
     """
     check_arc_rows(graph, arc_rows)
     own = None if own is None else flat(own)
-    return _TiedExtreme.apply(flat(arc_rows), own, graph, reduce, True).view(graph.num_owned, *arc_rows.shape[1:])
+    found = _TiedExtreme.apply(flat(arc_rows), own, graph, reduce, True)
+    return found.view(len(found), *arc_rows.shape[1:])
 
 
 class _TiedExtreme(Function):

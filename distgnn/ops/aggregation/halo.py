@@ -50,7 +50,7 @@ def _sent(graph: GraphView, rows: torch.Tensor, role: str) -> torch.Tensor:
 
 def _added(graph: GraphView, halos: torch.Tensor, role: str) -> torch.Tensor:
     rows = as_array(halos)
-    out = np.zeros((graph.num_owned, rows.shape[1]), rows.dtype)
+    out = np.zeros((graph.num_at(role), rows.shape[1]), rows.dtype)
     return torch.from_numpy(reduce_onto(_reducing(graph, role), rows, out))
 
 
@@ -62,7 +62,8 @@ def with_halos(graph: GraphView, rows: np.ndarray, role: str) -> np.ndarray:
 
 def onto_owners(graph: GraphView, copies: np.ndarray, role: str) -> np.ndarray:
     """Copies [O + S or T, D] are added at their owners, over the rows of these: [O, D]. Collective: yes."""
-    return reduce_onto(_reducing(graph, role), copies[graph.num_owned :], copies[: graph.num_owned])
+    count = graph.num_at(role)
+    return reduce_onto(_reducing(graph, role), copies[count:], copies[:count])
 
 
 def merge_at_owners(
@@ -77,8 +78,9 @@ def merge_at_owners(
         merge: of two equally shaped blocks of partial rows, the one so far and another rank's. It is called rank by
             rank, so the order is the same in every run.
     """
-    merged = copies[: graph.num_owned].copy()
-    for rows, partial in _reducing(graph, role).reduce_by_rank(np.ascontiguousarray(copies[graph.num_owned :])):
+    count = graph.num_at(role)
+    merged = copies[:count].copy()
+    for rows, partial in _reducing(graph, role).reduce_by_rank(np.ascontiguousarray(copies[count:])):
         merged[rows] = merge(merged[rows], partial)
     return merged
 

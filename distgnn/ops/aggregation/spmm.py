@@ -109,12 +109,14 @@ def spmm(
     trainable = rows.requires_grad or (edge_weight is not None and edge_weight.requires_grad)
     scales, site = (source_scale, target_scale), graph.next_site()
     if trainable and torch.is_grad_enabled():
-        return _Spmm.apply(rows, edge_weight, graph, scales, loops, site).view(feats.shape)
+        found = _Spmm.apply(rows, edge_weight, graph, scales, loops, site)
+        return found.view(len(found), *feats.shape[1:])
 
     def compute(keep: bool) -> torch.Tensor:
         return aggregate(graph, rows, edge_weight, scales, None if keep else site, loops=loops)[0]
 
-    return graph.constants.get(rows, edge_weight, scales, compute, loops).view(feats.shape)
+    found = graph.constants.get(rows, edge_weight, scales, compute, loops)
+    return found.view(len(found), *feats.shape[1:])
 
 
 def aggregate(
@@ -148,7 +150,8 @@ def aggregate(
     if half and (site is not None or not isinstance(arcs, Aggregator)):
         rows = rows.float()
     summed = torch.float32 if half and (graph.num_ranks > 1 or rows.dtype != torch.bfloat16) else dtype
-    out = graph.buffers.empty_like(rows, summed)
+    count = arcs.num_targets if type(arcs) is Aggregator else len(rows)
+    out = graph.buffers.empty(count, rows.shape[1], summed)
     arguments = as_array(rows), weight, scales, site, as_array(out)
     add_loops = None if loops is None else loops.add
     # Not in batches, nor with update on copies: their rows are not the owned vertices that `as_arcs` counts.
@@ -158,7 +161,7 @@ def aggregate(
     if add_loops is not None:
         add_loops(out, rows)
     if summed != dtype:
-        out = graph.buffers.empty_like(rows, dtype).copy_(out)
+        out = graph.buffers.empty(count, rows.shape[1], dtype).copy_(out)
     return out, sources
 
 

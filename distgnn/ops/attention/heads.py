@@ -51,7 +51,7 @@ class _SpmmHeads(Function):
         ctx.graph = graph
         ctx.save_for_backward(feats, weight)
         out, _ = graph.forward_arcs(_rows(feats), as_array(weight))
-        return torch.from_numpy(out).view(feats.shape)
+        return torch.from_numpy(out).view(len(out), *feats.shape[1:])
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
@@ -82,7 +82,7 @@ def pair_dots(graph: GraphView, sources: torch.Tensor, targets: torch.Tensor) ->
         torch.Size([290, 2])
     """
     check_rows(graph, sources)
-    check_rows(graph, targets)
+    check_rows(graph, targets, "target")
     return _PairDots.apply(sources, targets, graph)
 
 

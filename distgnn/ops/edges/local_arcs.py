@@ -65,20 +65,21 @@ class _ByEnd(dict[str, Grouped]):
         local, (sources, targets) = self._local, self._ends
         by_id = np.argsort(local.arc_ids, kind="stable")
         if role == "source":
-            self[role] = grouped(sources, targets, by_id, local.num_owned + local.num_source_halos)
+            self[role] = grouped(sources, targets, by_id, local.num_at("source") + local.num_source_halos)
         else:
-            self[role] = grouped(targets, sources, by_id, local.num_owned + local.num_target_halos)
+            self[role] = grouped(targets, sources, by_id, local.num_at("target") + local.num_target_halos)
         return self[role]
 
 
 def compact_ends(local: LocalGraph) -> tuple[np.ndarray, np.ndarray]:
     """Source and target copy of every local arc, int32 [A] each, in compact order."""
     sources, targets = [], []
+    num_sources, num_targets = local.num_at("source"), local.num_at("target")
     for name, (halo_targets, halo_sources) in SIDES.items():
         block = local.blocks[name]
         rows = np.repeat(np.arange(len(block.indptr) - 1, dtype=np.int32), np.diff(block.indptr))
-        targets.append(rows + np.int32(local.num_owned * halo_targets))
-        sources.append(block.indices + np.int32(local.num_owned * halo_sources))
+        targets.append(rows + np.int32(num_targets * halo_targets))
+        sources.append(block.indices + np.int32(num_sources * halo_sources))
     return np.concatenate(sources), np.concatenate(targets)
 
 

@@ -35,7 +35,7 @@ def to_arcs(graph: GraphView, rows: torch.Tensor, role: str) -> torch.Tensor:
         >>> dg.ops.to_arcs(graph, graph.feats, "source").shape
         torch.Size([290, 8])
     """
-    check_rows(graph, rows)
+    check_rows(graph, rows, role)
     if rows.dtype not in FLOATS:
         return to_arcs(graph, rows.double(), role).to(rows.dtype)
     if in_blocks(graph):
@@ -62,7 +62,7 @@ def from_arcs(graph: GraphView, arc_rows: torch.Tensor, role: str = "target") ->
     if isinstance(arc_rows, arc_blocks.ArcBlocks):
         return summed_blocks(graph, graph.local_arcs.grouped[role], arc_rows, role)
     found = linear_map(flat(arc_rows), lambda one: _summed(graph, one, role), lambda one: _gathered(graph, one, role))
-    return found.view(graph.num_owned, *arc_rows.shape[1:])
+    return found.view(graph.num_at(role), *arc_rows.shape[1:])
 
 
 def in_blocks(graph: GraphView) -> bool:
@@ -74,7 +74,7 @@ def in_blocks(graph: GraphView) -> bool:
 def summed_blocks(graph: GraphView, group: Any, rows: arc_blocks.ArcBlocks, role: str = "target") -> torch.Tensor:
     """Arc rows added at owners, made block by block: [O, ...]. Collective: yes. Args: group: their arcs by copies."""
     partial, _ = arc_blocks.partial_rows(group, rows, "sum")
-    return torch.from_numpy(onto_owners(graph, partial, role)).view(graph.num_owned, *rows.shape[1:])
+    return torch.from_numpy(onto_owners(graph, partial, role)).view(graph.num_at(role), *rows.shape[1:])
 
 
 def extreme_blocks(graph: GraphView, group: Any, rows: arc_blocks.ArcBlocks, reduce: str) -> tuple[torch.Tensor, bool]:
@@ -82,14 +82,14 @@ def extreme_blocks(graph: GraphView, group: Any, rows: arc_blocks.ArcBlocks, red
     partial, finite = arc_blocks.partial_rows(group, rows, reduce)
     best = merge_at_owners(graph, partial, "target", np.maximum if reduce == "max" else np.minimum)
     best[np.isinf(best)] = 0
-    return torch.from_numpy(best).view(graph.num_owned, *rows.shape[1:]), finite
+    return torch.from_numpy(best).view(graph.num_at("target"), *rows.shape[1:]), finite
 
 
-def check_rows(graph: GraphView, rows: torch.Tensor) -> None:
-    """Raise ValueError unless there is one row per owned vertex."""
+def check_rows(graph: GraphView, rows: torch.Tensor, role: str = "source") -> None:
+    """Raise ValueError unless there is one row per owned vertex of those at one end of arcs."""
     check_update(graph)
-    if len(rows) != graph.num_owned:
-        raise ValueError(f"{len(rows)} rows for a part of {graph.num_owned} owned vertices: give one row per vertex")
+    if len(rows) != graph.num_at(role):
+        raise ValueError(f"{len(rows)} rows for a part of {graph.num_at(role)} owned vertices: give one row per vertex")
 
 
 def check_update(graph: GraphView) -> None:

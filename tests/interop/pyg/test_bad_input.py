@@ -29,9 +29,9 @@ USES = {
     ),
     "SAGEConv median": (lambda graph: sage("median")(graph.x, graph), "Aggregation .*cannot run distributed"),
     "SAGEConv mul": (lambda graph: sage("mul")(graph.x, graph), "MulAggregation .*cannot run distributed"),
-    "to_hetero, HeteroConv": (
+    "types of a graph of one type": (
         lambda graph: graph.x_dict,
-        "graph.x_dict cannot run distributed: a DistGraph has one vertex set: .* RGCNConv",
+        "graph.x_dict cannot run distributed: this graph has one type: .* RGCNConv",
     ),
     "adj_t": (lambda graph: graph.adj_t, "graph.adj_t cannot .* give layers the graph or graph.edge_index"),
     "list of arcs": (lambda graph: graph.edge_index.tolist(), "torch's tolist on edge_index.* cannot run distributed"),

@@ -1,0 +1,122 @@
+"""Random graphs with types: cut in memory for ranks, and as PyG's HeteroData or DGL's graph for one process."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from cut_graphs import random_cut
+
+from distgnn.comm.ending.leaving import watched
+from distgnn.datasets import GraphData
+from distgnn.datasets.findings.findings import Findings
+from distgnn.graph.dist_graph import DistGraph
+from distgnn.graph.face.row_graph import with_rows
+from distgnn.graph.face.typed_graph import TypedGraph
+from distgnn.partition import local_part
+
+Key = tuple[str, str, str]
+
+
+@dataclass
+class Typed:
+    """A whole graph: vertices by type, arcs [2, E] by relation, columns of each."""
+
+    counts: dict[str, int]
+    edges: dict[Key, np.ndarray]
+    columns: dict[str, dict[str, np.ndarray]]
+    arc_columns: dict[Key, dict[str, np.ndarray]]
+
+    def to_pyg(self) -> Any:
+        from torch_geometric.data import HeteroData
+
+        data = HeteroData()
+        for name, count in self.counts.items():
+            data[name].num_nodes = count
+            for column, values in self.columns[name].items():
+                data[name][{"feats": "x", "labels": "y"}.get(column, column)] = torch.from_numpy(values)
+        for key, ends in self.edges.items():
+            data[key].edge_index = torch.from_numpy(ends)
+            for column, values in self.arc_columns[key].items():
+                data[key][{"feat": "edge_attr", "weight": "edge_weight"}[column]] = torch.from_numpy(values)
+        return data
+
+
+def random_typed(seed: int = 0, *, same_width: bool = False) -> Typed:
+    """Four types and seven relations.
+
+    There are doubles, self-loops, a hub, isolated vertices, a type of one vertex, a type as large as another, a
+    relation to its own type and one without arcs.
+    """
+    random = np.random.default_rng(seed)
+    counts = {"paper": 23, "author": 17, "field": 1, "venue": 17}
+    widths = {"paper": 12, "author": 7, "field": 5, "venue": 3}
+    sizes = {
+        ("author", "writes", "paper"): 60,
+        ("paper", "rev_writes", "author"): 60,
+        ("paper", "cites", "paper"): 50,
+        ("paper", "has", "field"): 9,
+        ("venue", "empty", "paper"): 0,
+        ("venue", "near", "author"): 31,
+        ("paper", "at", "venue"): 23,
+    }
+    edges = {}
+    for (source, name, target), size in sizes.items():
+        tops = [max(1, counts[end] - 2) for end in (source, target)]  # the last two are isolated
+        ends = np.stack([random.integers(0, top, size) for top in tops]).astype(np.int64)
+        ends[:, : size // 6] = ends[:, size // 6 : 2 * (size // 6)]  # doubles
+        ends[1, size // 2 : size // 2 + size // 5] = 0  # a hub
+        edges[source, name, target] = ends
+    cites = edges["paper", "cites", "paper"]
+    cites[1, -3:] = cites[0, -3:]
+    edges["paper", "rev_writes", "author"] = edges["author", "writes", "paper"][::-1].copy()
+    columns = {}
+    for name, count in counts.items():
+        width = 6 if same_width else widths[name]
+        columns[name] = {"feats": random.standard_normal((count, width))}
+    columns["paper"] |= {"labels": random.integers(0, 3, counts["paper"]), "train_mask": random.random(23) < 0.5}
+    arc_columns = {
+        key: {"feat": random.standard_normal((ends.shape[1], 4)), "weight": random.random(ends.shape[1]) + 0.5}
+        for key, ends in edges.items()
+    }
+    return Typed(counts, edges, columns, arc_columns)
+
+
+def typed_graph(whole: Typed, comm: Any, seed: int = 1, lacking: str = "author", **options: Any) -> TypedGraph:
+    """The graph on ranks, cut at random; the last of several ranks owns no vertex of the type `lacking`."""
+    types = list(whole.counts)
+    starts = dict(zip(types, np.cumsum([0, *whole.counts.values()]), strict=False))
+    ends = [ends + np.array([[starts[key[0]]], [starts[key[2]]]]) for key, ends in whole.edges.items()]
+    node_types = np.repeat(np.arange(len(types)), list(whole.counts.values()))
+    edge_types = np.repeat(np.arange(len(ends)), [one.shape[1] for one in ends])
+    data = GraphData.from_arrays(
+        np.concatenate(ends, axis=1).T,
+        num_nodes=len(node_types),
+        directed=True,
+        feats=np.zeros((len(node_types), 1), np.float32),
+        edge_types=edge_types,
+        node_types=node_types,
+        findings=Findings(),
+    )
+    edges = data.edge_list("stored", "keep")
+    cut = random_cut(edges, comm.size, seed)
+    if comm.size > 1:
+        missed = (cut.owner == comm.size - 1) & (node_types == types.index(lacking))
+        cut.owner[missed] = 0
+    local: Any = local_part(data, edges, cut, comm.rank)
+    ids = np.asarray(local.global_ids[: local.num_owned]).astype(np.int64)
+    local.graph |= {"types": types, "relations": list(whole.edges)}
+    local.typed = {
+        name: {column: values[ids[local.node_types == number] - starts[name]] for column, values in columns.items()}
+        for number, (name, columns) in enumerate(whole.columns.items())
+    }
+    firsts = np.cumsum([0, *(one.shape[1] for one in ends)])
+    local.relation_columns = {
+        number: {
+            column: values[local.arc_ids[local.edge_types == number] - firsts[number]]
+            for column, values in columns.items()
+        }
+        for number, columns in enumerate(whole.arc_columns.values())
+    }
+    local.feats = None
+    return TypedGraph(with_rows(DistGraph(local, watched(comm), dtype="float64", **options)))
