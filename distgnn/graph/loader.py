@@ -115,7 +115,8 @@ def load(
         with raise_together(comm):
             part_id = comm.rank // schedule.ranks_per_part
             part = load_part(folder, part_id)
-        tuning = job_tuning(comm, len(part.blocks["owned_owned"].indices), products)
+        narrow = options.get("dtype") == "bfloat16"
+        tuning = job_tuning(comm, len(part.blocks["owned_owned"].indices), products, narrow)
         graph = graph_kind(schedule, update)(part, comm, algorithm=algorithm, tuning=tuning, **options)
     leave_on_disk(part.arc_ids)  # read while the part was checked; needed by layers that work arc by arc only
     kernels.give_back_freed_memory()

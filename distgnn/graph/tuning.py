@@ -39,23 +39,26 @@ MOST_SECONDS = 1.6  # of measuring, without compiling, before the last question
 PRODUCT_ROWS, PRODUCT_WIDTH = 1 << 11, 256
 
 
-def job_tuning(comm: Any, num_arcs: int, job: Mapping[str, int] | None = None) -> Tuning:
+def job_tuning(comm: Any, num_arcs: int, job: Mapping[str, int] | None = None, narrow: bool = False) -> Tuning:
     """How this rank's kernels run from now on, and its graph's products: measured if a rank has many arcs. Collective.
 
-    Args: num_arcs: of this rank; job: choices of an earlier job, on rank 0, which this one repeats.
+    Args: num_arcs: of this rank; job: choices of an earlier job, on rank 0, which this one repeats; narrow: as below.
     """
     found = Tuning()
     wanted = max(comm.allgather(num_arcs)) >= FEWEST_ARCS or bool(os.environ.get(VARIABLE))
     with raise_together(comm):
         if wanted:
-            found = machine_tuning()
+            found = machine_tuning(narrow)
             hold_tuning(found)
         mine = found if job is None else found.for_job(_checked(job))
     return found.for_job(comm.bcast(mine, root=0))
 
 
-def machine_tuning() -> Tuning:
-    """This machine's choices: as DISTGNN_TUNING says, or kept, or measured now. Raises: InputError for such a file."""
+def machine_tuning(narrow: bool = False) -> Tuning:
+    """This machine's choices: as DISTGNN_TUNING says, or kept, or measured now. Raises: InputError for such a file.
+
+    Args: narrow: of bfloat16 rows, too, which need kernels of their own.
+    """
     wanted = os.environ.get(VARIABLE)
     if wanted == "off":
         return Tuning()
@@ -65,12 +68,20 @@ def machine_tuning() -> Tuning:
         except (OSError, ValueError, KeyError, RecursionError) as error:
             raise InputError(f"{VARIABLE}={wanted} is neither off nor a file of choices: {error}") from error
     file = kept_file()
-    found, _ = kept(file)
-    if found is not None:
-        return found
-    with _alone(file):
-        found, damage = kept(file)
-        return found or _measure(file, damage)
+    content, _ = kept(file)
+    if _open_questions(content, narrow):
+        with _alone(file):
+            content, damage = kept(file)
+            if asked := _open_questions(content, narrow):
+                content = _measure(file, asked, content, damage)
+    return _checked(content["choices"])
+
+
+def _open_questions(content: dict[str, Any], narrow: bool) -> list[Question]:
+    """What is not measured yet; what matters most comes first."""
+    ours = kernel_questions()
+    every = [*ours[:3], *product_questions()[: 1 + narrow], *ours[3:]]
+    return [question for question in every if question.field not in content.get("times", ())]
 
 
 def kept_file() -> Path | None:
@@ -90,17 +101,18 @@ def program() -> str:
     return f"{program_stamp()[:16]}, torch {torch.__version__}"
 
 
-def kept(file: Path | None) -> tuple[Tuning | None, str]:
-    """What was measured on this machine with this program, or None; and where a file is damaged, which and why."""
+def kept(file: Path | None) -> tuple[dict[str, Any], str]:
+    """What was measured on this machine with this program, or nothing; where a file is damaged, which and why."""
     try:
         found = {} if file is None else _read(file)
         if not found or (found["machine"], found["program"]) != (machine(), program()):
-            return None, ""
-        return _checked(found["choices"]), ""
+            return {}, ""
+        _checked(found["choices"])
+        return found | {"times": dict(found["times"])}, ""
     except FileNotFoundError:
-        return None, ""
-    except (OSError, ValueError, KeyError, RecursionError) as error:
-        return None, f"{file} is damaged ({error or type(error).__name__}): "
+        return {}, ""
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        return {}, f"{file} is damaged ({error or type(error).__name__}): "
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -134,24 +146,24 @@ def _alone(file: Path | None) -> Iterator[None]:
         yield
 
 
-def _measure(file: Path | None, damage: str) -> Tuning:
+def _measure(file: Path | None, asked: list[Question], content: dict[str, Any], damage: str) -> dict[str, Any]:
+    """Ask what is open, and keep the answers beside earlier ones."""
     start, before = time.perf_counter(), compilation().seconds
-    table: dict[str, dict[str, float]] = {}
+    table: dict[str, dict[str, float]] = content.get("times", {})
 
     def spent() -> float:
         return time.perf_counter() - start - (compilation().seconds - before)
 
     def times(question: Question, held: Tuning) -> dict[int, float]:
-        if spent() > MOST_SECONDS:  # a busy machine: the rest keeps its defaults
+        if spent() > MOST_SECONDS:  # a busy machine: the rest keeps its defaults, and is asked the next time
             return {getattr(held, question.field): 0.0}
         found = measured(question, held)
         table.setdefault(question.field, {}).update({str(value): round(one, 7) for value, one in found.items()})
         return found
 
-    ours = kernel_questions()  # those that matter most come first
-    found = tune([*ours[:3], *product_questions(), *ours[3:]], times)
+    found = tune(asked, times, _checked(content.get("choices", {})))
     seconds = spent()
-    content = {"machine": machine(), "program": program(), "seconds": round(seconds, 2)}
+    content = {"machine": machine(), "program": program(), "seconds": round(seconds + content.get("seconds", 0), 2)}
     content |= {"choices": found._asdict(), "times": table}
     place = "cannot be kept: each process measures"
     with contextlib.suppress(OSError):
@@ -159,7 +171,7 @@ def _measure(file: Path | None, damage: str) -> Tuning:
             replace_file(file, (json.dumps(content, indent=1) + "\n").encode(), sync=False)
             place = f"kept in {file}"
     say(f"{damage}measured in {seconds:.1f} s how kernels run quickest on this machine, {place}")
-    return found
+    return content
 
 
 def product_questions() -> list[Question]:
@@ -194,8 +206,8 @@ def describe_tuning() -> str:
     if wanted:
         return f"{in_words(machine_tuning())} ({VARIABLE}={wanted})"
     found, _ = kept(file)
-    where = "defaults: `distgnn warmup` or the first large graph measures" if found is None else str(file)
-    return f"{in_words(found or Tuning())} ({where})"
+    where = str(file) if found else "defaults: `distgnn warmup` or the first large graph measures"
+    return f"{in_words(_checked(found.get('choices', {})))} ({where})"
 
 
 def in_words(tuning: Tuning) -> str:

@@ -132,9 +132,7 @@ def _single_files(root: Path) -> list[Target]:
     from distgnn.system.jobs.watchdog import fault
 
     def read_tuning(folder: Path) -> None:
-        found, _ = tuning.kept(folder / "tuning.json")
-        if found is not None:
-            found.goes_by_blocks(64)
+        tuning.kept(folder / "tuning.json")
 
     def read_status(folder: Path) -> None:
         path = folder / "rank-0.json"
@@ -147,7 +145,12 @@ def _single_files(root: Path) -> list[Target]:
                 shutil.copy(folder / "mag.zip", place)
                 unpack_ogb(Path(place))
 
-    tuned = {"machine": tuning.machine(), "program": tuning.program(), "choices": {"ahead_256": 4096, "blocked": 1}}
+    tuned = {
+        "machine": tuning.machine(),
+        "program": tuning.program(),
+        "choices": {"ahead_256": 4096, "blocked": 1},
+        "times": {},
+    }
     contents = {
         "tuning": {"tuning.json": json.dumps(tuned)},
         "status": {"rank-0.json": json.dumps({"waits": False, "phase": "forward", "seconds": 2.5, "place": "a:1"})},

@@ -69,16 +69,17 @@ def test_measured_once_and_kept(folder, file, monkeypatch, capsys):
         (lambda saved: json.dumps(saved | {"choices": {"vectors": "many"}}), "is damaged"),
         (lambda saved: json.dumps(saved | {"choices": {"speed": 1}}), "is damaged"),
         (lambda saved: json.dumps({"machine": saved["machine"]}), "is damaged"),
+        (lambda saved: json.dumps(saved | {"times": 3}), "is damaged"),
         (lambda saved: json.dumps(saved | {"program": "an older one"}), ""),
     ],
-    ids=["text", "list", "word", "name", "cut", "older"],
+    ids=["text", "list", "word", "name", "cut", "number", "older"],
 )
 def test_a_file_that_does_not_fit_is_measured_anew(folder, file, change, line, capsys):
     """With one line; in silence where another program wrote it."""
     tuning.machine_tuning()
     file.write_text(change(json.loads(file.read_text())))
     capsys.readouterr()
-    assert tuning.machine_tuning() == CHOSEN == tuning.kept(file)[0]
+    assert tuning.machine_tuning() == CHOSEN and tuning.kept(file)[0]["choices"] == CHOSEN._asdict()
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and (line in said if line else "damaged" not in said)
 
@@ -92,10 +93,17 @@ def test_a_folder_that_cannot_be_written_is_no_error(folder, file, monkeypatch, 
     assert "cannot be kept" in capsys.readouterr().err
 
 
-def test_time_is_bounded(file, monkeypatch):
-    """On a machine so busy that the time is up before the first answer, the defaults stay."""
+def test_what_is_open_is_asked_the_next_time(file, monkeypatch):
+    """Of a machine so busy that the time was up before the first answer, and of bfloat16 rows once there are some."""
+    asked, measured = [], tuning.measured
+    monkeypatch.setattr(tuning, "measured", lambda one, held: asked.append(one.field) or measured(one, held))
     monkeypatch.setattr(tuning, "MOST_SECONDS", -1)
-    assert tuning.machine_tuning() == Tuning()
+    assert tuning.machine_tuning() == Tuning() and not asked
+    monkeypatch.setattr(tuning, "MOST_SECONDS", 60)
+    assert tuning.machine_tuning() == CHOSEN and "vectors" in asked and "wide_products" not in asked
+    asked.clear()
+    assert tuning.machine_tuning(narrow=True) == CHOSEN and asked == ["wide_products"]
+    assert tuning.machine_tuning(narrow=True) == CHOSEN and asked == ["wide_products"]
 
 
 def test_what_the_variable_says(folder, file, monkeypatch, tmp_path):
@@ -155,7 +163,7 @@ def test_processes_share_one_measuring(tmp_path):
 def test_the_rounding_is_the_jobs(comm, monkeypatch):
     """Rank 0's machine chooses it, unless an earlier job did; what changes no bit is each machine's."""
     mine = Tuning(ahead_256=4096 << comm.rank, own_products=comm.rank, blocked=1 - comm.rank)
-    monkeypatch.setattr(tuning, "machine_tuning", lambda: mine)
+    monkeypatch.setattr(tuning, "machine_tuning", lambda narrow: mine)
     assert tuning.job_tuning(comm, comm.rank) == Tuning(ahead_256=4096 << comm.rank, own_products=0, blocked=1)
     assert held_tuning() == mine
     earlier = {"own_products": 1, "wide_products": 0, "blocked": 0} if comm.rank == 0 else None

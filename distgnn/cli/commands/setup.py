@@ -100,7 +100,8 @@ def warmup(
             for done, _ in enumerate(pool.map(train, range(len(runs))), 1):
                 advance("train", done, len(runs))
         advance("measure", 0, 1)
-        _python(["-c", "from distgnn.graph.tuning import machine_tuning; machine_tuning()"], "measuring", environment)
+        program = f"from distgnn.graph.tuning import machine_tuning; machine_tuning({'bfloat16' in dtype})"
+        _python(["-c", program], "measuring", environment)
         advance("measure", 1, 1)
     if not quiet:
         found = _compiled(environment)

@@ -185,7 +185,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="JSON file, written after each row")
     options = parser.parse_args()
     kernels.set_num_threads(options.threads or num_threads())
-    hold_tuning(machine_tuning())
+    hold_tuning(machine_tuning(narrow=True))
     known = json.loads(options.out.read_text())["rows"] if options.out and options.out.exists() else []
     rows = {(row["graph"], row["operation"], row["width"]): row for row in known}
 
