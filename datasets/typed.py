@@ -160,24 +160,19 @@ def _check_relations(graph: GraphFields) -> None:
     if not known or (numbers[1:] < numbers[:-1]).any() or (len(numbers) and numbers[-1] >= len(graph.relations)):
         graph.fail("edge_types", f"expected the relation of each of {graph.num_edges} edges, edges sorted by it")
     for relation, (begin, end) in zip(graph.relations, pairwise(relation_starts(graph).tolist()), strict=True):
-        what = f"relation {shown(relation)}"
         for kind in (relation[0], relation[2]):
             if kind not in ranges:
-                graph.fail(what, f"{kind!r} is no type; types are {', '.join(graph.types)}")
-        for column, kind in enumerate((relation[0], relation[2])):
+                graph.fail(f"relation {shown(relation)}", f"{kind!r} is no type; types are {', '.join(graph.types)}")
+        key = f"{shown(relation)}:"
+        one = GraphFields(f"{graph.name}, relation {key[:-1]}", graph.num_nodes, graph.edges[begin:end], True)
+        one.files = {name.removeprefix(key): path for name, path in graph.files.items() if name.startswith(key)}
+        for column, (end, kind) in enumerate((("source", relation[0]), ("target", relation[2]))):
             low, high = ranges[kind]
-            ids = graph.edges[begin:end, column]
-            row, bad = first_row(ids, partial(_outside, low, high))
+            row, bad = first_row(one.edges[:, column], partial(_outside, low, high))
             if row is not None:
-                raise_outside(graph, relation, column, row, int(ids[row]) - low, high - low, bad)
-        one = GraphFields(
-            f"{graph.name}, {what}", graph.num_nodes, graph.edges[begin:end], True, findings=graph.findings
-        )
-        one.files = {
-            field: path
-            for name, path in graph.files.items()
-            if (field := name.removeprefix(f"{shown(relation)}:")) != name
-        }
+                ids = f"ids run from 0 to {high - low - 1}" if high > low else "it has no vertices"
+                value = int(one.edges[row, column]) - low
+                one.fail("edges", f"row {row} has {end} {value}, beyond type {kind} ({ids})", bad)
         for name, field in OF_RELATION.items():
             setattr(one, field, graph.relation_columns.get(relation, {}).get(name))
             CHECKS[field](one)
@@ -188,15 +183,6 @@ def _check_relations(graph: GraphFields) -> None:
 
 def _outside(low: int, high: int, block: np.ndarray) -> np.ndarray:
     return (block < low) | (block >= high)
-
-
-def raise_outside(
-    graph: GraphFields, relation: Relation, column: int, row: int, value: int, count: int, bad: int
-) -> None:
-    """Fail on an id beyond the vertices of a type. Args: column: 0 of the sources, 1 of the targets."""
-    end, kind = ("source", relation[0]) if column == 0 else ("target", relation[2])
-    ids = f"ids run from 0 to {count - 1}" if count else "it has no vertices"
-    graph.fail(f"relation {shown(relation)}", f"row {row} has {end} {value}, beyond type {kind} ({ids})", bad)
 
 
 def arc_relation_names(graph: GraphFields, edge_list: EdgeList) -> list[Relation]:

@@ -19,7 +19,8 @@
         valid_negative_targets.npy …                [M, K] int, optional: such pairs with the source of each edge
 
 graph.json may also hold `num_classes`, `edge_type_names` and `node_type_names` (lists), `held_out` (false where links
-to be predicted may also be edges), and anything else as notes. Large arrays are mapped, not read.
+to be predicted may also be edges), and anything else as notes. Large arrays are mapped, not read. Where it holds
+`types`, the graph is a typed one: typed_folder.py.
 """
 
 import re
@@ -34,6 +35,7 @@ from distgnn.datasets.fields import ARRAYS, SPLITS, TYPE_NAMES
 from distgnn.datasets.files.matrix import read_rows
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.folder_writer import EDGE_FILES
+from distgnn.datasets.formats.typed_folder import OF_TYPED_HEADER, read_typed
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.names.field_names import KEYWORDS
 from distgnn.datasets.objects.labels import as_labels
@@ -46,6 +48,7 @@ SLIPS = (
     "x", "y", "feat", "features", "label", "train_mask", "val_mask", "valid_mask", "test_mask", "val", "edge_weights",
 )  # fmt: skip
 STEMS = {name: name for name in ("feats", "labels", *ARRAYS, *SPLITS)} | {name: KEYWORDS[name] for name in SLIPS}
+OF_HEADER = ("name", "num_nodes", "directed", "num_classes", "held_out", "arc_order", *TYPE_NAMES, *OF_TYPED_HEADER)
 ARRAY_FILE = re.compile(r"(\w+)\.(npy|npz|csv|tsv|txt|pt|pkl|parquet|mtx|json)(\.gz)?")
 
 
@@ -59,6 +62,8 @@ def read_folder(folder: Path, findings: Findings | None = None) -> GraphData:
     if not is_present(header_path):
         raise InputError(f'{header_path}: no such file; write {{"name": ..., "num_nodes": N, "directed": false}} there')
     header = read_json(header_path)
+    if "types" in header:
+        return _read_typed(folder, header, Findings() if findings is None else findings)
     num_nodes, directed, num_classes = _read_header(header_path, header)
     files = {"num_nodes": header_path}
     fields: dict[str, Any] = {}
@@ -93,8 +98,7 @@ def read_folder(folder: Path, findings: Findings | None = None) -> GraphData:
     with findings.reading("files"):
         _refuse_unread(folder, files, findings)
     num_classes = fields.pop("num_label_classes", num_classes)
-    known = ("name", "num_nodes", "directed", "num_classes", "held_out", "arc_order", *TYPE_NAMES)
-    notes = {key: value for key, value in header.items() if key not in known}
+    notes = {key: value for key, value in header.items() if key not in OF_HEADER}
     name = str(header.get("name") or folder.name)
     held_out = header.get("held_out", True) is not False
     more: dict[str, Any] = {"notes": notes, "files": files, "held_out": held_out, "findings": findings}
@@ -102,6 +106,12 @@ def read_folder(folder: Path, findings: Findings | None = None) -> GraphData:
     graph = GraphData(name, num_nodes, edges, directed, **more, **fields)
     graph.num_label_classes = num_classes
     return graph.check()
+
+
+def _read_typed(folder: Path, header: dict[str, Any], findings: Findings) -> GraphData:
+    notes = {key: value for key, value in header.items() if key not in OF_HEADER}
+    about = {"name": str(header.get("name") or folder.name), "notes": notes}
+    return GraphData.from_fields(read_typed(folder, header, findings) | about)
 
 
 def _as_field(name: str, array: np.ndarray, path: Path, sizes: tuple[int, int | None], findings: Findings) -> Any:

@@ -70,9 +70,8 @@ def make_typed(spec: str, seed: int = 0) -> GraphData:
         tables[relation] = {"edge_index": ends[:, ends[0] != ends[1]] if source == target else ends}
         back[target, f"rev_{name}", source] = {"edge_index": tables[relation]["edge_index"][::-1]}
     tables |= back if options.reverse else {}
-    graph = GraphData.from_types(tables, findings=Findings(), name=f"typed-{options.nodes}")
-    graph.type_classes, graph.notes = {"paper": options.classes}, {"source": spec, "seed": options.seed}
-    return graph.check()
+    about = {"notes": {"source": spec, "seed": options.seed}, "type_classes": {"paper": options.classes}}
+    return GraphData.from_types(tables, findings=Findings(), name=f"typed-{options.nodes}", **about)
 
 
 def _arcs(

@@ -23,7 +23,7 @@ COLUMNS = {name: OF_NODES[name] for name in ("feats", "labels", *SPLITS, "node_v
 }
 EDGE_COLUMNS = {name: OF_EDGES[name] for name in ("edge_weight", "edge_feats")}
 EDGES = ("edge_index", "edges", "adj_t", "adj")
-OF_GRAPH = ("name", "notes", "findings", "types", "directed", "task")  # fields that are no columns
+OF_GRAPH = ("name", "notes", "type_classes", "task")  # fields that are no columns
 
 
 def refuse_undirected(directed: bool) -> None:
@@ -90,13 +90,16 @@ def from_tables(
         _check_relation(relation, kinds)
     if not relations:
         raise InputError("this typed graph has no relation: no edges to read")
+    known = fields.get("type_classes", {})
     found: Fields = {"typed": {}, "relation_columns": {}, "type_classes": {}}
     counts = {}
     for kind in kinds:
         table = tables[kind] if isinstance(tables[kind], Mapping) else {"num_nodes": tables[kind]}
         with naming(f"type {kind}"), _told(findings, kind) as said:
             counts[kind] = _count(kind, table, [one for one in relations if kind in (one[0], one[2])])
-            columns, classes = _of_type(table, counts[kind], usual, decided, fields.get("task"), said)
+            columns, classes = _of_type(
+                table, counts[kind], usual, decided, (known.get(kind), fields.get("task")), said
+            )
         found["typed"] |= {kind: columns} if columns else {}
         found["type_classes"] |= {kind: classes} if classes else {}
     first = dict(zip(kinds, starts(list(counts.values()))[:-1].tolist(), strict=True))
@@ -120,7 +123,7 @@ def from_tables(
         "directed": True,
         "findings": findings,
     }
-    return found | {key: value for key, value in fields.items() if key in OF_GRAPH and key != "task"}
+    return found | {key: fields[key] for key in ("name", "notes") if key in fields}
 
 
 def _put_fields(tables: dict[Any, Any], fields: Fields) -> set[str]:
@@ -180,9 +183,14 @@ def _count(kind: str, table: Mapping[str, Any], relations: list[Relation]) -> in
 
 
 def _of_type(
-    table: Mapping[str, Any], count: int, usual: Mapping[str, str], decided: set[str], task: Any, said: Findings
+    table: Mapping[str, Any], count: int, usual: Mapping[str, str], decided: set[str], known: Any, said: Findings
 ) -> tuple[Fields, Any]:
-    """Columns of a type as `GraphData.typed` has them, and its classes where they are known."""
+    """Columns of a type as `GraphData.typed` has them, and its classes where they are known.
+
+    Args: known: its classes where the user names them, and the task.
+    """
+    classes, task = known
+    num_classes = len(classes) if isinstance(classes, tuple) else classes
     frame = {name: column for name, column in table.items() if column is not None and name != "num_nodes"}
     usual = {**usual, **{field: field for field in COLUMNS if field in frame}}  # our own names are no guess
     taken = take_columns(frame, COLUMNS, usual, said, decided)
@@ -190,7 +198,7 @@ def _of_type(
     columns: Fields = {}
     for field, value in taken.items():
         if field not in SPLITS:
-            read |= read_field(field, value, count, said, task=task)
+            read |= read_field(field, value, count, said, num_classes, task)
             continue
         name = next(name for name in (usual.get(field), *COLUMNS[field]) if name in frame)
         mask = np.zeros(count, dtype=bool)
@@ -198,12 +206,15 @@ def _of_type(
         if ids.size and (ids.min() < 0 or ids.max() >= count):
             wrong = ids[(ids < 0) | (ids >= count)][0]
             raise InputError(f"{field}: vertex {wrong} is beyond the type (ids run from 0 to {count - 1})")
+        again = len(ids) - len(np.unique(ids))
+        if again:
+            raise InputError(f"{field}: {again} vertices are there twice; name each vertex once")
         mask[ids] = True
         columns[f"{field}_mask"] = mask
     columns |= {name: read[field] for name, field in OF_TYPE.items() if field in read}
     order = (*OF_TYPE, *MASKS)
     columns = {name: columns[name] for name in order if name in columns}
-    return columns, read.get("class_names") or read.get("num_label_classes")
+    return columns, classes or read.get("class_names")
 
 
 def _of_relation(
@@ -217,6 +228,7 @@ def _of_relation(
     edges, weight = _ends(frame[given[0]], given[0])
     for name in given:
         del frame[name]
+    usual = {**usual, **{field: field for field in EDGE_COLUMNS if field in frame}}
     taken = take_columns(frame, EDGE_COLUMNS, usual, said, decided)
     if weight is not None and "edge_weight" not in taken:
         taken["edge_weight"] = weight

@@ -179,7 +179,7 @@ def _check_types(need: Callable[[bool, str], None], manifest: dict[str, Any]) ->
             for kinds in table.values():
                 need(isinstance(kinds, list) and len(kinds) > 0 and kinds[0] in DTYPES, "graph.typed")
                 need(all(map(is_count, kinds[1:])), "graph.typed")
-                need(kinds[0] not in ("csr", "text") or len(kinds) == 2, "graph.typed")
+                need(kinds[0] not in ("csr", "text") or (len(kinds) == 2 and kinds[1] > 0), "graph.typed")
     classes = graph.get("type_classes")
     need(
         isinstance(classes, dict) and classes.keys() == {kind for kind in typed if "labels" in typed[kind]},

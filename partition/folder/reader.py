@@ -51,7 +51,10 @@ def load_part(folder: str | Path, part_id: int, check: bool = True) -> LocalGrap
     for name, (shape, dtypes) in expected_files(part, manifest["graph"], num_parts).items():
         arrays[name] = _load_array(place / f"{name}.npy", part["files"].get(name), shape, dtypes, check)
     check_typed(place, part, arrays)
-    local = _assemble(manifest, part_id, arrays)
+    try:
+        local = _assemble(manifest, part_id, arrays)
+    except UnicodeDecodeError as error:
+        raise PartitionFormatError(f"{place}: a name of a vertex is no UTF-8 ({error})") from error
     if check:
         check_contents(place, manifest, part_id, local, arrays)
     return local

@@ -1,15 +1,17 @@
 """Typed graphs: every type with its own columns, every relation with its own edges, there and back."""
 
+import json
+
 import numpy as np
 import pytest
 import scipy.sparse
 import torch
 from typed_graphs import same_hetero, typed_graph, typed_tables
 
-from distgnn.datasets import GraphData
+from distgnn.datasets import GraphData, load_graph
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.objects.recognise import as_graph_data
-from distgnn.errors import GraphWarning, InputError
+from distgnn.errors import GraphFormatError, GraphWarning, InputError
 from distgnn.fitting.source import content_of_graph
 from distgnn.system.other_libraries import import_dgl
 
@@ -115,11 +117,11 @@ def test_labels_of_several_types_are_no_column_of_all():
         ({"author": {"num_nodes": -1}}, "type author, num_nodes must be a whole number, found -1"),
         (
             {WRITES: [[0, 2], [0, 2]]},
-            r"relation author___writes___paper: row 1 has source 2, beyond type author .*0 to 1",
+            r"relation author___writes___paper', edges: row 1 has source 2, beyond type author .*0 to 1",
         ),
         (
             {WRITES: [[0, 1], [0, -1]]},
-            r"author___writes___paper: row 1 has target -1, beyond type paper \(ids .* 0 to 2",
+            r"author___writes___paper', edges: row 1 has target -1, beyond type paper \(ids .* 0 to 2",
         ),
         ({WRITES: [[0, 1, 1]]}, r"relation author___writes___paper, edge_index has shape \[1, 3\]"),
         ({WRITES: {"edge_weight": [1.0]}}, "relation author___writes___paper, no edges: give one of edge_index"),
@@ -152,3 +154,64 @@ def test_fields_that_do_not_fit_types_are_refused():
     ):
         with pytest.raises(InputError, match=message):
             call()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_folder_holds_all_of_a_typed_graph(seed, tmp_path):
+    """Also names of vertices, of classes, and types that no folder can have as its name."""
+    tables = typed_tables(seed)
+    tables["../a.b/c"] = {"y": ["yes", "no"], "node_names": np.array(["ä", "b"])}
+    tables["../a.b/c", "..", "paper"] = np.array([[0, 1], [2, 3]])
+    graph = GraphData.from_types(tables, findings=Findings())
+    folder = graph.save(tmp_path / "graph")
+    back = load_graph(str(folder), findings=Findings())
+    assert content_of_graph(back) == content_of_graph(graph) and back.findings.lines() == []
+    assert isinstance(back.typed["author"]["feats"], np.memmap)
+    assert {path.parent for path in tmp_path.rglob("*.np*")} == {path for path in folder.iterdir() if path.is_dir()}
+    graph.save(folder, overwrite=True)
+    (folder / "paper" / "mine.txt").write_text("x")
+    with pytest.raises(InputError, match=r"mine\.txt"):
+        graph.save(folder, overwrite=True)
+    with pytest.warns(GraphWarning, match="left out: paper/mine.txt"):
+        load_graph(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("paper/feats.npy", np.ones((2, 4)), r"paper/feats.npy: expected shape \[3, D\]"),
+        (
+            "author___writes___paper/edges.npy",
+            np.array([[0, 7]]),
+            "author___writes___paper/edges.npy: row 0 has target 7, beyond",
+        ),
+        (
+            "author___writes___paper/edge_weight.npy",
+            np.ones(9, "f4"),
+            "writes___paper/edge_weight.npy: expected shape .2.",
+        ),
+        ("paper/train.npy", np.array([0, 0]), "type paper, train: 1 vertices are there twice"),
+        (
+            "graph.json",
+            {"types": {"paper": "3"}},
+            "graph.json: 'types' must be names of types with numbers of vertices",
+        ),
+        (
+            "graph.json",
+            {"relations": [["author", "writes"]]},
+            r"graph.json: 'relations' must be a list of \[source type",
+        ),
+        ("graph.json", {"type_classes": {"paper": [1]}}, "graph.json: 'type_classes' must be numbers of classes"),
+        ("graph.json", {"types": {"paper": 3}}, "relation author___writes___paper ends at 'author', of which nothing"),
+    ],
+)
+def test_what_is_wrong_in_a_typed_folder_is_one_line_with_its_file(file, content, message, tmp_path):
+    folder = GraphData.from_types(small()).save(tmp_path / "graph")
+    if isinstance(content, dict):
+        header = json.loads((folder / file).read_text())
+        (folder / file).write_text(json.dumps(header | content))
+    else:
+        np.save(folder / file, content)
+    with pytest.raises(GraphFormatError, match=message) as caught:
+        load_graph(str(folder))
+    assert str(folder) in str(caught.value) and "\n" not in str(caught.value)

@@ -13,7 +13,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 from fuzz_foreign import foreign_targets
 from fuzzing import Target
-from valid_graphs import graph_folders, linked_graph, small_graph
+from valid_graphs import graph_folders, linked_graph, small_graph, typed_graph
 
 
 def _of_extras() -> list[ModuleType]:
@@ -28,12 +28,13 @@ def _of_extras() -> list[ModuleType]:
 
 EXTRAS = _of_extras()
 KINDS = (
-    "graph", "sparse", "table", "ogb", "mag", "papers", "reddit", "planetoid", "archive", "one part", "typed part",
+    "graph", "sparse", "table", "typed", "ogb", "mag", "papers", "reddit", "planetoid", "archive", "one part",
+    "part with types", "typed part",
     "two parts", "libra", "book", "checkpoint", "run folder", "settings", "tuning", "status",
     "hosts", "tables", "links", "ogb links", "linked part",
 )  # fmt: skip
 FORGIVING = ("tuning", "status")  # what is damaged counts as not there
-SLOW = ("one part", "typed part", "two parts", "linked part")
+SLOW = ("one part", "part with types", "typed part", "two parts", "linked part")
 for _extra in EXTRAS:
     KINDS, FORGIVING, SLOW = KINDS + _extra.KINDS, FORGIVING + _extra.FORGIVING, SLOW + _extra.SLOW
 
@@ -111,14 +112,16 @@ def _partition_targets(root: Path) -> list[Target]:
     types = {"edge_types": rng.integers(0, 2, 60), "node_types": rng.integers(0, 3, 24)}
     kinds = {
         "one part": (1, {}),
-        "typed part": (1, {"edge_weight": None, **types}),
+        "part with types": (1, {"edge_weight": None, **types}),
+        "typed part": (1, typed_graph()),
         "two parts": (2, {"edge_feats": np.ones((60, 2), np.float32)}),
         "linked part": (1, None),
     }
     found = []
     for name, (parts, options) in kinds.items():
         folder = root / name.replace(" ", "-")
-        graph = linked_graph() if options is None else small_graph(**options)
+        graph = linked_graph() if options is None else options
+        graph = small_graph(**graph) if isinstance(graph, dict) else graph
         partition_graph(graph, parts, folder, method="libra")
         found.append(Target(name, folder, read, repair_partition))
     return found

@@ -23,6 +23,17 @@ def linked_graph():
     return graph
 
 
+def typed_graph():
+    from distgnn.datasets import GraphData
+
+    rng = np.random.default_rng(0)
+    papers = {"feats": rng.random((14, 3)), "labels": rng.integers(0, 3, 14), "train": np.arange(7), "valid": [8, 9]}
+    words = {"num_nodes": 5, "node_names": np.array(["a", "b", "ü", "d", "e"]), "node_values": rng.random(5)}
+    tables = {"paper": papers, "word": words, ("word", "in", "paper"): {"edges": rng.integers(0, 5, (30, 2))}}
+    cites = {"edges": rng.integers(0, 14, (30, 2)), "edge_weight": rng.random(30), "edge_feats": rng.random((30, 2))}
+    return GraphData.from_types(tables | {("paper", "cites", "paper"): cites}, name="g")
+
+
 def graph_folders(root: Path) -> dict[str, Path]:
     import scipy.sparse
 
@@ -39,6 +50,7 @@ def graph_folders(root: Path) -> dict[str, Path]:
         "ogb": _ogb(root / "ogbn_arxiv"),
         "mag": _mag(root / "ogbn_mag"),
         "ogb links": _ogb_links(root / "ogbl_ddi"),
+        "typed": typed_graph().save(root / "typed"),
         "links": linked_graph().save(root / "links"),
         "papers": _papers(root / "ogbn_papers100M"),
         "reddit": _reddit(root),

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 from typed_graphs import typed_graph
 
-from distgnn.datasets import load_graph
+from distgnn.datasets import GraphData, load_graph
 from distgnn.datasets.edge_list import arc_relations
 from distgnn.datasets.typed import arc_column, arc_relation_names, type_ranges
 from distgnn.errors import PartitionFormatError
@@ -110,6 +110,12 @@ def test_a_damaged_typed_part_is_named(tmp_path):
         replace_array(tmp_path / "parts", name, array)
         with pytest.raises(PartitionFormatError, match=name):
             load_part(tmp_path / "parts", 0)
+    tables = {"a": {"num_nodes": 2, "node_names": np.array(["ä", "b"])}, ("a", "to", "a"): [[0, 1], [1, 0]]}
+    partition_graph(GraphData.from_types(tables), 1, tmp_path / "named")
+    assert load_part(tmp_path / "named", 0).typed["a"]["names"].tolist() == ["ä", "b"]
+    replace_array(tmp_path / "named", "type_0_names", np.full((2, 2), 255, np.uint8))
+    with pytest.raises(PartitionFormatError, match="a name of a vertex is no UTF-8"):
+        load_part(tmp_path / "named", 0)
     for field, value in {"type_counts": [1], "relations": [["a"]], "typed": {"paper": {"feats": ["object"]}}}.items():
         partition_graph(typed_graph(), 2, tmp_path / field)
         resign(tmp_path / field, lambda manifest, f=field, v=value: manifest["graph"].update({f: v}))
