@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from distgnn.config.extras import extended, touched
-from distgnn.config.option import check_values, documented, option, options_of
+from distgnn.config.option import check_choice, check_values, documented, option, options_of
 from distgnn.config.task import DECODERS
 from distgnn.config.together import ATTENTION_MODELS, DEEP_MODELS, ONE_PASS_MODELS, check_together
 from distgnn.errors import InputError
@@ -13,9 +13,64 @@ from distgnn.errors import InputError
 MODELS = ("sage", "gcn", "gin", "gat", "gatv2", "gcn2", "appnp", "gine", "edgegat", "rgcn")
 EDGE_MODELS = ("gine", "edgegat")
 NORMS = ("layer", "batch", "graph", "pair", "none")
-JUMPS = ("none", "cat", "max")
+BLOCKS = ("plain", "residual", "preact")
+RESIDUALS = ("linear", "identity")
+STEMS = ("none", "linear")
+HEADS = ("conv", "linear", "cat", "max")
 
 _option = partial(option, panel="Model")
+
+
+@dataclass(frozen=True)
+class Block:
+    """What is around the convolutions of a stack.
+
+    Args:
+        block: "plain": x' = drop(relu(norm(conv(x)))); "residual": conv(x) + R x in place of conv(x); "preact":
+            x' = x + FF(n, conv(n)), n = norm(x), with FF two linear layers, which needs stem and head.
+        residual: of "residual": R is a "linear" layer of its own, or the "identity" where the widths are the same.
+        stem: "linear": a linear layer and dropout in front, so that all convolutions are hidden layers.
+        head: what gives the logits: the last "conv", or a linear layer behind all convolutions that reads the last
+            ("linear"), all side by side ("cat"), or the largest of each column ("max": jumping knowledge).
+        input_dropout: dropout on the input.
+
+    Source: residual: Luo et al., NeurIPS'24 (tunedGNN); preact: Platonov et al., ICLR'23 ("sep" models);
+        jumping knowledge: Xu et al., ICML'18.
+
+    Example:
+        >>> block = dg.nn.Block("residual", head="linear")
+        >>> dg.nn.GCN(graph.num_feats, 8, graph.num_classes, block=block)(graph, graph.feats).shape
+        torch.Size([60, 4])
+    """
+
+    block: str = "plain"
+    residual: str = "linear"
+    stem: str = "none"
+    head: str = "conv"
+    input_dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, known in (("block", BLOCKS), ("residual", RESIDUALS), ("stem", STEMS), ("head", HEADS)):
+            check_choice(name, getattr(self, name), known)
+        if self.block == "preact" and self.head in ("cat", "max"):
+            raise InputError(f"block preact adds all layers up: leave head {self.head} out")
+        if not 0 <= self.input_dropout < 1:
+            raise InputError(
+                f"input_dropout is {self.input_dropout}: expected a probability from 0 up to, but not including, 1"
+            )
+
+    @property
+    def has_stem(self) -> bool:
+        return self.stem == "linear" or self.block == "preact"
+
+    @property
+    def has_head(self) -> bool:
+        return self.head != "conv" or self.block == "preact"
+
+    @property
+    def is_bare(self) -> bool:
+        """Are there convolutions only?"""
+        return self.block == "plain" and not self.has_stem and not self.has_head and not self.input_dropout
 
 
 @documented
@@ -45,8 +100,21 @@ class ModelConfig:
         False, "Multiply messages by the graph's edge weights (not gatv2, gine, edgegat and rgcn)."
     )
     num_heads: int = _option(4, "Heads of gat, gatv2 and edgegat; they share the hidden width.", least=1)
-    residual: bool = _option(False, "Add a hidden layer's input to its output (not gcn2 and appnp).")
-    jump: str = _option("none", "How to read all hidden layers (jumping knowledge; not gcn2 and appnp).", choices=JUMPS)
+    block: str = _option(
+        "plain",
+        "A hidden layer: norm, ReLU and dropout of conv(x) (plain), of conv(x) and a residual (residual), or "
+        "x + FF(n, conv(n)) with n = norm(x) (preact). Not gcn2 and appnp.",
+        choices=BLOCKS,
+    )
+    residual: str = _option("linear", "Of block residual: a linear layer of the input, or it.", choices=RESIDUALS)
+    stem: str = _option("none", "A linear layer in front of the convolutions (preact: always).", choices=STEMS)
+    head: str = _option(
+        "conv",
+        "What gives the logits: the last convolution, or a linear layer behind them that reads the last hidden layer, "
+        "or all of them (cat, max: jumping knowledge).",
+        choices=HEADS,
+    )
+    input_dropout: float = _option(0.0, "Dropout on the features.")
     num_bases: int = _option(0, "Of rgcn: number of matrices that relations share (0: each has its own).", least=0)
     remat: bool = _option(
         False, "Keep only the input of each hidden layer and compute the layer again backward (not gcn2 and appnp)."
@@ -62,18 +130,24 @@ class ModelConfig:
     def check(self) -> None:
         """Raise InputError for the first setting that no model can have."""
         check_values(self)
+        _ = self.around
         if not 0 <= self.dropout < 1:
             raise InputError(f"dropout is {self.dropout}: expected a probability from 0 up to, but not including, 1")
         self.check_beside()
 
     def check_beside(self, **known: Any) -> None:
         """Raise InputError for a model that does not go with these settings, given by the names of their options."""
-        check_together(**options_of(self), by_arc=self.by_arc, **known)
+        check_together(**options_of(self), by_arc=self.by_arc, is_bare=self.around.is_bare, **known)
+
+    @property
+    def around(self) -> Block:
+        """What is around the convolutions."""
+        return Block(self.block, self.residual, self.stem, self.head, self.input_dropout)
 
     @property
     def takes_sparse_feats(self) -> bool:
         """Can its first layer multiply sparse rows? What an extra puts around a model takes dense ones."""
-        return self.name in ONE_PASS_MODELS and not (self.residual or self.weighted or touched(self))
+        return self.name in ONE_PASS_MODELS and self.around.is_bare and not (self.weighted or touched(self))
 
     @property
     def by_arc(self) -> str:

@@ -2,7 +2,8 @@
 
 A rule is the line that is said, with {names} of settings in it, and what breaks it: a condition on settings, by the
 names of their options. It is looked at wherever all of them are known. Some are worked out of others: `algorithm` is
-parsed, `exact`: exchanges are synchronous and in float32; `by_arc` is of a ModelConfig, `graph` of partition.json.
+parsed, `exact`: exchanges are synchronous and in float32; `by_arc` and `is_bare` are of a ModelConfig, `graph` of
+partition.json.
 """
 
 import inspect
@@ -17,12 +18,12 @@ ATTENTION_MODELS = ("gat", "gatv2", "edgegat")
 UNWEIGHTED_MODELS = {"gatv2": "gat", "gine": "gin", "edgegat": "gat", "rgcn": "gcn"}  # and what takes weights
 DEEP_MODELS = ("gcn2", "appnp")
 ONE_PASS_MODELS = ("sage", "gcn", "gat")  # a hidden layer is one function: see distgnn.ops
-WORKED_OUT = {"algorithm", "exact", "by_arc", "ranks_per_part", "graph"}
+WORKED_OUT = {"algorithm", "exact", "by_arc", "is_bare", "ranks_per_part", "graph"}
 BFLOAT16 = ", ".join(ONE_PASS_MODELS)
 
 
-def _needs_float32(model: str, norm: str, jump: str, weighted: bool) -> bool:
-    one_pass = model in ONE_PASS_MODELS and norm in ("layer", "none") and jump == "none"
+def _needs_float32(model: str, norm: str, is_bare: bool, weighted: bool) -> bool:
+    one_pass = model in ONE_PASS_MODELS and norm in ("layer", "none") and is_bare
     return not one_pass or (model == "gat" and weighted)
 
 
@@ -58,16 +59,20 @@ RULES = [Rule(*row) for row in (
     # the model
     ("remat is for stacks of equal layers without batch norm: not gcn2, appnp or norm batch",
      lambda model, norm, remat: remat and (model in DEEP_MODELS or norm == "batch")),
-    ("{model} has a connection to its first rows already: leave residual and jump out",
-     lambda model, residual, jump: model in DEEP_MODELS and (residual or jump != "none")),
+    ("{model} has a connection to its first rows already: leave block, stem, head and input_dropout out",
+     lambda model, is_bare: model in DEEP_MODELS and not is_bare),
+    ("--residual is of --block residual: add it",
+     lambda block, residual: block != "residual" and residual != "linear"),
     ("{model} takes no edge weights: choose {other}, or leave weighted out",
      lambda model, weighted: weighted and model in UNWEIGHTED_MODELS and {"other": UNWEIGHTED_MODELS[model]}),
     ("{model} has no relations to share weights between: num_bases is for rgcn",
      lambda model, num_bases: num_bases and model != "rgcn"),
     ("hidden_feats is {hidden_feats}: expected a multiple of num_heads, {num_heads}",
      lambda model, hidden_feats, num_heads: model in ATTENTION_MODELS and hidden_feats % num_heads),
-    (f"bfloat16 is for {BFLOAT16} with norm layer or none, without jump (and gat without weights): choose float32",
-     lambda dtype, model, norm, jump, weighted: dtype == "bfloat16" and _needs_float32(model, norm, jump, weighted)),
+    (f"bfloat16 is for {BFLOAT16} with norm layer or none, block plain, without stem, head and input_dropout (and gat "
+     "without weights): choose float32",
+     lambda dtype, model, norm, is_bare, weighted:
+         dtype == "bfloat16" and _needs_float32(model, norm, is_bare, weighted)),
     ("--remat repeats exchanges: it needs algorithm cd-0 and float32 on the wire",
      lambda remat, exact: remat and not exact),
     ("--wire and --wire-backward narrow float32 rows: leave them out, or choose dtype float32",

@@ -1,5 +1,6 @@
 """Layers with DGL's names, arguments and parameter names, and stacks of them."""
 
+from distgnn.config import Block
 from distgnn.nn.conv.appnp_conv import APPNPConv
 from distgnn.nn.conv.edge_gat_conv import EdgeGATConv
 from distgnn.nn.conv.gat_conv import GATConv
@@ -31,6 +32,7 @@ __all__ = [
     "RGCN",
     "APPNPConv",
     "BatchNorm1d",
+    "Block",
     "Dropout",
     "EdgeGAT",
     "EdgeGATConv",

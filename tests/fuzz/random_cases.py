@@ -54,8 +54,11 @@ class Case:
     norm: str = "none"
     dropout: float = 0.0
     weighted: bool = False
-    residual: bool = False
-    jump: str = "none"
+    block: str = "plain"
+    residual: str = "linear"
+    stem: str = "none"
+    head: str = "conv"
+    input_dropout: float = 0.0
     remat: bool = False
     label_reuse: float = 0.0
     schedule: str = "cd-0"
@@ -73,8 +76,8 @@ class Case:
     @property
     def config(self) -> ModelConfig:
         """The model's settings."""
-        names = ("num_layers", "norm", "dropout", "weighted", "residual", "jump", "remat")
-        names += ("label_reuse",) if self.label_reuse else ()
+        names = ["num_layers", "norm", "dropout", "weighted", "block", "residual", "stem", "head", "input_dropout"]
+        names += ["remat", "label_reuse"] if self.label_reuse else ["remat"]
         return ModelConfig(self.model, 8, **{name: getattr(self, name) for name in names})
 
     @property
@@ -179,8 +182,11 @@ CHOICES = {
     "norm": NORMS,
     "dropout": (0.0, 0.5),
     "weighted": (False, True),
-    "residual": (False, False, True),
-    "jump": ("none", "none", "cat", "max"),
+    "block": ("plain", "plain", "residual", "preact"),
+    "residual": ("linear", "linear", "identity"),
+    "stem": ("none", "none", "linear"),
+    "head": ("conv", "conv", "linear", "cat", "max"),
+    "input_dropout": (0.0, 0.0, 0.3),
     "remat": (False, False, True),
     "label_reuse": (0.0, 0.0, 0.5) if "labels" in extras() else (0.0,),
     "schedule": tuple(SCHEDULES),

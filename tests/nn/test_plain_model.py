@@ -18,14 +18,18 @@ from distgnn.train.loss import rank_loss
 
 TYPED = (*EDGE_MODELS, "rgcn")
 VARIANTS = [ModelConfig(name, weighted=name in ("sage", "gcn", "gin", "gat", "gcn2", "appnp")) for name in MODELS]
-VARIANTS += [ModelConfig("sage", norm="graph", jump="max"), ModelConfig("gat", norm="batch", jump="cat", residual=True)]
-VARIANTS += [ModelConfig("gcn", norm="pair", residual=True), ModelConfig("appnp", norm="none", num_layers=1)]
+VARIANTS += [ModelConfig("sage", norm="graph", head="max"), ModelConfig("appnp", norm="none", num_layers=1)]
+VARIANTS += [ModelConfig("gat", norm="batch", head="cat", block="residual")]
+VARIANTS += [ModelConfig("gcn", norm="pair", block="residual", residual="identity")]
+VARIANTS += [ModelConfig(name, block="residual", head="linear") for name in ("sage", "gcn", "gin", "gatv2")]
+VARIANTS += [ModelConfig(name, block="preact") for name in ("sage", "gcn", "gat")]
+VARIANTS += [ModelConfig("gin", stem="linear", norm="none"), ModelConfig("gatv2", block="preact")]
 VARIANTS += [ModelConfig("rgcn", num_bases=2, norm="none", remat=True), ModelConfig("gcn2", norm="batch")]
 VARIANTS += [ModelConfig("edgegat", norm="none", remat=True)]
 
 
 def label(config: ModelConfig) -> str:
-    extras = [config.jump] * (config.jump != "none") + ["residual"] * config.residual + ["weighted"] * config.weighted
+    extras = [config.block, config.head] + ["weighted"] * config.weighted
     return "-".join([config.name, config.norm, *extras])
 
 

@@ -12,8 +12,8 @@ CORNERS = [
 CORNERS += [
     Case(300, 60, 3, model="gcn2", num_layers=8, norm="batch", dropout=0.5),  # deep
     *(Case(300, 60, 3, model=model, num_layers=3, norm="layer", dropout=0.5) for model in ("edgegat", "rgcn")),
-    Case(300, 60, 3, model="gat", num_layers=3, norm="pair", residual=True, jump="cat", dropout=0.5),
-    Case(300, 60, 3, model="gcn", num_layers=3, norm="graph", residual=True),
+    Case(300, 60, 3, model="gat", num_layers=3, norm="pair", block="residual", head="cat", dropout=0.5),
+    Case(300, 60, 3, model="gcn", num_layers=3, norm="graph", block="residual", residual="identity"),
 ]
 
 

@@ -101,8 +101,13 @@ def test_a_step_uses_all_memory_that_was_touched_ahead(monkeypatch):
     cases = [
         (name, norm, {}, "float64") for name in ("sage", "gcn", "gin", "gat", "gatv2") for norm in ("none", "layer")
     ]
-    cases += [("sage", "batch", {"residual": True}, "float64"), ("gin", "batch", {"jump": "cat"}, "float64")]
-    cases += [("gat", "none", {"jump": "max", "residual": True}, "float64")]
+    cases += [
+        ("sage", "batch", {"block": "residual", "residual": "identity"}, "float64"),
+        ("gin", "batch", {"head": "cat"}, "float64"),
+    ]
+    cases += [("sage", "layer", {"block": "residual", "head": "linear"}, "float64")]
+    cases += [("gcn", "none", {"block": "residual", "stem": "linear"}, "float64")]
+    cases += [("gat", "none", {"block": "residual", "head": "max"}, "float64")]
     cases += [(name, norm, {}, "bfloat16") for name in ("sage", "gcn") for norm in ("none", "layer")]
     for name, norm, options, dtype in cases:
         config, taken = ModelConfig(name, 8, num_layers=3, num_heads=4, norm=norm, **options), []

@@ -89,7 +89,7 @@ def test_sparse_input_trains_as_dense(comm, name):
 
 @pytest.mark.parametrize(
     ("settings", "dtype"),
-    [({"name": "gin"}, "bfloat16"), ({"norm": "batch"}, "bfloat16"), ({"jump": "cat"}, "bfloat16")],
+    [({"name": "gin"}, "bfloat16"), ({"norm": "batch"}, "bfloat16"), ({"head": "cat"}, "bfloat16")],
 )
 def test_models_without_bfloat16_are_refused(settings, dtype):
     with pytest.raises(ValueError, match="bfloat16 is for sage, gcn, gat"):

@@ -27,6 +27,10 @@ EXTRA = Extra(
             "optimizer kfac is for update on owners: leave update copies out, or choose another optimizer",
             lambda optimizer, update: optimizer == "kfac" and update == "copies",
         ),
+        Rule(  # whose product is part of the convolution: it has no factors of its own
+            "--optimizer kfac has no factors for residuals: choose --block plain, or another optimizer",
+            lambda block, optimizer: block != "plain" and optimizer == "kfac",
+        ),
     ),
     hooks={"optimizer": "optimizer:KFAC", "recipe": "recipe:FAST"},
 )

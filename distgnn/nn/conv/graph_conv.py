@@ -96,7 +96,7 @@ class GraphConv(nn.Module):
         if weight is not None and (fusion is not None or (feat.dim() == 2 and constant(edge_weight))):
             after = fusion or NOT_FUSED
             spec = after.of((source, target), edge_weight)
-            out = ops.convolve(graph, feat, weight, None, self.bias, spec, after.norm)
+            out = ops.convolve(graph, feat, weight, after.own, self.bias, spec, after.norm)
             return out if fusion is not None or self.activation is None else self.activation(out)
         if weight is not None and graph.narrows(self.in_feats, self.out_feats) and not graph.is_input(feat):
             out = ops.spmm(graph, ops.plain_product(graph, feat, weight), edge_weight, source, target)

@@ -99,8 +99,8 @@ class SAGEConv(nn.Module):
         if fusion is not None or (self.aggregator_type == "mean" and feat.dim() == 2 and constant(edge_weight)):
             after = fusion or NOT_FUSED
             spec = after.of((None, graph.degree_scale("in", -1)), edge_weight)
-            weights = self.fc_neigh.weight.T, self.fc_self.weight.T
-            out = ops.convolve(graph, feat, *weights, self.fc_self.bias, spec, after.norm)
+            mine = self.fc_self.weight.T if after.own is None else self.fc_self.weight.T + after.own
+            out = ops.convolve(graph, feat, self.fc_neigh.weight.T, mine, self.fc_self.bias, spec, after.norm)
             if fusion is not None:
                 return out
         else:

@@ -81,7 +81,7 @@ def build_model(
     if config.name in ATTENTION_MODELS:
         options["num_heads"] = config.num_heads
     if config.name not in DEEP_MODELS:
-        options |= {"residual": config.residual, "jump": config.jump, "remat": config.remat}
+        options |= {"block": config.around, "remat": config.remat}
     around = [found for wrap in attached("model") if (found := wrap(config, num_classes)) is not None]
     in_feats += sum(columns for columns, _ in around)
     model: nn.Module = STACKS[config.name](in_feats, config.hidden_feats, num_classes, config.num_layers, **options)

@@ -13,7 +13,8 @@ from distgnn.nn.conv.graph_module import is_seen
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.edge_weight_norm import constant
 from distgnn.nn.fusion import NOT_FUSED
-from distgnn.nn.models.stacks import Described, fused_layer, fused_linear, make_norms
+from distgnn.nn.models.around import fused_layer, fused_linear, make_norms
+from distgnn.nn.models.stacks import Described
 from distgnn.ops.entry import opaque
 from distgnn.ops.graph_view import GraphView
 from distgnn.ops.rowwise.chain import enter, leave
@@ -22,7 +23,7 @@ from distgnn.ops.rowwise.chain import enter, leave
 class DeepStack(Described):
     """Shared by deep models: `make_layers` says which layers, of which `num_norms` have a norm and `num_drops` dropout.
 
-    Args: as `Stack`, without residual, jump and remat.
+    Args: as `Stack`, without block and remat.
 
     Shape: [O, in_feats] to logits [O, num_classes].
     """

@@ -3,7 +3,7 @@
 Over 300 lines: a short class for each convolution.
 """
 
-from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -12,19 +12,26 @@ import torch
 from torch import nn
 
 from distgnn import ops
-from distgnn.config import JUMPS, NORMS, ModelConfig, check_choice
+from distgnn.config import Block, ModelConfig
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.nn.conv.attention import AttentionConv
 from distgnn.nn.conv.gat_conv import GATConv
 from distgnn.nn.conv.gatv2_conv import GATv2Conv
 from distgnn.nn.conv.gin_conv import GINConv
 from distgnn.nn.conv.graph_conv import GraphConv
-from distgnn.nn.conv.graph_module import OF_GRADIENTS, GraphModule, is_seen, is_watched
+from distgnn.nn.conv.graph_module import is_seen, is_watched
 from distgnn.nn.conv.sage_conv import SAGEConv
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.edge_weight_norm import constant
-from distgnn.nn.fusion import NOT_FUSED, Fusion
-from distgnn.nn.norms import BatchNorm1d, ColumnNorm, GraphNorm, PairNorm
+from distgnn.nn.fusion import NOT_FUSED
+from distgnn.nn.models.around import (
+    FeedForward,
+    fused_layer,
+    make_norms,
+    normed,
+    normed_and_activated,
+)
+from distgnn.nn.norms import ColumnNorm
 from distgnn.ops.entry import opaque
 from distgnn.ops.graph_view import GraphView
 from distgnn.ops.rowwise.chain import Rows, enter, leave
@@ -89,21 +96,16 @@ class Stack(Described):
         dropout: after each hidden layer.
         norm: "layer", "batch", "graph", "pair" or "none", between convolution and ReLU.
         weighted: multiply messages by the graph's edge weights.
-        residual: add a hidden layer's input to its output, where the widths are the same.
-        jump: "none", or all convolutions are hidden layers and a linear layer reads all of them: "cat" side by side,
-            "max" the largest of each column (jumping knowledge).
+        block: what is around the convolutions: residuals, a linear layer in front, what gives the logits.
         remat: keep only the input of each hidden layer and compute the layer again in the backward pass; the same
             numbers, less memory, more time (exact exchanges, and no norm "batch", which counts what it sees). Of sage
             and gcn, which keep one tensor a layer, that of the first layer is made again from the features, and with
             norm "layer" the last hidden rows piece by piece.
 
     Shape: [O, in_feats] to logits [O, num_classes].
-
-    Source: jumping knowledge: Xu et al., ICML'18.
     """
 
-    residual: bool
-    jump: str
+    around: Block
     remat: bool
 
     def __init__(
@@ -116,35 +118,44 @@ class Stack(Described):
         dropout: float = 0.5,
         norm: str = "layer",
         weighted: bool = False,
-        residual: bool = False,
-        jump: str = "none",
+        block: Block | None = None,
         remat: bool = False,
     ):
         super().__init__()
-        check_choice("jump", jump, JUMPS)
         if num_classes < 1:
             raise on_all_ranks(InputError("num_classes is 0: the graph has no labels; give the width of the output"))
-        self.weighted, self.residual, self.jump, self.remat = weighted, residual, jump, remat
+        self.around = around = block or Block()
+        self.weighted, self.remat = weighted, remat
         self.sizes, self.norm = (in_feats, hidden_feats, num_classes), norm
-        num_hidden = num_layers - 1 if jump == "none" else num_layers
-        widths = [in_feats] + [hidden_feats] * num_hidden + ([num_classes] if jump == "none" else [])
-        lasts = [jump == "none" and layer == num_hidden for layer in range(len(widths) - 1)]
+        num_hidden = num_layers - 1 + around.has_head
+        widths = [hidden_feats if around.has_stem else in_feats] + [hidden_feats] * num_hidden
+        widths += [] if around.has_head else [num_classes]
+        lasts = [layer == num_hidden for layer in range(len(widths) - 1)]
         self.convs: nn.ModuleList = nn.ModuleList(
             self.make_conv(*pair, last) for pair, last in zip(pairwise(widths), lasts, strict=True)
         )
-        self.norms: nn.ModuleList | None = make_norms(norm, hidden_feats, num_hidden)
+        preact = around.block == "preact"  # whose last rows have a norm, too
+        self.norms: nn.ModuleList | None = make_norms(norm, hidden_feats, num_hidden + preact)
         self.drops = nn.ModuleList(Dropout(dropout) for _ in range(num_hidden))
-        if jump != "none":
-            self.read: nn.Linear = nn.Linear(hidden_feats * (num_layers if jump == "cat" else 1), num_classes)
+        self.residuals = self.forwards = self.stem = self.read = None
+        if around.block == "residual" and around.residual == "linear":
+            self.residuals = nn.ModuleList(nn.Linear(*pair, bias=False) for pair in list(pairwise(widths))[:num_hidden])
+        if preact:
+            self.forwards = nn.ModuleList(FeedForward(2 * hidden_feats, hidden_feats, dropout) for _ in self.drops)
+        if around.has_stem:
+            self.stem, self.stem_drop = nn.Linear(in_feats, hidden_feats), Dropout(dropout)
+        if around.has_head:
+            self.read = nn.Linear(hidden_feats * (num_layers if around.head == "cat" else 1), num_classes)
+        self.input_drop = Dropout(around.input_dropout) if around.input_dropout else None
         number_sites(self)
 
     def own_settings(self) -> dict[str, Any]:
-        return {"num_layers": len(self.convs), "residual": self.residual, "jump": self.jump}
+        return {"num_layers": len(self.convs), **asdict(self.around)}
 
     def touch_ahead(self, graph: GraphView) -> None:
         """Before the first step on a graph: the memory of each hidden layer's rows, and of one gradient, is touched."""
         gradients = int(graph.dtype != torch.bfloat16)  # those are float32
-        if len(self.drops) and not self.remat:
+        if len(self.drops) and not self.remat and self.forwards is None:
             graph.buffers.touch_ahead(len(self.drops) + gradients, len(graph.row_ids), self.sizes[1], graph.dtype)
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
@@ -162,10 +173,11 @@ class Stack(Described):
     @opaque
     def forward(self, graph: GraphView, feats: torch.Tensor) -> torch.Tensor:
         hidden = []
+        feats = feats if self.around.is_bare else self._in_front(graph, feats)
         for layer in range(len(self.drops)):
             conv = self.convs[layer]
             # These keep one tensor in any case. Then the first layer's can be made again at least.
-            keeps_one = isinstance(conv, SAGEConv | GraphConv) and not self.residual and self.jump == "none"
+            keeps_one = isinstance(conv, SAGEConv | GraphConv) and self._reads_once
             if not self.remat or keeps_one:
                 feats = self._hidden_layer(graph, layer, feats)
             else:
@@ -173,24 +185,44 @@ class Stack(Described):
                     raise on_all_ranks(
                         InputError("remat repeats exchanges: it needs algorithm cd-0 and float32 on the wire")
                     )
-                modules = [conv, *([] if self.norms is None else [self.norms[layer]])]
+                several = (self.norms, self.residuals, self.forwards)
+                modules = [conv, *(one[layer] for one in several if one is not None)]
                 parameters = [parameter for module in modules for parameter in module.parameters()]
-                plain = self.fuses(conv) and not self.residual and not any(map(is_watched, modules))
+                plain = self.fuses(conv) and self.around.block == "plain" and not any(map(is_watched, modules))
                 run, alike = partial(self._whole_layer, graph, layer), plain and isinstance(conv, GINConv | GATConv)
                 again = partial(run, is_unread=True) if alike else None
                 feats = ops.recompute(graph, run, feats, parameters, again, alike)
-            if self.jump != "none":
+            if self.around.head in ("cat", "max"):
                 hidden.append(feats)
-        if self.jump == "none":
+        if self.read is None:
             conv = self.convs[-1]
             if not self._is_step(graph, conv) or not (self._fuses_last(conv) or isinstance(conv, GATv2Conv)):
                 feats = leave(feats, alone=not is_seen(conv))
             return leave(self.convolve(graph, conv, feats, last=True))
-        return self.read(torch.cat(hidden, 1) if self.jump == "cat" else torch.stack(hidden).amax(0))
+        if hidden:
+            feats = torch.cat(hidden, 1) if self.around.head == "cat" else torch.stack(hidden).amax(0)
+        feats = leave(feats, alone=True)
+        if self.forwards is not None and self.norms is not None:
+            feats = normed(graph, self.norms[-1], feats)
+        return self.read(feats)
+
+    def _in_front(self, graph: GraphView, feats: torch.Tensor) -> torch.Tensor:
+        feats = feats if self.input_drop is None else self.input_drop(feats, graph)
+        if self.stem is None:
+            return feats
+        feats = self.stem_drop(self.stem(feats), graph)
+        return feats if self.forwards is None else nn.functional.gelu(feats)
+
+    @property
+    def _reads_once(self) -> bool:
+        """Does nobody but the next layer, and a product that is part of it, read a hidden layer's rows?"""
+        residuals = [None] if self.residuals is None else self.residuals
+        fused = self.around.block == "plain" or all(self._takes_residual(self.convs[0], one) for one in residuals)
+        return fused and self.around.head in ("conv", "linear")
 
     def _is_step(self, graph: GraphView, conv: nn.Module) -> bool:
         """Do a layer and the one behind alone look at rows, and at gradients? See distgnn/ops/rowwise/chain.py."""
-        is_alone = not self.residual and self.jump == "none" and not is_seen(conv)
+        is_alone = self._reads_once and not is_seen(conv)
         return is_alone and constant(self.edge_weight_of(graph))
 
     def _fuses_last(self, conv: Any) -> bool:
@@ -200,7 +232,7 @@ class Stack(Described):
     def _makes_last_rows_again(self, graph: GraphView) -> bool:
         """With remat, does the last layer narrow, and does nobody but it look at its rows?"""
         conv = self.convs[-1]
-        fits = self.remat and type(conv) in (SAGEConv, GraphConv) and self._is_step(graph, conv)
+        fits = self.remat and type(conv) in (SAGEConv, GraphConv) and self.read is None and self._is_step(graph, conv)
         return fits and self._fuses_last(conv) and graph.narrows(*self.sizes[1:])
 
     def _whole_layer(self, graph: GraphView, layer: int, feats: torch.Tensor, is_unread: bool = False) -> torch.Tensor:
@@ -210,65 +242,38 @@ class Stack(Described):
         """A convolution and what follows it; rows on a chain where nobody else looks at them."""
         conv, norm = self.convs[layer], None if self.norms is None else self.norms[layer]
         drop: Any = self.drops[layer]
+        if self.forwards is not None:
+            ahead = feats if norm is None else normed(graph, norm, feats)
+            both = torch.cat([ahead, leave(self.convolve(graph, conv, ahead, last=False))], 1)
+            return feats + drop(self.forwards[layer](both, graph), graph)
         is_step = self._is_step(graph, conv)
         feats = feats if is_step else leave(feats, alone=not is_seen(conv))
-        if self.fuses(conv) and (norm is None or isinstance(norm, nn.LayerNorm | ColumnNorm)):
+        residual: Any = None if self.residuals is None else self.residuals[layer]
+        fits = self.fuses(conv) and (norm is None or isinstance(norm, nn.LayerNorm | ColumnNorm))
+        if fits and (self.around.block == "plain" or self._takes_residual(conv, residual)):
             rows = feats if is_seen(conv) else enter(graph, feats)
             made = partial(conv, graph, rows, edge_weight=self.edge_weight_of(graph))
             del rows
             is_unread |= 0 < layer == len(self.drops) - 1 and self._makes_last_rows_again(graph)
-            out = fused_layer(graph, made, norm, drop, self.remat, is_unread)
+            own = None if residual is None else residual.weight.T
+            out = fused_layer(graph, made, norm, drop, self.remat, is_unread, own)
             out = out if is_step else leave(out)
         else:
-            feats = feats if isinstance(conv, GATv2Conv) else leave(feats, alone=True)
+            adds = self.around.block == "residual"
+            feats = feats if isinstance(conv, GATv2Conv) and not adds else leave(feats, alone=True)
             out = self.convolve(graph, conv, feats, last=False)
+            if adds and (residual is not None or out.shape == feats.shape):
+                out = leave(out) + (feats if residual is None else residual(feats))
             out = normed_and_activated(graph, norm, enter(graph, out) if is_step else out, drop)
-        return out + feats if self.residual and out.shape == feats.shape else out
+        return out
+
+    def _takes_residual(self, conv: nn.Module, residual: nn.Module | None) -> bool:
+        """Is the product of a residual part of the convolution?"""
+        plain = isinstance(conv, SAGEConv | GraphConv) and conv.is_plain
+        return plain and residual is not None and not is_watched(residual)
 
     def fuses(self, conv: nn.Module) -> bool:
         return isinstance(conv, SAGEConv | GraphConv)
-
-
-def make_norms(norm: str, width: int, count: int) -> nn.ModuleList | None:
-    check_choice("norm", norm, NORMS)
-    makers = {
-        "layer": lambda: nn.LayerNorm(width),
-        "batch": lambda: BatchNorm1d(width),
-        "graph": lambda: GraphNorm(width),
-        "pair": PairNorm,
-    }
-    return None if norm == "none" else nn.ModuleList(makers[norm]() for _ in range(count))
-
-
-def fused_layer(
-    graph: GraphView, run: Callable[..., Any], norm: nn.Module | None, drop: Any, remat: bool, is_unread: bool
-) -> Any:
-    """`run(fusion=...)` with norm, ReLU and dropout. Args: is_unread: the next layer makes the result again."""
-    if norm is None or isinstance(norm, nn.LayerNorm):
-        parameters = None if norm is None else (norm.weight, norm.bias)
-        epilogue = drop.epilogue(graph, 1e-5 if norm is None else norm.eps)
-        return run(fusion=Fusion(epilogue, parameters, remat, is_unread))
-    return normed_and_activated(graph, norm, enter(graph, run(fusion=NOT_FUSED._replace(remat=remat))), drop)
-
-
-def fused_linear(module: Any, graph: GraphView, feats: Any, fusion: Fusion) -> Any:
-    """A linear layer and what follows it in one function; where somebody watches the layer, by its own call."""
-    weight, bias = module.weight.T, module.bias
-    if is_watched(module):
-        feats, weight, bias = enter(graph, module(leave(feats, alone=not is_watched(module, OF_GRADIENTS)))), None, None
-    return ops.linear(graph, feats, weight, bias, epilogue=fusion.epilogue, norm=fusion.norm)
-
-
-def normed_and_activated(graph: GraphView, norm: nn.Module | None, rows: Any, drop: Any) -> Any:
-    """Norm (None: without), ReLU and dropout of a convolution's rows [O, D]."""
-    if isinstance(norm, ColumnNorm) and norm.is_step and not is_watched(norm):
-        return norm.followed(rows, graph, drop.epilogue(graph))
-    if type(norm) is nn.LayerNorm and not is_watched(norm):
-        return ops.linear(graph, rows, None, epilogue=drop.epilogue(graph, norm.eps), norm=(norm.weight, norm.bias))
-    rows = leave(rows, alone=True)
-    if norm is not None:
-        rows = norm(rows, graph) if isinstance(norm, GraphModule) else norm(rows)
-    return ops.activate(graph, rows, drop.epilogue(graph))
 
 
 class GraphSAGE(Stack):

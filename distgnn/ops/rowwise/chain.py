@@ -24,8 +24,8 @@ A second backward pass, or one after the result was written to in place, runs th
 exchanges cannot be repeated: then it is refused.
 
 Torch saves what came in from outside (features, parameters), and refuses it if it was written to. Where somebody else
-looks at rows (residual, jump, hooks, an own model) each layer is a function of its own (`Single`): it keeps x and z,
-and writes over no gradient.
+looks at rows (residual, a head of all layers, hooks, an own model) each layer is a function of its own (`Single`): it
+keeps x and z, and writes over no gradient.
 
 Legend: O rows, D columns.
 """

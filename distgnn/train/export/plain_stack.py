@@ -3,6 +3,7 @@
 Parameter names: as in `distgnn.nn.models`. The libraries' own layers are in `dgl.py` and `pyg.py`.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from itertools import pairwise
@@ -98,13 +99,7 @@ class PlainModel(nn.Module):
             num_norms = count
         else:
             self.inputs: Any = TypedInputs(sizes, width) if name == "rgcn" else None
-            jumps = config.jump != "none"  # then all convolutions are hidden layers, and a linear layer reads them
-            pairs = list(pairwise([*widths[:-1], width] if jumps else widths))
-            last = None if jumps else count - 1
-            self.convs = nn.ModuleList(self.make_conv(*pair, layer, layer == last) for layer, pair in enumerate(pairs))
-            read_width = width * (count if config.jump == "cat" else 1)
-            self.read: nn.Linear | None = nn.Linear(read_width, sizes.num_classes) if jumps else None
-            num_norms = count if jumps else count - 1
+            num_norms = self.make_block(widths)
         makers: dict[str, Callable[[], nn.Module]] = {
             "layer": lambda: nn.LayerNorm(width),
             "batch": lambda: nn.BatchNorm1d(width),
@@ -114,6 +109,29 @@ class PlainModel(nn.Module):
         made = None if config.norm == "none" else nn.ModuleList(makers[config.norm]() for _ in range(num_norms))
         self.norms: Any = made
         self.drop: nn.Dropout = nn.Dropout(config.dropout)
+
+    def make_block(self, widths: list[int]) -> int:
+        """Convolutions and what is around them, with these widths of rows between them; returns how many norms."""
+        config, width, count = self.config, self.config.hidden_feats, self.config.num_layers
+        around = config.around  # with a head all convolutions are hidden layers
+        first = width if around.has_stem else widths[0]
+        pairs = list(pairwise([first, *widths[1:-1], *([width] if around.has_head else widths[-1:])]))
+        last = None if around.has_head else count - 1
+        self.convs = nn.ModuleList(self.make_conv(*pair, layer, layer == last) for layer, pair in enumerate(pairs))
+        hidden = pairs[:last]
+        has_own = around.block == "residual" and around.residual == "linear"
+        own: Any = nn.ModuleList(nn.Linear(*pair, bias=False) for pair in hidden) if has_own else None
+        preact = around.block == "preact"
+        forwards: Any = nn.ModuleList(self.make_forward(width) for _ in hidden) if preact else None
+        self.residuals, self.forwards = own, forwards
+        self.stem: nn.Linear | None = nn.Linear(widths[0], width) if around.has_stem else None
+        read_width = width * (count if around.head == "cat" else 1)
+        self.read: nn.Linear | None = nn.Linear(read_width, widths[-1]) if around.has_head else None
+        return len(hidden) + preact
+
+    def make_forward(self, width: int) -> nn.Module:
+        parts = nn.Linear(2 * width, width), nn.Dropout(self.config.dropout), nn.GELU(), nn.Linear(width, width)
+        return nn.Sequential(OrderedDict(zip(("first", "drop", "gelu", "last"), parts, strict=True)))
 
     def make_conv(self, in_feats: int, out_feats: int, layer: int, last: bool) -> nn.Module:
         """One convolution of the library; last: it gives the logits."""
@@ -139,18 +157,38 @@ class PlainModel(nn.Module):
                 rows = self.hidden(layer, self.convolve(conv, rows, arcs, False, initial))
             return self.last(rows)
         rows = rows if self.inputs is None else self.inputs(rows, types)
+        rows = nn.functional.dropout(rows, self.config.input_dropout, self.training)
+        if self.stem is not None:
+            rows = self.drop(self.stem(rows))
+            rows = rows if self.forwards is None else nn.functional.gelu(rows)
         layers = []
         for layer, conv in enumerate(self.convs):
             if self.read is None and layer == len(self.convs) - 1:
                 return self.convolve(conv, rows, arcs, True)
-            out = self.hidden(layer, self.convolve(conv, rows, arcs, False))
-            rows = out + rows if self.config.residual and out.shape == rows.shape else out
+            rows = self.hidden_layer(layer, conv, rows, arcs)
             layers.append(rows)
-        read: Any = self.read
-        return read(torch.cat(layers, 1) if self.config.jump == "cat" else torch.stack(layers).amax(0))
+        read, head = self.read, self.config.head
+        if head in ("cat", "max"):
+            rows = torch.cat(layers, 1) if head == "cat" else torch.stack(layers).amax(0)
+        return read(rows if self.forwards is None else self.normed(-1, rows))  # type: ignore[misc]
+
+    def hidden_layer(self, layer: int, conv: Any, rows: torch.Tensor, arcs: Any) -> torch.Tensor:
+        if self.forwards is not None:
+            ahead = self.normed(layer, rows)
+            both = torch.cat([ahead, self.convolve(conv, ahead, arcs, False)], 1)
+            return rows + self.drop(self.forwards[layer](both))
+        out = self.convolve(conv, rows, arcs, False)
+        if self.residuals is not None:
+            out = out + self.residuals[layer](rows)
+        elif self.config.block == "residual" and out.shape == rows.shape:
+            out = out + rows
+        return self.hidden(layer, out)
 
     def hidden(self, layer: int, rows: torch.Tensor) -> torch.Tensor:
-        return self.drop(torch.relu(rows if self.norms is None else self.norms[layer](rows)))
+        return self.drop(torch.relu(self.normed(layer, rows)))
+
+    def normed(self, layer: int, rows: torch.Tensor) -> torch.Tensor:
+        return rows if self.norms is None else self.norms[layer](rows)
 
 
 class TypedInputs(nn.Module):

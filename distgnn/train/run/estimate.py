@@ -78,6 +78,7 @@ REMAT_BESIDES, ATTENTION_BESIDES = 2.4, 0.6  # with --remat
 REMAT_GIN, REMAT_GAT = 3.2, 1.9  # the same beside the layers' inputs, of gat on one rank
 ALONE_GAT = -1.3  # of gat with a norm on one rank: z of the last layer lies where its input was
 JUMP_ROWS = 9.5
+PREACT_ROWS = 8.0
 GINE_ROWS, RGCN_ROWS = 3.7, 0.85  # of each arc, and of each pair of a relation and a target
 NARROW_BYTES = 40_000_000  # blocks of bfloat16 rows that are widened, where torch multiplies them
 OUTPUT_ROWS = 4
@@ -170,22 +171,26 @@ def _kept_rows(keeps: Keeps, model: dict, layers: int, dtype: str, is_alone_gat:
     """Hidden rows [O, W] at the peak. Args: is_alone_gat: gat on one rank."""
     layers += keeps.layers
     each = keeps.plain if model.get("norm", "layer") == "none" else keeps.each
-    each += 1.5 * bool(model.get("residual"))  # the layer's sum, and what it added
+    block, head = model.get("block", "plain"), model.get("head", "conv")
+    in_one = model["name"] in ("sage", "gcn") and model.get("residual", "linear") == "linear"
+    each += 1.5 * (block == "residual" and not in_one)  # the layer's sum, and what it added
+    each += PREACT_ROWS * (block == "preact")
+    layers += (head == "linear" or block == "preact") + (model.get("stem", "none") != "none" or block == "preact")
     each += dtype == "float64"  # what is made again in pieces of narrower rows is kept
     kept = layers * each + keeps.besides
-    plain = not model.get("residual") and model.get("jump", "none") == "none"
+    plain = block == "plain" and head in ("conv", "linear")
     # What the last layer makes has the place of its input where it is no wider.
     narrows = dtype == "float32" and model.get("num_heads", 4) * classes <= model["hidden_feats"]
     of_gat = is_alone_gat and plain and narrows
     kept += ALONE_GAT * (of_gat and model.get("norm", "layer") != "none")
     if model.get("remat"):
         kept = layers + each + (ATTENTION_BESIDES if keeps.by_arc else REMAT_BESIDES)
-        if model["name"] in ("sage", "gcn") and not model.get("residual"):
+        if model["name"] in ("sage", "gcn") and block == "plain":
             # The first layer is made again. Where rows of the last are whole, outputs stand beside them.
             kept = max(layers, 2) * each
         elif of_gat or (plain and model["name"] == "gin"):  # z is made some rows at a time in float32
             kept = layers + (REMAT_GAT if of_gat else REMAT_GIN) + (dtype != "float32")
-    return kept + JUMP_ROWS * layers * (model.get("jump", "none") != "none")
+    return kept + JUMP_ROWS * layers * (head in ("cat", "max"))
 
 
 def _numbers_of_arcs(part: dict, graph: dict, model: dict) -> float:

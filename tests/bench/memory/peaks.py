@@ -65,8 +65,10 @@ EVERYWHERE = (
     "edgegat",
     "rgcn",
     "sage --dtype float64",
-    "sage --residual",
-    "sage --jump cat",
+    "sage --block residual",
+    "gat --block residual",
+    "gat --block preact",
+    "sage --head cat",
     "sage --offload {folder}",
 )
 ON_RANKS = (

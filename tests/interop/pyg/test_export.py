@@ -18,8 +18,12 @@ from distgnn.train.export.pyg import NO_WEIGHTS, PyGModel, load
 
 TYPED = (*EDGE_MODELS, "rgcn")
 VARIANTS = [ModelConfig(name, weighted=name in ("sage", "gcn")) for name in MODELS if name != "edgegat"]
-VARIANTS += [ModelConfig("sage", norm="graph", jump="max"), ModelConfig("gat", norm="batch", jump="cat", residual=True)]
-VARIANTS += [ModelConfig("gcn", norm="pair", residual=True), ModelConfig("appnp", norm="none", num_layers=1)]
+VARIANTS += [ModelConfig("sage", norm="graph", head="max"), ModelConfig("appnp", norm="none", num_layers=1)]
+VARIANTS += [ModelConfig("gat", norm="batch", head="cat", block="residual")]
+VARIANTS += [ModelConfig("gcn", norm="pair", block="residual", residual="identity")]
+VARIANTS += [ModelConfig(name, block="residual", head="linear") for name in ("sage", "gcn", "gin", "gatv2")]
+VARIANTS += [ModelConfig(name, block="preact", input_dropout=0.2) for name in ("sage", "gcn", "gat")]
+VARIANTS += [ModelConfig("gin", stem="linear", norm="none"), ModelConfig("gatv2", block="preact")]
 VARIANTS += [ModelConfig("rgcn", num_bases=2, norm="none")]
 
 
@@ -29,7 +33,9 @@ def columns_of(data, config: ModelConfig) -> dict:
     return {name: data[name] for name in names.get(config.name, [])}
 
 
-@pytest.mark.parametrize("config", VARIANTS, ids=lambda config: f"{config.name}-{config.norm}-{config.jump}")
+@pytest.mark.parametrize(
+    "config", VARIANTS, ids=lambda config: f"{config.name}-{config.norm}-{config.block}-{config.head}"
+)
 def test_a_model_equals_the_same_of_pygs_layers(config):
     directed = bool(VARIANTS.index(config) % 2)
     config.hidden_feats, config.dropout = 8, 0.0
