@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from distgnn.config import did_you_mean
-from distgnn.datasets.array_files import check_file, damaged
+from distgnn.datasets.array_files import check_file, check_room, damaged
 from distgnn.datasets.files.edge_text import PLAIN, WHOLE
 from distgnn.datasets.files.parquet import read_parquet
 from distgnn.datasets.findings.findings import Findings
@@ -222,6 +222,7 @@ def _read_text(path: Path, roles: Mapping[str, str]) -> _Table:
     try:
         for numbers, rows in _blocks(path, mark, len(names)):
             lines.extend(numbers)
+            check_room(path, 8 * len(lines) * len(names))  # a packed file may unpack to a thousand times its size
             for place, cells in enumerate(zip(*rows, strict=True)):
                 if names[place] in roles.values():
                     pieces[place].extend(known.setdefault(cell, cell) for cell in map(str.strip, cells))

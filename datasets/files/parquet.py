@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from distgnn.datasets.array_files import check_file, damaged
+from distgnn.datasets.array_files import check_file, check_room, damaged
 from distgnn.datasets.files.understood import make_graph
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.graph_data import GraphData
@@ -51,6 +51,8 @@ def read_parquet(path: Path) -> ParquetFrame:
     except ImportError:
         raise InputError(f"{path}: a .parquet file needs the package pyarrow: pip install pyarrow") from None
     try:
+        about = pyarrow.parquet.read_metadata(str(path))
+        check_room(path, 8 * max(about.num_rows, 0) * about.num_columns)
         return ParquetFrame(path, pyarrow.parquet.read_table(str(path)))
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise damaged(path, error) from error

@@ -136,6 +136,14 @@ def test_bad_frames(tmp_path):
             dg.load_graph({"edges": edges, "nodes": tmp_path / "n.parquet"})
 
 
+@pytest.mark.parametrize("kind", [".csv.gz", ".parquet"])
+def test_tables_that_do_not_fit_are_refused(tmp_path, monkeypatch, kind):
+    edges, nodes = tables(tmp_path, kind)
+    monkeypatch.setattr("distgnn.datasets.array_files.available_bytes", lambda: 200)
+    with pytest.raises(DistGNNError, match=rf"nodes{kind}: unpacks to more than the 2e-07 GB"):
+        dg.load_graph({"edges": edges, "nodes": nodes} | ASKED)
+
+
 def test_double_edges_are_one(tmp_path):
     edges = [[0, 1], [1, 0], [2, 1], [0, 1], [1, 2]]
     weight, feats = [1, 2, 4, 8, 16], np.arange(10).reshape(5, 2)
