@@ -22,12 +22,18 @@ from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.face.row_graph import Count, RowFrame, face_of
 from distgnn.graph.part_arrays import input_rows
 from distgnn.graph.relation import Relation
+from distgnn.interop.dgl.api import NotDistributed
 from distgnn.interop.dgl.frame import Frame
 from distgnn.ops.edges.local_arcs import arc_ends
 from distgnn.rows import RowTensor, Space, rows_of
 
 Key = tuple[str, str, str]
 NAMES = {"feats": "feat", "labels": "label", "valid_mask": "val_mask", "values": "value"}  # of a part -> of a frame
+OF_DGL = (
+    *("ntypes", "etypes", "canonical_etypes", "nodes", "edges", "local_scope", "update_all", "multi_update_all"),
+    *("apply_edges", "ndata", "edata", "srcdata", "dstdata", "to_canonical_etype", "number_of_nodes"),
+)
+INSTEAD = "take PyG's HeteroConv, HGTConv or HANConv, or give DGL's RelGraphConv graph.to_homogeneous()"
 MADE_BEFORE = "give the graph its types and relations before it is cut"
 
 
@@ -230,6 +236,10 @@ class TypedGraph:
                 return self.collect(name[:-5])
             except KeyError as error:
                 raise AttributeError(str(error)) from None
+        if name in OF_DGL:
+            raise NotDistributed(
+                f"graph.{name}, as DGL's HeteroGraphConv asks for it, cannot run distributed: {INSTEAD}"
+            )
         raise AttributeError(f"a graph with types has no attribute {name!r}: name a type, data['{name}'], or a column")
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -18,7 +18,7 @@ INSTEAD = {  # what a PyG Data or HeteroData has and a DistGraph cannot have, an
     "adj_t": "give layers the graph or graph.edge_index, and edge_weight by itself",
     **dict.fromkeys(
         ("x_dict", "edge_index_dict", "edge_attr_dict", "metadata"),
-        "this graph has one type: cut a HeteroData (GraphData.from_pyg), or give RGCNConv graph.edge_type",
+        "this graph has one vertex set: dg.load of a HeteroData's parts has types, RGCNConv takes graph.edge_type",
     ),
 }
 

@@ -31,7 +31,7 @@ USES = {
     "SAGEConv mul": (lambda graph: sage("mul")(graph.x, graph), "MulAggregation .*cannot run distributed"),
     "types of a graph of one type": (
         lambda graph: graph.x_dict,
-        "graph.x_dict cannot run distributed: this graph has one type: .* RGCNConv",
+        "graph.x_dict cannot run distributed: this graph has one vertex set: .* RGCNConv",
     ),
     "adj_t": (lambda graph: graph.adj_t, "graph.adj_t cannot .* give layers the graph or graph.edge_index"),
     "list of arcs": (lambda graph: graph.edge_index.tolist(), "torch's tolist on edge_index.* cannot run distributed"),

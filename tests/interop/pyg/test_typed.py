@@ -248,6 +248,7 @@ def test_what_would_mix_types_is_refused_in_one_line(comm):
         "offsets of their vertices": lambda: torch.cat([near, writes + torch.tensor([[3], [4]])], 1),
         "before it is cut": lambda: graph.__setitem__("new", {}),
         "there is no 'reads'": lambda: graph["reads"],
+        "DGL's HeteroGraphConv asks for": lambda: graph.canonical_etypes,
     }
     for says, run in refused.items():
         with pytest.raises((InputError, KeyError), match=says):
