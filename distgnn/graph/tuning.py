@@ -35,7 +35,7 @@ from distgnn.system.regular_file import read_text
 
 VARIABLE = "DISTGNN_TUNING"
 FEWEST_ARCS = 1 << 18  # of a part: in the caches little is to be gained
-MOST_SECONDS = 1.6  # of measuring, without compiling, before the last question
+MOST_SECONDS = 1.2  # of measuring, without compiling, before the last question
 PRODUCT_ROWS, PRODUCT_WIDTH = 1 << 11, 256
 
 

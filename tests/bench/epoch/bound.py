@@ -54,7 +54,7 @@ class Products:
         self.products = self.layers
         if config.name == "gin":  # two linear layers each
             self.products = [pair for a, b in self.layers for pair in ((a, b), (b, b))]
-        graph: Any = SimpleNamespace(tuning=job_tuning(MPI.COMM_SELF, local.num_arcs))
+        graph: Any = SimpleNamespace(tuning=job_tuning(MPI.COMM_SELF, local.num_arcs, None, dtype == torch.bfloat16))
         multiplied = product_dtype(graph, dtype)
         self.ours = multiplied == torch.float32
         self.rows = {width: torch.randn(local.num_nodes, width).to(dtype) for pair in self.products for width in pair}
