@@ -12,7 +12,15 @@ import numpy as np
 
 from distgnn.datasets.fields import SPLITS, Relation
 from distgnn.datasets.findings.findings import Findings
-from distgnn.datasets.names.field_names import DGL_NAMES, OF_EDGES, OF_NODES, PYG_NAMES, is_mask_name, take_columns
+from distgnn.datasets.names.field_names import (
+    DGL_NAMES,
+    OF_EDGES,
+    OF_NODES,
+    PYG_NAMES,
+    is_mask_name,
+    leave_out,
+    take_columns,
+)
 from distgnn.datasets.objects.arrays import Fields, edge_pairs, read_field
 from distgnn.datasets.objects.values import as_array, as_split, rows_of, sparse_matrix
 from distgnn.datasets.typed import MASKS, OF_RELATION, OF_TYPE, naming, shown, starts
@@ -43,6 +51,8 @@ def from_hetero(data: Any, fields: Fields, findings: Findings) -> Fields:
             count = data[kind].num_nodes
         tables[kind] = {**data[kind].to_dict(), "num_nodes": count}
     tables |= {relation: data[relation].to_dict() for relation in data.edge_types}
+    for name, value in data.to_dict().get("_global_store", {}).items():
+        leave_out(findings, name, value, "of no type")
     return from_tables(tables, fields, findings, "pyg")
 
 
@@ -51,6 +61,8 @@ def from_typed_dgl(graph: Any, fields: Fields, findings: Findings) -> Fields:
     tables: dict[Any, dict[str, Any]] = {}
     for kind in graph.ntypes:
         tables[kind] = {**_frame(graph.nodes[kind].data), "num_nodes": graph.num_nodes(kind)}
+    if int(graph.batch_size) > 1:
+        leave_out(findings, "batch", None, f"which of {int(graph.batch_size)} graphs a vertex is in")
     for relation in graph.canonical_etypes:
         ends = graph.edges(order="eid", etype=relation)
         tables[relation] = {**_frame(graph.edges[relation].data), "edges": ends}

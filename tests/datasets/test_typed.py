@@ -89,6 +89,12 @@ def test_dicts_of_columns_and_what_a_script_gives_beside_the_graph():
     beside = {"y": {"paper": np.array([[0], [1], [1]])}, "train": {"paper": np.array([0])}}
     with pytest.warns(GraphWarning, match=r"left out: paper.node_year \(\[3, 1\]\)"):
         found = as_graph_data(parts, **beside)
+    hetero = GraphData.from_types(small()).to_pyg()
+    hetero.origin = "web"
+    with pytest.warns(GraphWarning, match=r"left out: origin \(of no type\)"):
+        GraphData.from_pyg(hetero)
+    with pytest.warns(GraphWarning, match=r"left out: batch \(which of 2 graphs a vertex is in\)"):
+        GraphData.from_dgl(import_dgl().batch([GraphData.from_types(small()).to_dgl()] * 2))
     as_data = pyg.Data()
     for name in ("edge_index_dict", "num_nodes_dict"):
         setattr(as_data, name, parts[name])

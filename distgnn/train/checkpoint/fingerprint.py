@@ -23,7 +23,7 @@ from distgnn.partition.core.part_arrays import OF_ARCS, PART_ARRAYS
 
 BLOCK_ROWS = 1 << 16
 COLUMNS = {array.name: array.hashed for array in PART_ARRAYS if array.hashed}
-PARTS = ("arcs", "edge weights", "features", "splits", "edge splits", *COLUMNS.values())
+PARTS = ("arcs", "edge weights", "features", "splits", "edge splits", "typed columns", *COLUMNS.values())
 MIX = tuple(np.uint64(factor) for factor in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
@@ -36,7 +36,7 @@ def fingerprint(graph: Any) -> dict[str, object]:
     local, arcs, comm = graph.local, graph.arcs_counted, graph.comm
     masks = [mask for mask in (local.train_mask, local.valid_mask, local.test_mask) if mask is not None]
     splits = _column(local.global_ids, np.stack(masks, axis=1) if len(masks) == 3 else None)
-    mine = [_arcs(arcs), _weights(arcs), _feats(graph), splits, _edge_splits(local)]
+    mine = [_arcs(arcs), _weights(arcs), _feats(graph), splits, _edge_splits(local), _typed(local, arcs)]
     for name in COLUMNS:
         part, ids = (arcs, arcs.arc_ids) if name in OF_ARCS else (local, local.global_ids)
         mine.append(_column(ids, getattr(part, name)))
@@ -116,9 +116,33 @@ def _edge_splits(local: LocalGraph) -> int:
     """Pairs, labels and negatives by their rows in the split; the name of an array is part of the hash."""
     total = 0
     for name in sorted(local.graph.get("edge_splits", {})):
-        of_name = int(np.frombuffer(name.encode().ljust(32, b"\0"), np.uint64).sum(dtype=np.uint64)) | 1
-        total += _column(local.edge_split_ids(name), local.edge_splits[name]) * of_name
+        total += _column(local.edge_split_ids(name), local.edge_splits[name]) * _of_name(name)
     return total % 2**64
+
+
+def _typed(local: LocalGraph, arcs: LocalGraph) -> int:
+    """Numbers of types by global vertex id, of relations by global arc id; file and column are part of the hash."""
+    ids, total = local.global_ids[: local.num_owned], 0
+    tables = [
+        (f"{n} {name}", ids[local.node_types == n], rows)
+        for n, kind in enumerate(local.types)
+        for name, rows in local.typed[kind].items()
+    ]
+    tables += [
+        (f"{n} {name}", arcs.arc_ids[arcs.edge_types == n], rows)
+        for n, columns in arcs.relation_columns.items()
+        for name, rows in columns.items()
+    ]
+    for name, own, rows in tables:
+        if hasattr(rows, "indptr"):
+            total += _sparse(own, rows, rows.data) * _of_name(name)
+        elif rows.dtype.kind != "U":  # names of vertices train nothing
+            total += _column(own, rows) * _of_name(name)
+    return total % 2**64
+
+
+def _of_name(name: str) -> int:
+    return int(np.frombuffer(name.encode().ljust(32, b"\0"), np.uint64).sum(dtype=np.uint64)) | 1
 
 
 def _column(ids: np.ndarray, table: np.ndarray | torch.Tensor | None) -> int:
