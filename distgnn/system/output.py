@@ -2,6 +2,7 @@
 
 import errno
 import inspect
+import io
 import os
 import sys
 import threading
@@ -9,6 +10,8 @@ import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO, cast
+
+from distgnn.errors import InputError
 
 ESCAPED = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")  # control, format (text direction), surrogates, private use, separators
 
@@ -42,6 +45,25 @@ def progress_stream() -> TextIO:
 def say(text: object, head: str = "distgnn: ") -> None:
     """A line on standard error, without terminal control."""
     print(f"{head}{plain(text)}", file=progress_stream(), flush=True)
+
+
+class NoInput(io.TextIOBase):
+    """Standard input of a rank: it is at its end, and who asks for a line of it (`input`, a debugger) is told."""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1) -> str:
+        return ""
+
+    def __next__(self) -> str:  # type: ignore[override]
+        raise StopIteration
+
+    def readline(self, size: int = -1) -> str:  # type: ignore[override]
+        raise InputError(
+            "ranks have no standard input: give the script an argument, or run it alone for input() and breakpoint(), "
+            "python SCRIPT on a folder of one part"
+        )
 
 
 class Held:

@@ -74,6 +74,10 @@ import sys, distgnn as dg
 def work():
     if len(sys.argv) == 2:
         dg.load("nowhere")
+    try:
+        input()
+    except dg.DistGNNError as error:
+        print(error)
     dg.load(sys.argv[1], say=None).x.sort(0)
 work()
 """
@@ -86,5 +90,5 @@ def test_ranks_say_where_in_the_script(tmp_path):
     assert done.returncode == 2 and done.stderr.splitlines()[-1].endswith("(script.py:5)"), done.stderr
     distgnn("partition", "communities:nodes=60", "--parts", 2, "--out", tmp_path / "parts")
     done = distgnn("run", "-n", 2, tmp_path / "script.py", tmp_path / "parts", "sort")
-    assert "torch's sort" in done.stderr and 'script.py", line 6, in work' in done.stderr, done.stderr
-    assert "row_tensor.py" not in done.stderr
+    assert "torch's sort" in done.stderr and 'script.py", line 10, in work' in done.stderr, done.stderr
+    assert "row_tensor.py" not in done.stderr and done.stdout.startswith("ranks have no standard input"), done.stdout

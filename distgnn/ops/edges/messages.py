@@ -16,7 +16,7 @@ from distgnn.ops.aggregation.extreme import arc_extreme, extreme
 from distgnn.ops.aggregation.spmm import spmm
 from distgnn.ops.attention.heads import spmm_heads
 from distgnn.ops.edges.on_arcs import from_arcs, to_arcs
-from distgnn.ops.entry import operator
+from distgnn.ops.entry import of_floats
 from distgnn.ops.graph_view import GraphView
 
 Operator = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -26,7 +26,7 @@ Operand = Any  # torch.Tensor, or None where the operator copies the other one
 ROLES = {"u": "source", "v": "target"}
 
 
-@operator
+@of_floats
 def gspmm(graph: GraphView, op: str, reduce: str, lhs: Operand, rhs: Operand) -> torch.Tensor:
     """Reduce messages at their targets.
 
@@ -56,7 +56,7 @@ def gspmm(graph: GraphView, op: str, reduce: str, lhs: Operand, rhs: Operand) ->
     return reduce_arcs(graph, arc_rows, reduce)
 
 
-@operator
+@of_floats
 def gsddmm(
     graph: GraphView, op: str, lhs: Operand, rhs: Operand, lhs_target: str = "u", rhs_target: str = "v"
 ) -> torch.Tensor:
@@ -85,7 +85,7 @@ def on_arcs(graph: GraphView, rows: torch.Tensor, end: str) -> torch.Tensor:
     return rows if end == "e" else to_arcs(graph, rows, ROLES[end])
 
 
-@operator
+@of_floats
 def reduce_arcs(graph: GraphView, arc_rows: torch.Tensor, reduce: str, role: str = "target") -> torch.Tensor:
     """Reduce arc rows [A, ...] at their targets (sums also at their sources): [O, ...]."""
     if reduce in ("max", "min"):

@@ -19,8 +19,9 @@ def main() -> None:
 
     import distgnn  # noqa: F401
     from distgnn.errors import users_trace
-    from distgnn.system.output import show_held
+    from distgnn.system.output import NoInput, show_held
 
+    sys.stdin = NoInput()
     try:
         if module:
             runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
