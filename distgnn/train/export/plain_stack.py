@@ -34,11 +34,13 @@ def read_run(run: str) -> tuple[ModelConfig, GraphSizes, torch.dtype]:
     settings = read_config(run)
     config = model_config(run, settings)
     task = run_task(settings)
-    if task != "node":
-        raise RunError(f"{run} is of task {task}: only models of task node become another library's")
+    if task not in ("node", "regression"):
+        raise RunError(f"{run} is of task {task}: only models of task node and regression become another library's")
     found = settings.get("data", {}).get("graph")
     if found is None:
         raise RunError(f"{run} does not say what graph it was trained on (no [data.graph] in config.toml): train again")
+    if task == "regression":  # as `model_for` has it
+        found = found | {"num_classes": found.get("num_values") or (found["num_classes"] if found["multilabel"] else 1)}
     known = {field.name for field in fields(GraphSizes)}
     sizes = GraphSizes(**{name: value for name, value in found.items() if name in known})
     weights = torch.float64 if run_dtype(run, settings) == "float64" else torch.float32  # also of bfloat16

@@ -55,15 +55,18 @@ def test_a_model_equals_the_same_of_pygs_layers(config):
 
 
 @pytest.mark.mpi(2)
-@pytest.mark.parametrize("feat_norm", ["none", "standardize,row-l2"])
-def test_a_trained_run_in_three_lines(comm, tmp_path, feat_norm):
+@pytest.mark.parametrize(("feat_norm", "task"), [("none", "regression"), ("standardize,row-l2", "node")])
+def test_a_trained_run_in_three_lines(comm, tmp_path, feat_norm, task):
     """Of raw features, whatever the run did to them."""
     data = random_graph(8, weighted=True)
+    if task == "regression":
+        data.labels, data.node_values = None, data.feats[:, :2] * 3
     graph = dist_graph(data, comm, dtype="float32", feat_norm=feat_norm)
     config = ModelConfig("gcn", 8, norm="batch", weighted=True)
     run = comm.bcast(str(tmp_path / "run"))
-    described = {"model": vars(config), "data": {"graph": graph.info}}
-    trainer = Trainer(model_for(config, graph), graph, TrainConfig(epochs=3, run_dir=run), describe=described)
+    described = {"model": vars(config), "data": {"graph": graph.info}, "train": {"task": task}}
+    model = model_for(config, graph, task)
+    trainer = Trainer(model, graph, TrainConfig(epochs=3, run_dir=run, task=task), describe=described)
     trainer.fit()
     logits = gather_rows(graph, trainer.predict())
     theirs = data.to_pyg()
