@@ -44,6 +44,18 @@ def test_module_runs_unchanged(comm, name):
     same(run_rows(with_rows(dist_graph(data, comm, debug=True)), model, inputs, call), expected)
 
 
+@pytest.mark.mpi(1, 3)
+def test_an_ordinary_weight_of_each_arc_is_in_the_source_s_order(comm):
+    """Also on a graph that DGL has turned around, whose columns are DGL's own."""
+    data = random_graph(12, directed=DIRECTED)
+    face, plain = with_rows(dist_graph(data, comm)), data.to_dgl()
+    weight = torch.linspace(0.1, 1, plain.num_edges(), dtype=torch.float64)
+    norm, conv = dgl.nn.EdgeWeightNorm("both"), dgl.nn.GraphConv(7, 4, allow_zero_in_degree=True).double()
+    expected = conv(plain, plain.ndata["feat"].double(), edge_weight=norm(plain, weight))
+    found = conv(face, face.ndata["feat"], edge_weight=norm(face, weight))
+    torch.testing.assert_close(found.whole(), expected)
+
+
 # --- scripts: a model and a loop of one's own -----------------------------------------------------------------
 
 

@@ -295,10 +295,20 @@ class RowGraph(DGLRows):
             if ordinary and len(given) == space.num_global:  # of all vertices: this rank's
                 local[first] = part_of(local[first], space, 0, run.__name__)
         named = {name: plain if one is self else self._local(one, run.__name__) for name, one in kwargs.items()}
+        if first and gives in ("vertices", "arcs") and run.__name__ not in OF_OWN:
+            local = [self._of_arcs(given, mine, run.__name__) for given, mine in zip(args, local, strict=True)]
+            named = {name: self._of_arcs(kwargs[name], mine, run.__name__) for name, mine in named.items()}
         found = run(*local, **named)
         if gives == "like":
             return found if rows is None else rows_of(found, rows.row_space, rows.row_dim)
         return self._wrapped(found, gives)
+
+    def _of_arcs(self, given: Any, mine: Any, name: str) -> Any:
+        """This rank's part of an ordinary tensor with a row for each arc, in the source's order; else `mine`."""
+        count = self.arc_space.num_global
+        if type(given) is not torch.Tensor or not given.dim() or len(given) != count:
+            return mine
+        return mine if count == self.vertex_space.num_global else part_of(given, self.arc_space, 0, name)
 
     def _local(self, value: Any, name: str) -> Any:
         if not isinstance(value, RowTensor):
