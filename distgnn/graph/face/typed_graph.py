@@ -34,6 +34,7 @@ OF_DGL = (
     *("apply_edges", "ndata", "edata", "srcdata", "dstdata", "to_canonical_etype", "number_of_nodes"),
 )
 INSTEAD = "take PyG's HeteroConv, HGTConv or HANConv, or give DGL's RelGraphConv graph.to_homogeneous()"
+OF_JOB = ("rank", "num_ranks", "comm", "info")
 MADE_BEFORE = "give the graph its types and relations before it is cut"
 
 
@@ -231,6 +232,8 @@ class TypedGraph:
         given = self.__dict__.get("given", {})
         if name in given:
             return given[name]
+        if name in OF_JOB:
+            return getattr(self.plain, name)
         if name.endswith("_dict") and given is not None and "nodes_of" in self.__dict__:
             try:
                 return self.collect(name[:-5])

@@ -207,6 +207,7 @@ def test_columns_by_type_have_the_manners_of_heterodata(comm):
     whole = random_typed()
     data, graph = whole.to_pyg(), typed_graph(whole, comm)
     assert graph.metadata() == data.metadata() and graph.num_nodes_dict == data.num_nodes_dict
+    assert (graph.rank, graph.num_ranks) == (comm.rank, comm.size)
     assert graph.num_edges == data.num_edges and graph.num_features == data.num_features
     for name in ("x", "y", "train_mask", "edge_attr", "edge_weight"):
         ours, theirs = graph.collect(name), data.collect(name)
