@@ -223,7 +223,9 @@ sparse gradients of a table|take the norm of numbers|cannot be saved: load the g
 the message function gives|the message function writes|the only row is on one rank|the vertices and edges of the whole
 there is no row on any rank|too many indices|several ranks: it would draw|DistGraph: {}|update_all(
 {} has {} rows|is no message function|over a reversed graph|over the out-arcs|rows for a part of|rows for {} arcs
-rows where this rank has|takes rows [N, ...]
+rows where this rank has|takes rows [N, ...]|, and arcs lead from {} to|rows of two types|a graph with types
+types and relations of a graph|the graph its types and relations before|joined with other relations', each
+take PyG's HeteroConv
 """.strip()
     .replace("\n", "|")
     .split("|")
