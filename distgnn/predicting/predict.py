@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,21 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from distgnn import kernels
 from distgnn.config import CutConfig
+from distgnn.datasets import GraphData, load_graph
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.fitting.progress import compiling, phases
 from distgnn.fitting.source import Cut, cut_of, given_parts, is_parts
 from distgnn.fitting.user_model import adapt, arguments_of, without_compile
 from distgnn.graph.loader import load
+from distgnn.kernels.runtime.tuning import OF_JOB
 from distgnn.ops.edges.arc_blocks import leaf
 from distgnn.ops.edges.on_arcs import in_blocks
+from distgnn.partition import partition_graph
+from distgnn.predicting.changed import Pass, rows_again
 from distgnn.predicting.foreign_weights import load_foreign
+from distgnn.predicting.row_by_row import RowByRow
 from distgnn.predicting.row_files import TABLES, Classes, Target
 from distgnn.rows import RowTensor, local_of
 from distgnn.rows.align import in_space
@@ -49,7 +56,7 @@ class Job:
     """What ranks are given.
 
     Args: model: packed; layers: modules whose rows are wanted, too; folder: for the files; embeddings: what the last
-        layer is given, in place of what the model gives.
+        layer is given, in place of what the model gives; odd: a vertex whose features are to be no numbers.
     """
 
     parts: str
@@ -58,6 +65,7 @@ class Job:
     folder: str
     speak: bool
     embeddings: bool = False
+    odd: int | None = None
 
 
 def predict(
@@ -75,6 +83,9 @@ def predict(
     threads: int | None = None,
     data_root: str | Path | None = None,
     seed: int = 0,
+    changed: Any = None,
+    before: Any = None,
+    hops: int | None = None,
     quiet: bool = False,
 ) -> Any:
     """The rows that a trained model gives for all vertices, exactly, on ranks of this machine.
@@ -91,6 +102,9 @@ def predict(
             rows; of several results each has its name before the ending. None: tensors are returned.
         classes: the model gives scores of classes before softmax: the table says each vertex's class, by its word, and
             the probability in place of rows. embeddings: the rows that the last layer with weights is given, in place.
+        changed: ids of vertices whose features or edges are others than in `before`, an earlier answer (rows, a dict of
+            them, or its `.npy`); vertices behind its rows are new. Only what lies within `hops` of them is computed
+            again, on one rank: equal to a whole pass on one rank to the bit. hops: None: they are measured.
         overwrite: replace such a file; partition, threads, data_root, quiet: as of `dg.fit`; seed: of the cut's split.
 
     Returns:
@@ -124,6 +138,15 @@ def predict(
     if classes and (target is None or target.out.suffix not in TABLES):
         raise InputError(f"classes are written into tables: give out a name in {', '.join(TABLES)}")
     packed, tell = pack(model, type(model).__name__), (lambda line: None) if quiet else say
+    if changed is not None:
+        if is_parts(data) or isinstance(partition, str | Path) or classes:
+            raise InputError("changed needs the graph itself, and gives rows: no partition folder, and no classes")
+        graph = load_graph(data, data_root, seed) if isinstance(data, str | Path) else load_graph(data)
+        config = partition or CutConfig()
+        how = Pass(partial(_rows_of, packed, names, embeddings, config, threads), hops, config.direction, tell)
+        again = rows_again(graph, changed, _earlier(before), how)
+        if again is not None:
+            return _answer(again) if target is None else target.keep(again, graph.node_names, OUTPUT)
     with _cut(data, ranks, partition, seed, data_root, quiet, tell) as cut:
         place = None if target is None else target.folder
         with tempfile.TemporaryDirectory(prefix=".distgnn-predict-", dir=place) as folder:
@@ -137,8 +160,42 @@ def predict(
                 called = names_file(Path(folder) / "0.npy")
                 words = Classes.of_graph(cut.manifest["graph"]) if classes else OUTPUT
                 return target.keep(found, np.load(called) if called.is_file() else None, words)
-            tensors = {name: torch.as_tensor(one) for name, one in found.items()}
-            return tensors[OUTPUT] if list(tensors) == [OUTPUT] else tensors
+            return _answer(found)
+
+
+def _answer(found: dict[str, Any]) -> Any:
+    tensors = {name: torch.as_tensor(one) for name, one in found.items()}
+    return tensors[OUTPUT] if list(tensors) == [OUTPUT] else tensors
+
+
+def _earlier(before: Any) -> dict[str, np.ndarray]:
+    """An earlier answer by the names of its results."""
+    if before is None:
+        raise InputError("changed needs before=, the rows of an earlier answer")
+    if not isinstance(before, dict):
+        before = {OUTPUT: before}
+    read = {name: np.load(one, mmap_mode="r") if isinstance(one, str | Path) else one for name, one in before.items()}
+    return {name: np.asarray(one) for name, one in read.items()}
+
+
+def _rows_of(
+    packed: bytes,
+    names: tuple[str, ...],
+    embeddings: bool,
+    config: CutConfig,
+    threads: int | None,
+    graph: GraphData,
+    odd: int | None = None,
+) -> dict[str, np.ndarray]:
+    """The rows of a graph in memory, on this process alone. Args: odd: a vertex whose features are no numbers."""
+    with tempfile.TemporaryDirectory(prefix="distgnn-predict-") as folder:
+        partition_graph(graph, 1, Path(folder) / "parts", config, say=lambda line: None)
+        job = Job(str(Path(folder) / "parts"), packed, names, folder, False, embeddings, odd)
+        made = call_on_ranks(predict_part, (job,), 1, threads=threads, graceful=True)[0]
+        for name, one in made.items():
+            if one is not None:
+                raise InputError(f"changed is for rows of vertices, and {name} is none: leave changed out")
+        return {name: np.load(Path(folder) / f"{place}.npy") for place, name in enumerate(made)}
 
 
 @contextmanager
@@ -176,8 +233,11 @@ def predict_part(job: Job) -> dict[str, Any]:
     model = unpack(job.model)
     wanted = next((DTYPES[one.dtype] for one in model.parameters() if one.dtype in DTYPES), "float32")
     with compiling(job.speak), torch.no_grad():
-        graph: Any = load(job.parts, dtype=wanted, say=None, cache_first=False)
+        products = {name: getattr(kernels.Tuning(), name) for name in OF_JOB}  # a pass has the same bits anywhere
+        graph: Any = load(job.parts, dtype=wanted, say=None, cache_first=False, products=products)
         graph.plain.arcs_in_blocks = True
+        if job.odd is not None:
+            graph.plain.feats[graph.plain.owned_ids == job.odd] = torch.nan
         if in_blocks(graph.plain) and "feat" in graph.plain.edata:
             graph.plain.edata["feat"] = leaf(graph.plain.edata["feat"])
         given: dict[str, Any] = {}
@@ -188,7 +248,7 @@ def predict_part(job: Job) -> dict[str, Any]:
         watched = LastLayer(model) if job.embeddings else None
         before = torch.get_rng_state()
         face = graph if sees_rows(model, graph) else graph.plain
-        with named_faults(model, face):
+        with named_faults(model, face), RowByRow():
             made = model(face, face.feats)
         if not torch.equal(before, torch.get_rng_state()):
             raise on_all_ranks(

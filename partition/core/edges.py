@@ -31,6 +31,8 @@ class EdgeArrays(NamedTuple):
     num_nodes: int
     two_way: bool
     num_arcs: int  # a two-way edge counts twice unless it is a self-loop
+    node_kinds: np.ndarray | None = None  # as of an EdgeList
+    edge_kinds: np.ndarray | None = None
 
 
 Edges = EdgeList | EdgeArrays
