@@ -1,7 +1,7 @@
 """Fingerprints of results that a change of structure must not move: losses, weights, part files, to the bit.
 
     python tests/bench/end_to_end/same_bits.py [--out bits.json] [--compare bits.json]
-    PYTHONPATH=/path/to/other/checkout python tests/bench/end_to_end/same_bits.py --compare bits.json
+    /path/to/other/checkout/.venv/bin/python tests/bench/end_to_end/same_bits.py --compare bits.json    in that checkout
 
 Trains cora GCN on one rank, ogbn-arxiv GraphSAGE exact and with `cd-5` int8 and GAT in bfloat16 on two ranks, 20 epochs
 each and one thread per rank, and cuts three graphs. Prints one line per case: SHA-256 of the 20 losses, of the best
