@@ -123,7 +123,8 @@ class Buffers:
     Args: folder: where pieces wait in files; None: all stay in memory.
     Raises: RunError where the disk is full, or a file cannot be written.
 
-    Attributes: asker: the ledger's name (`distgnn/graph/memory/ledger.py`) for what is asked for from now on.
+    Attributes: asker: the ledger's name (`distgnn/graph/memory/ledger.py`) for what is asked for from now on; working:
+        pieces of the largest size that stay in memory, with a folder.
 
     Example:
         >>> buffers = dg.ops.Buffers()
@@ -139,7 +140,7 @@ class Buffers:
         self._stop = threading.Event()  # of the thread that touches it
         self._count = 0  # of pieces
         self._lock = threading.Lock()  # the ledger looks from another thread
-        self.asker = "rows"
+        self.asker, self.working = "rows", WORKING
 
     def empty(self, num_rows: int, width: int, dtype: torch.dtype) -> torch.Tensor:
         """A tensor [num_rows, width] with any content, on memory that was used before if there is a gap for it."""
@@ -150,7 +151,7 @@ class Buffers:
             piece = self._piece(-(-num_bytes // self._line) * self._line)
             if self.disk is not None:  # it may be made of new memory
                 sizes = [place.num_bytes for place, _ in self._places() if not place.waits]
-                self._leave_free(WORKING * max(sizes) - sum(sizes))
+                self._leave_free(self.working * max(sizes) - sum(sizes))
         return torch.from_numpy(piece)[:num_bytes].view(dtype).view(num_rows, width)
 
     def touch_ahead(self, count: int, num_rows: int, width: int, dtype: torch.dtype) -> None:
@@ -207,17 +208,17 @@ class Buffers:
         return sorted(found, key=lambda one: one[0].number)
 
     def _make_room(self, num_bytes: int) -> None:
-        """Before a piece is made: at most WORKING times the largest piece stays in memory with it."""
+        """Before a piece is made: at most `working` times the largest piece stays in memory with it."""
         if self.disk is None:
             return
         self.leave()
         places = self._places()
         here = [one for one in places if not one[0].waits]
         sizes = [place.num_bytes for place, _ in here] + [num_bytes]
-        while sum(sizes) > WORKING * max(sizes):
+        while sum(sizes) > self.working * max(sizes):
             self._send_out(*here.pop(0))
             sizes.pop(0)
-        self._leave_free(WORKING * max(sizes) - sum(sizes) + num_bytes)  # the new piece can be made of it
+        self._leave_free(self.working * max(sizes) - sum(sizes) + num_bytes)  # the new piece can be made of it
 
     def _leave_free(self, room: int) -> None:
         """Of what free pieces have left behind, this number of bytes stays in memory."""

@@ -56,7 +56,8 @@ class Job:
     """What ranks are given.
 
     Args: model: packed; layers: modules whose rows are wanted, too; folder: for the files; embeddings: what the last
-        layer is given, in place of what the model gives; odd: a vertex whose features are to be no numbers.
+        layer is given, in place of what the model gives; odd: a vertex whose features are to be no numbers; offload:
+        see `predict`.
     """
 
     parts: str
@@ -66,6 +67,7 @@ class Job:
     speak: bool
     embeddings: bool = False
     odd: int | None = None
+    offload: str | None = None
 
 
 def predict(
@@ -86,6 +88,7 @@ def predict(
     changed: Any = None,
     before: Any = None,
     hops: int | None = None,
+    offload: str | Path | None = None,
     quiet: bool = False,
 ) -> Any:
     """The rows that a trained model gives for all vertices, exactly, on ranks of this machine.
@@ -105,6 +108,7 @@ def predict(
         changed: ids of vertices whose features or edges are others than in `before`, an earlier answer (rows, a dict of
             them, or its `.npy`); vertices behind its rows are new. Only what lies within `hops` of them is computed
             again, on one rank: equal to a whole pass on one rank to the bit. hops: None: they are measured.
+        offload: a folder of a disk, where large rows wait in files that have no names.
         overwrite: replace such a file; partition, threads, data_root, quiet: as of `dg.fit`; seed: of the cut's split.
 
     Returns:
@@ -150,7 +154,8 @@ def predict(
     with _cut(data, ranks, partition, seed, data_root, quiet, tell) as cut:
         place = None if target is None else target.folder
         with tempfile.TemporaryDirectory(prefix=".distgnn-predict-", dir=place) as folder:
-            job = Job(cut.folder, packed, names, folder, not quiet, embeddings)
+            wait = None if offload is None else str(offload)
+            job = Job(cut.folder, packed, names, folder, not quiet, embeddings, offload=wait)
             count = cut.manifest["num_parts"]
             made = call_on_ranks(predict_part, (job,), count, threads=threads, graceful=True)[0]
             mode: Any = None if target is None else "r"
@@ -234,12 +239,11 @@ def predict_part(job: Job) -> dict[str, Any]:
     wanted = next((DTYPES[one.dtype] for one in model.parameters() if one.dtype in DTYPES), "float32")
     with compiling(job.speak), torch.no_grad():
         products = {name: getattr(kernels.Tuning(), name) for name in OF_JOB}  # a pass has the same bits anywhere
-        graph: Any = load(job.parts, dtype=wanted, say=None, cache_first=False, products=products)
-        graph.plain.arcs_in_blocks = True
+        how: dict[str, Any] = {"dtype": wanted, "cache_first": False, "products": products, "offload": job.offload}
+        graph: Any = load(job.parts, say=None, **how)
+        _leave_mapped(graph.plain)
         if job.odd is not None:
             graph.plain.feats[graph.plain.owned_ids == job.odd] = torch.nan
-        if in_blocks(graph.plain) and "feat" in graph.plain.edata:
-            graph.plain.edata["feat"] = leaf(graph.plain.edata["feat"])
         given: dict[str, Any] = {}
         modules = dict(model.named_modules())
         for name in job.layers:
@@ -263,6 +267,18 @@ def predict_part(job: Job) -> dict[str, Any]:
         if names is not None:
             write_names(graph, graph.owned_ids, names, int(graph.num_nodes), str(Path(job.folder) / "0.npy"))
         return {name: _kept(graph, name, place, one, job) for place, (name, one) in enumerate(found.items())}
+
+
+def _leave_mapped(plain: Any) -> None:
+    """Features stay in the part's files; rows made of arcs' features are made in blocks."""
+    plain.arcs_in_blocks, plain.buffers.working = True, 1  # nothing waits for a backward pass
+    feats = plain.local.feats
+    if isinstance(plain.feats, torch.Tensor) and isinstance(feats, np.ndarray):
+        mapped = torch.from_numpy(feats)
+        if mapped.dtype == plain.feats.dtype:
+            plain.feats = plain.ndata["feat"] = mapped
+    if in_blocks(plain) and "feat" in plain.edata:
+        plain.edata["feat"] = leaf(plain.edata["feat"])
 
 
 def _named(made: Any) -> dict[str, Any]:

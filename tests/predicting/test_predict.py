@@ -9,6 +9,7 @@ from cut_graphs import random_graph
 import distgnn as dg
 from distgnn.errors import InputError
 from distgnn.interop.pyg import arc_set
+from distgnn.ops import buffers, file_memory
 from distgnn.ops.edges import arc_blocks, softmax
 from distgnn.partition import partition_graph
 from distgnn.predicting.foreign_weights import load_foreign
@@ -234,6 +235,17 @@ def test_files_and_layers(tmp_path):
     assert not list(tmp_path.glob("*.partial")) and not list(tmp_path.glob(".distgnn*"))
 
 
+def test_rows_wait_in_files(tmp_path, monkeypatch):
+    """The same bits, at most one piece in memory, and nothing left of the files."""
+    source, model, sent = random_graph(4, num_nodes=900), pyg.models.GraphSAGE(WIDTH, 64, 4, 4), []
+    wanted = dg.predict(model, source, ranks=1, quiet=True)
+    monkeypatch.setattr(buffers, "SMALL", 1 << 10)
+    send = file_memory.FileMemory.move_out
+    monkeypatch.setattr(file_memory.FileMemory, "move_out", lambda *args: (sent.append(args), send(*args))[1])
+    assert torch.equal(dg.predict(model, source, ranks=1, quiet=True, offload=tmp_path), wanted)
+    assert len(sent) >= 4 and not list(tmp_path.iterdir())  # hidden rows before a sum, and before a ReLU
+
+
 class Draws(torch.nn.Module):
     def forward(self, x):
         return torch.nn.functional.dropout(x, 0.5)
@@ -260,6 +272,7 @@ BAD = {
     "classes of no table": (torch.nn.Linear(WIDTH, 2), {"out": "z.npy", "classes": True}, "classes are written into"),
     "no layers": (Identity(), {"embeddings": True}, "Identity has no last layer"),
     "a long name": (torch.nn.Linear(WIDTH, 2), {"out": "z" * 300 + ".npy"}, "use at most 200"),
+    "no folder": (torch.nn.Linear(WIDTH, 2), {"offload": "nowhere"}, "offload is nowhere: no such folder"),
     "a folder": (torch.nn.Linear(WIDTH, 2), {"out": "nowhere/z.npy"}, "an existing folder"),
 }
 

@@ -38,6 +38,7 @@ def predict(
     weights: str | None = in_panel(OWN, None, "File of weights: .pt, .ckpt or .safetensors."),
     layers: str | None = in_panel(OWN, None, "Modules inside whose rows are wanted, too, with commas: convs.1."),
     ranks: int | None = in_panel(OWN, None, "Processes (default: one for each socket, or part)."),
+    offload: str | None = in_panel(OWN, None, "Folder of a disk where large rows wait, to save memory."),
     threads: Threads = None,
     overwrite: Overwrite = False,
     quiet: Silent = False,
@@ -46,8 +47,10 @@ def predict(
     if is_function(run):
         wanted: Any = tuple(one.strip() for one in layers.split(",")) if layers else ()
         how = {"weights": weights, "layers": wanted, "classes": classes, "embeddings": embeddings}
-        return _with_own_model(run, parts, out, overwrite, quiet, how | {"ranks": ranks, "threads": threads})
-    for name, value in (("--weights", weights), ("--layers", layers), ("--ranks", ranks)):
+        return _with_own_model(
+            run, parts, out, overwrite, quiet, how | {"ranks": ranks, "threads": threads, "offload": offload}
+        )
+    for name, value in (("--weights", weights), ("--layers", layers), ("--ranks", ranks), ("--offload", offload)):
         if value is not None:
             raise InputError(f"{name} is for FILE.py:FUNCTION: a run folder has its own model, a part for each rank")
     _with_run(run, parts, out, classes, embeddings, threads, overwrite, quiet)

@@ -242,11 +242,12 @@ class ArcSet:
 
     def mean(self, arc_rows: torch.Tensor, role: str = "target") -> torch.Tensor:
         """Sum over number; 0 where there is no arc."""
-        return self.divided(self.sum(arc_rows, role), role)
+        total = self.sum(arc_rows, role)
+        return self.divided(total, role, in_place=total.is_floating_point() and not total.requires_grad)
 
-    def divided(self, rows: torch.Tensor, role: str) -> torch.Tensor:
-        counts = self.degree(role).clamp(min=1).to(rows.dtype)
-        return rows / counts.view(-1, *[1] * (rows.dim() - 1))
+    def divided(self, rows: torch.Tensor, role: str, in_place: bool = False) -> torch.Tensor:
+        counts = self.degree(role).clamp(min=1).to(rows.dtype).view(-1, *[1] * (rows.dim() - 1))
+        return rows.div_(counts) if in_place else rows / counts
 
     def extreme(self, arc_rows: torch.Tensor, reduce: str, role: str = "target") -> torch.Tensor:
         """Maximum ("max") or minimum ("min"); 0 where there is no arc; equal winners share the gradient."""

@@ -131,7 +131,7 @@ def convolve(
     """
     plan, rows = choose_plan(graph, feats, *neigh.shape), tensor_of(feats)
     aggregated: torch.Tensor | None = None
-    site = None
+    site = kept = None
     if plan is Plan.CONSTANT:
         kept = rows.sums if isinstance(rows, SparseRows) else None
         if kept is not None and spec.loops is not None:
@@ -143,7 +143,9 @@ def convolve(
     else:
         site = graph.next_site()
     del rows
-    call = Call(graph, spec.epilogue, torch.is_grad_enabled(), spec, site, plan)
+    # Sums that were made here, without gradients, are nobody else's: the result may be written over them.
+    is_ours = aggregated is not None and kept is None and not torch.is_grad_enabled()
+    call = Call(graph, spec.epilogue, torch.is_grad_enabled(), spec, site, plan, is_ours)
     return apply(_Convolve, call, feats, aggregated, neigh, own, bias, *(norm or (None, None)))
 
 
