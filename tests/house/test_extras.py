@@ -94,14 +94,16 @@ def test_the_help_of_train_has_few_options_of_the_core():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_an_extra_can_be_deleted(name, tmp_path):
-    """Its folder, its tests and its pages are gone: the rest is whole, and who asks for it gets one line."""
-    copy = without_extra.make_copy(name, tmp_path / "copy")
+def test_extras_can_be_deleted(tmp_path):
+    """Their folders, tests and pages are gone: the rest is whole, and who asks for one gets one line.
+
+    All at once, since none may import or name another; `without_extra.py NAME` takes out one, and runs all quick tests.
+    """
+    copy = without_extra.make_copy(NAMES, tmp_path / "copy")
     for check in without_extra.cheap_checks():
         done = without_extra.run(check, copy)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    for command in without_extra.requests(name):
+    for command in (command for name in NAMES for command in without_extra.requests(name)):
         done = without_extra.run(command, copy)
         line = done.stderr.splitlines()[-1]
         assert done.returncode in (1, 2) and re.search("extras here: |choose from", line), done.stderr

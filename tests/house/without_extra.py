@@ -8,19 +8,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT)]
 CHECKS = ("check_types", "check_links", "check_prose")
+OF_EXTRA = (("distgnn", "/"), ("tests", "/"), ("docs", "."))
 QUICK = ("-m", "not mpi and not slow and not real")
 
 
-def make_copy(name: str, place: Path) -> Path:
-    """The files of the checkout at `place`, without an extra."""
+def make_copy(names: Sequence[str], place: Path) -> Path:
+    """The files of the checkout at `place`, without some extras."""
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     files = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    gone = (f"distgnn/extras/{name}/", f"tests/extras/{name}/", f"docs/extras/{name}.")
+    gone = tuple(f"{folder}/extras/{name}{end}" for name in names for folder, end in OF_EXTRA)
     for file in files:
         if not file.startswith(gone) and (ROOT / file).is_file():
             (place / file).parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +79,7 @@ def main() -> int:
             print(f"no extra {name}: choose from {', '.join(extras())}", file=sys.stderr)
             return 2
         with tempfile.TemporaryDirectory() as folder:
-            copy = make_copy(name, Path(folder) / "copy")
+            copy = make_copy([name], Path(folder) / "copy")
             for check in all_checks():
                 done = run(check, copy)
                 print(f"without {name}: {' '.join(check[1:])}: exit code {done.returncode}", flush=True)
