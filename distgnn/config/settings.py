@@ -57,7 +57,8 @@ class Settings:
         groups = self.train, self.model, self.run, self.schedule
         known: dict[str, Any] = {name: value for group in groups for name, value in options_of(group).items()}
         known |= {"algorithm": algorithm, "update": update, "exact": algorithm.exact and self.schedule.exact}
-        check_together(**known, by_arc=self.model.by_arc, ranks_per_part=self.schedule.ranks_per_part)
+        of_model = {"by_arc": self.model.by_arc, "is_bare": self.model.around.is_bare}
+        check_together(**known, **of_model, ranks_per_part=self.schedule.ranks_per_part)
         schedule = replace(self.schedule, wire_backward=self.schedule.wires[1])
         return replace(self, run=replace(self.run, update=update), schedule=schedule)
 

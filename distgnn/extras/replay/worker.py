@@ -75,7 +75,7 @@ class MeasuredPart:
     def __init__(self, folder: str, rank: int, num_ranks: int, settings: Settings, answers: list[Any]):
         comm: Any = StandIn(rank, num_ranks, answers)
         run, config, delay = settings.run, settings.train, settings.algorithm.delay
-        options = settings.graph_options() | {"exchange": "flat"}
+        options = settings.graph_options()
         graph = load(folder, run.algorithm, comm, say=None, plain_tensors=True, **options)
         torch.manual_seed(config.seed)
         model = model_for(settings.model, graph, config.task)

@@ -18,7 +18,6 @@ Nothing else of ours is imported: a start takes some 20 ms.
 
 import importlib
 import os
-import select
 import signal
 import stat
 import sys
@@ -40,6 +39,7 @@ from distgnn.system.jobs.local_mpiexec import (
     SPOKEN,
     death_line,
     memory_kills,
+    readable,
     say,
     words_of,
 )
@@ -117,7 +117,7 @@ def _watch(rank: int, pid: int, note_file: int, sockets: list[int]) -> None:
     except (OSError, IndexError):  # it has ended, and the starter knows it
         return
     neighbours = set(children(parent) or ())
-    select.select([watched], [], [])
+    readable([watched])
     words, neighbours = stat_of(pid), neighbours.union(children(parent) or ()) - {pid}
     stage, phase, log = words_of(note_file)[:3]
     status = int(words[-1]) if words[0] == "Z" else None  # None: collected

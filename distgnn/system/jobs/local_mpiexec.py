@@ -22,7 +22,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,6 +35,14 @@ NOTE_VARIABLE = "DISTGNN_NOTE_FD"
 OWN_CODE = 1  # of a job whose first rank to leave had no exit code of its own
 JOINED, ENDS = "joined", "ends"  # the stage of a rank, in its note
 SPOKEN = "left"  # how the note of a rank begins that has said itself that it leaves
+
+
+def readable(descriptors: Iterable[int], timeout: float | None = None) -> list[int]:
+    """Those that can be read within some seconds, however large their numbers: `select.select` stops at 1,024."""
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return [descriptor for descriptor, _ in poll.poll(None if timeout is None else 1000 * timeout)]
 
 
 class Rank:
@@ -113,7 +121,7 @@ class Job:
         while any(rank.code is None for rank in self.ranks):
             open_ones = {rank.socket.fileno(): rank for rank in self.ranks if rank.socket.fileno() >= 0}
             timeout = None if self.kill_at == float("inf") else max(self.kill_at - time.monotonic(), 0.02)
-            for descriptor in select.select([*open_ones, woken.fileno()], [], [], timeout)[0]:
+            for descriptor in readable([*open_ones, woken.fileno()], timeout):
                 if descriptor == woken.fileno():
                     woken.recv(4096)
                     continue
