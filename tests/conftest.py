@@ -1,5 +1,6 @@
 """Fixtures of all tests. Those for several ranks are in harness/mpi_marker.py."""
 
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -18,6 +19,8 @@ GENERATED = {
     "hubs": "rmat:scale=10,edge_factor=8,feats=20,classes=4,seed=1",
 }
 
+MOST_FILES = 300
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Settings of this process, of workers and of ranks."""
@@ -31,6 +34,14 @@ def pytest_configure(config: pytest.Config) -> None:
     for variables in WAIT_ASLEEP.values():
         for name, value in variables.items():
             os.environ.setdefault(name, value)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_open_files():
+    """A part keeps some twenty files mapped until a collection finds its graph; 1,024 may be all."""
+    yield
+    if len(os.listdir("/proc/self/fd")) > MOST_FILES:
+        gc.collect()
 
 
 @pytest.fixture(scope="session")
