@@ -130,7 +130,7 @@ class ModelConfig:
     def check(self) -> None:
         """Raise InputError for the first setting that no model can have."""
         check_values(self)
-        _ = self.around
+        _ = self.around  # a Block checks itself
         if not 0 <= self.dropout < 1:
             raise InputError(f"dropout is {self.dropout}: expected a probability from 0 up to, but not including, 1")
         self.check_beside()

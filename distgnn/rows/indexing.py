@@ -6,6 +6,8 @@ x[a:b], x[7]     the same for a range; one row is an ordinary tensor on every ra
 x[:, 3]          columns: local
 x[ids, columns]  a number of each row
 x[mask] = v      written where this rank owns the row
+
+Over 400 lines: reading and writing by one index are two sides of the same cases.
 """
 
 import weakref

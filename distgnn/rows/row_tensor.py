@@ -13,6 +13,8 @@ Torch asks a RowTensor before it runs a function on it. The function is then one
 
 What this rank holds is an ordinary tensor, `x.to_local()`; autograd sees that tensor only. `HANDLERS` has a function
 for each name: the other files of this folder fill it.
+
+Over 400 lines: the class, and what all of its functions need.
 """
 
 import contextlib
