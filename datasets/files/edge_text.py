@@ -69,6 +69,42 @@ class _Head:
 
 def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
     """Read and check an edge list; renumber: ids are names, which `node_names` keeps. Errors name the line."""
+    head, names, ends, columns = _read_columns(path, findings, renumber)
+    sources, targets = (columns[end] for end in ends)
+    fields: dict[str, Any] = {}
+    if renumber:
+        pairs, fields["node_names"] = names_to_ids(
+            tuple(end.astype(np.int64) if end.dtype.kind == "f" else end for end in (sources, targets))
+        )
+        sources, targets, num_nodes = pairs[:, 0], pairs[:, 1], len(fields["node_names"])
+        first_and_last = [repr(name.item()) for name in fields["node_names"][[0, -1]]] if num_nodes else ["nothing"] * 2
+        ids_from = f"ids renumbered, from {' to '.join(first_and_last)}"
+    else:
+        sources, targets = (_ids(path, end, head) for end in (sources, targets))
+        num_nodes = head.most or int(max(sources.max(initial=-1), targets.max(initial=-1))) + 1
+        lowest = min((int(end.min()) for end in (sources, targets) if len(end)), default=0)
+        ids_from = "ids from 1 in the file: vertex 0 is its 1" if head.konect else f"ids from {lowest}"
+    frame = {name: columns[name] for name in names if name not in ends}
+    known = in_lower_case(frame)
+    fields |= take_columns(known, OF_EDGES, PYG_NAMES | {"edge_weight": "weight"}, findings) if head.names else {}
+    if not head.names:
+        fields |= _nameless(frame, findings)
+    return make_graph(
+        path, (sources, targets), num_nodes, findings, fields, directed=head.directed is not False, ids_from=ids_from
+    )
+
+
+def text_ends(path: Path) -> np.ndarray:
+    """The two ids of each line, [M, 2] of numbers or of texts, in their order and as they are."""
+    _, _, ends, columns = _read_columns(path, Findings(), True)
+    found = (columns[end] for end in ends)
+    return np.stack([one.astype(np.int64) if one.dtype.kind == "f" else one for one in found], 1)
+
+
+def _read_columns(
+    path: Path, findings: Findings, renumber: bool
+) -> tuple[_Head, list[str], tuple[str, str], dict[str, Any]]:
+    """(what the first line says, names of columns, of the ends, columns by name)."""
     check_file(path)
     try:
         head = _read_head(path)
@@ -93,28 +129,7 @@ def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
             columns = _texts(path, head, names, ends, PLAIN if renumber else WHOLE)
     except (OSError, EOFError, zlib.error) as error:
         raise damaged(path, error) from error
-    sources, targets = (columns[end] for end in ends)
-    fields: dict[str, Any] = {}
-    if renumber:
-        pairs, fields["node_names"] = names_to_ids(
-            tuple(end.astype(np.int64) if end.dtype.kind == "f" else end for end in (sources, targets))
-        )
-        sources, targets, num_nodes = pairs[:, 0], pairs[:, 1], len(fields["node_names"])
-        first_and_last = [repr(name.item()) for name in fields["node_names"][[0, -1]]] if num_nodes else ["nothing"] * 2
-        ids_from = f"ids renumbered, from {' to '.join(first_and_last)}"
-    else:
-        sources, targets = (_ids(path, end, head) for end in (sources, targets))
-        num_nodes = head.most or int(max(sources.max(initial=-1), targets.max(initial=-1))) + 1
-        lowest = min((int(end.min()) for end in (sources, targets) if len(end)), default=0)
-        ids_from = "ids from 1 in the file: vertex 0 is its 1" if head.konect else f"ids from {lowest}"
-    frame = {name: columns[name] for name in names if name not in ends}
-    known = in_lower_case(frame)
-    fields |= take_columns(known, OF_EDGES, PYG_NAMES | {"edge_weight": "weight"}, findings) if head.names else {}
-    if not head.names:
-        fields |= _nameless(frame, findings)
-    return make_graph(
-        path, (sources, targets), num_nodes, findings, fields, directed=head.directed is not False, ids_from=ids_from
-    )
+    return head, names, ends, columns
 
 
 def find_name(path: Path, name: str) -> int:

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from distgnn.datasets.array_files import check_file, read_npy, read_npz
-from distgnn.datasets.files.edge_text import read_edge_text
+from distgnn.datasets.files.edge_text import read_edge_text, text_ends
 from distgnn.datasets.files.matrix import read_arrays, read_market, read_rows
 from distgnn.datasets.files.metis import read_metis
-from distgnn.datasets.files.parquet import read_edge_parquet
+from distgnn.datasets.files.parquet import read_edge_parquet, read_parquet
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.torch_file import read_torch_arrays
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.names.field_names import OF_EDGES
+from distgnn.datasets.objects.arrays import edges_of_frame
 from distgnn.datasets.text.table import TABLES, id_column, read_table, text_rows
 from distgnn.errors import InputError
 
@@ -57,6 +58,18 @@ def read_edges(file: str | Path, findings: Findings) -> tuple[Any, dict[str, Any
     columns = {name: getattr(graph, name) for name in OF_EDGES}
     found = {name: column for name, column in columns.items() if column is not None}
     return graph.edges, found | {"directed": graph.directed, "arc_order": graph.arc_order}
+
+
+def read_pairs(file: str | Path) -> np.ndarray:
+    """Pairs [M, 2] of ids or names in the order of the file, as they are; a `.npy` is mapped."""
+    path = Path(file)
+    if path.suffix == ".npy":
+        return read_npy(path)
+    if kind_of(path) == PARQUET:
+        return np.stack(edges_of_frame(read_parquet(path), Findings())[0], 1)
+    if kind_of(path) not in TABLES:
+        raise InputError(f"pairs: {path} is of no kind that is read: .npy, {', '.join(TABLES)}, {PARQUET}")
+    return text_ends(path)
 
 
 def read_column(name: str, file: str | Path) -> Any:

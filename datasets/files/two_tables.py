@@ -50,7 +50,7 @@ def read_two_tables(edges: Any, content: dict[str, Any], findings: Findings) -> 
         except InputError as error:
             raise error if path is None else GraphFormatError(f"{path}: {error}") from None
         of_edges |= {} if path is None else {"name": path.stem}
-    places, missing = places_of(*_alike(names, fields["node_names"]))  # type: ignore[arg-type]
+    places, missing = places_of(*alike(names, fields["node_names"]))  # type: ignore[arg-type]
     if missing.any():
         unknown = np.flatnonzero(missing)
         rows = np.isin(pairs, unknown).any(1)
@@ -66,7 +66,7 @@ def read_two_tables(edges: Any, content: dict[str, Any], findings: Findings) -> 
     return places[pairs], of_edges | fields | {"num_nodes": len(fields["node_names"])}
 
 
-def _alike(names: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def alike(names: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Names of edges and of vertices as one kind: texts, where either are; 7 and "7" are one name."""
     both_numbers = names.dtype.kind in "iu" and ids.dtype.kind in "iu"
     if both_numbers and np.result_type(names, ids).kind != "f":

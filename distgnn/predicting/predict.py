@@ -8,6 +8,7 @@ predict(model, data, ranks)
 ```
 """
 
+import copy
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ from distgnn.ops.edges.on_arcs import in_blocks
 from distgnn.partition import partition_graph
 from distgnn.predicting.changed import Pass, rows_again
 from distgnn.predicting.foreign_weights import load_foreign
+from distgnn.predicting.pairs import decoder_of, encoder_of, names_in, pair_file, score_pairs
 from distgnn.predicting.row_by_row import RowByRow
 from distgnn.predicting.row_files import TABLES, Classes, Target
 from distgnn.rows import RowTensor, local_of
@@ -68,6 +70,7 @@ class Job:
     embeddings: bool = False
     odd: int | None = None
     offload: str | None = None
+    pairs: str | None = None
 
 
 def predict(
@@ -80,6 +83,7 @@ def predict(
     out: str | Path | None = None,
     classes: bool = False,
     embeddings: bool = False,
+    pairs: Any = None,
     overwrite: bool = False,
     partition: CutConfig | str | Path | None = None,
     threads: int | None = None,
@@ -105,6 +109,9 @@ def predict(
             rows; of several results each has its name before the ending. None: tensors are returned.
         classes: the model gives scores of classes before softmax: the table says each vertex's class, by its word, and
             the probability in place of rows. embeddings: the rows that the last layer with weights is given, in place.
+        pairs: vertices whose links are scored, in place of rows: an array [M, 2], PyG's tensor [2, M], or a file of ids
+            or names (`.npy`, a table). The model's `encode` (else forward) makes rows once; its `decode(z,
+            edge_label_index)` gets a piece of the pairs, and the rows of these.
         changed: ids of vertices whose features or edges are others than in `before`, an earlier answer (rows, a dict of
             them, or its `.npy`); vertices behind its rows are new. Only what lies within `hops` of them is computed
             again, on one rank: equal to a whole pass on one rank to the bit. hops: None: they are measured.
@@ -135,7 +142,14 @@ def predict(
         model = load_foreign(unpack(pack(model, type(model).__name__)), weights)
     if any(map(is_lazy, (*model.parameters(), *model.buffers()))):
         raise InputError(f"{type(model).__name__} has weights without numbers (a lazy module): load its weights first")
-    arguments_of(model)  # for its error
+    asked = model
+    if pairs is not None:
+        decoder_of(model)
+        asked = copy.copy(model)
+        asked.forward = encoder_of(model)
+        if names or embeddings or changed is not None:
+            raise InputError("pairs give scores of links: no layers, no embeddings, and nothing changed beside them")
+    arguments_of(asked)  # for its error
     target = None if out is None else Target(Path(out), overwrite, (OUTPUT, *names))
     if classes and embeddings:
         raise InputError("classes are of scores, and embeddings are none: choose one")
@@ -155,16 +169,23 @@ def predict(
         place = None if target is None else target.folder
         with tempfile.TemporaryDirectory(prefix=".distgnn-predict-", dir=place) as folder:
             wait = None if offload is None else str(offload)
-            job = Job(cut.folder, packed, names, folder, not quiet, embeddings, offload=wait)
+            ends, called = None, None
+            if pairs is not None:
+                called = names_in(cut.folder, cut.manifest)
+                ends = pair_file(pairs, called, cut.manifest["num_nodes"], folder)
+            job = Job(cut.folder, packed, names, folder, not quiet, embeddings, offload=wait, pairs=ends)
             count = cut.manifest["num_parts"]
             made = call_on_ranks(predict_part, (job,), count, threads=threads, graceful=True)[0]
             mode: Any = None if target is None else "r"
             files = {name: Path(folder) / f"{place}.npy" for place, name in enumerate(made)}
             found = {n: np.load(files[n], mmap_mode=mode) if one is None else one for n, one in made.items()}
             if target is not None:
-                called = names_file(Path(folder) / "0.npy")
+                if ends is not None:
+                    about = Classes() if classes else OUTPUT
+                    return target.keep(found, called, about, pairs=np.load(ends, mmap_mode="r"))
+                file = names_file(Path(folder) / "0.npy")
                 words = Classes.of_graph(cut.manifest["graph"]) if classes else OUTPUT
-                return target.keep(found, np.load(called) if called.is_file() else None, words)
+                return target.keep(found, np.load(file) if file.is_file() else None, words)
             return _answer(found)
 
 
@@ -248,12 +269,19 @@ def predict_part(job: Job) -> dict[str, Any]:
         modules = dict(model.named_modules())
         for name in job.layers:
             modules[name].register_forward_hook(lambda module, args, made, name=name: given.update({name: made}))
+        decode = None if job.pairs is None else decoder_of(model)
+        model.forward = model.forward if decode is None else encoder_of(model)
         model = adapt(model).eval()
         watched = LastLayer(model) if job.embeddings else None
         before = torch.get_rng_state()
         face = graph if sees_rows(model, graph) else graph.plain
         with named_faults(model, face), RowByRow():
             made = model(face, face.feats)
+            if decode is not None and job.pairs is not None:
+                rows = _owned_rows(graph, "encode", made)
+                if rows is None:
+                    raise on_all_ranks(InputError(f"{type(model).__name__} gave no rows of vertices for pairs"))
+                score_pairs(graph, rows, decode, job.pairs, str(Path(job.folder) / "0.npy"))
         if not torch.equal(before, torch.get_rng_state()):
             raise on_all_ranks(
                 InputError(
@@ -261,6 +289,8 @@ def predict_part(job: Job) -> dict[str, Any]:
                     "write F.dropout(x, p, self.training)"
                 )
             )
+        if decode is not None:
+            return {OUTPUT: None}
         made = made if watched is None else watched.rows(graph)
         found = {**_named(made), **{name: given.get(name) for name in job.layers}}
         names = graph.plain.local.node_names
@@ -291,6 +321,17 @@ def _named(made: Any) -> dict[str, Any]:
 
 def _kept(graph: Any, name: str, place: int, made: Any, job: Job) -> Any:
     """None, when rows have been written; or what is no row of each vertex."""
+    rows = _owned_rows(graph, name, made)
+    if rows is None:
+        return local_of(made).detach()
+    file = str(Path(job.folder) / f"{place}.npy")
+    rows = rows.float() if rows.dtype in (torch.bfloat16, torch.float16) else rows
+    write_rows(graph, graph.owned_ids, rows.contiguous().numpy(), graph.vertex_space.num_global, file)
+    return None
+
+
+def _owned_rows(graph: Any, name: str, made: Any) -> torch.Tensor | None:
+    """This rank's rows of what the model gave; None for what is no rows of vertices. Raises: InputError."""
     space = graph.vertex_space
     plain = isinstance(made, torch.Tensor) and not isinstance(made, RowTensor) and made.dim()
     if plain and len(made) == space.num_local:
@@ -298,13 +339,9 @@ def _kept(graph: Any, name: str, place: int, made: Any, job: Job) -> Any:
     if not isinstance(made, torch.Tensor):
         raise on_all_ranks(InputError(f"the model gave a {type(made).__name__} for {name}: expected rows of vertices"))
     if not isinstance(made, RowTensor):
-        return local_of(made).detach()
+        return None
     if made.row_dim or made.shape[0] != space.num_global:
         raise on_all_ranks(
             InputError(f"the model gave {list(made.shape)} for {name}: the graph has {graph.num_nodes} vertices")
         )
-    rows = in_space(made, space).inner.detach()[: graph.num_owned]
-    rows = rows.float() if rows.dtype in (torch.bfloat16, torch.float16) else rows
-    file = str(Path(job.folder) / f"{place}.npy")
-    write_rows(graph, graph.owned_ids, rows.contiguous().numpy(), space.num_global, file)
-    return None
+    return in_space(made, space).inner.detach()[: graph.num_owned]

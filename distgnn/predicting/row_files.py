@@ -5,7 +5,7 @@ Legend: N vertices, C columns of an answer.
 
 | table | columns |
 |---|---|
-| of rows | `id` (or `name`, or `edge`), and the numbers: in text `output_0` …, in Parquet one column of lists |
+| of rows | `id` (or `name`, `edge`, `source` and `target`), and numbers: as text `output_0` …, in Parquet a list |
 | of scores of classes | `id`, `class` (its word, where the data have words) and `probability` |
 | of classes of which a vertex may have several | `id`, and for each class `probability_` and its word |
 """
@@ -16,6 +16,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,9 @@ from distgnn.train.run.run_folder import names_file
 SHARD_ROWS = 1_000_000
 TABLES = {".csv": ",", ".tsv": "\t", ".parquet": ""}  # what stands between columns of text
 KINDS = (".npy", *TABLES, "")
+ENDS = ("source", "target")
 Columns = dict[str, np.ndarray]
+Key = Callable[[slice], np.ndarray]  # a column of what rows are called
 
 
 @dataclass(frozen=True)
@@ -98,13 +101,21 @@ class Target:
         return self.out.with_name(f"{self.out.stem}.{name}{self.out.suffix}") if several else self.out
 
     def keep(
-        self, found: dict[str, Any], names: np.ndarray | None, about: Classes | str = "output", key: str = "id"
+        self,
+        found: dict[str, Any],
+        names: np.ndarray | None,
+        about: Classes | str = "output",
+        key: str = "id",
+        pairs: np.ndarray | None = None,
     ) -> Path | dict[str, Path]:
         """Write arrays [N, …] by name; returns the path, or paths by name.
 
         Args: names: what vertices are called; about: what a table says of the first, or how it calls its numbers; key:
-            how it calls rows without names.
+            how it calls rows without names; pairs: ids [M, 2] whose rows these are.
         """
+        keys: dict[str, Key] = {key: _counted} if names is None else {"name": names.__getitem__}
+        if pairs is not None:
+            keys = {end: partial(_end, pairs[:, place], names) for place, end in enumerate(ENDS)}
         paths = {name: self.path_of(name, len(found) > 1) for name in found}
         for path in paths.values():
             self._check_free(path)
@@ -112,9 +123,9 @@ class Target:
             try:
                 rows = np.asarray(found[name])
                 if self.out.suffix in TABLES:
-                    _write_table(path, rows, {key if names is None else "name": names}, "output" if place else about)
+                    _write_table(path, rows, keys, "output" if place else about)
                 else:
-                    self._write(rows, path, names)
+                    self._write(rows, path, names if pairs is None else None)
             except OSError as error:
                 raise InputError(f"cannot write predictions to {path}: {error.strerror or error}") from error
         return paths if len(paths) > 1 else next(iter(paths.values()))
@@ -127,13 +138,13 @@ class Target:
                 if names is not None:
                     np.save(folder / "names.npy", names, allow_pickle=False)
             return
-        partial = path.with_name(f"{path.name}.partial")
+        unfinished = path.with_name(f"{path.name}.partial")
         try:
-            with open(partial, "wb") as stream:
+            with open(unfinished, "wb") as stream:
                 np.lib.format.write_array(stream, rows, allow_pickle=False)
-            os.replace(partial, path)
+            os.replace(unfinished, path)
         finally:
-            partial.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
         if names is not None:
             np.save(path.with_suffix(".names.npy"), names, allow_pickle=False)
 
@@ -165,23 +176,32 @@ def shard_files(folder: Path) -> set[str]:
     return names | {"names.npy"} if "rows-00000.npy" in names else set()
 
 
-def _write_table(path: Path, rows: np.ndarray, keys: dict[str, np.ndarray | None], about: Classes | str) -> None:
-    """Args: keys: the first column under its name; None: numbers from 0."""
-    partial, ((key, names),) = path.with_name(f"{path.name}.partial"), keys.items()
+def _counted(some: slice) -> np.ndarray:
+    return np.arange(some.start, some.stop)
+
+
+def _end(ids: np.ndarray, names: np.ndarray | None, some: slice) -> np.ndarray:
+    return np.asarray(ids[some]) if names is None else names[ids[some]]
+
+
+def _write_table(path: Path, rows: np.ndarray, keys: dict[str, Key], about: Classes | str) -> None:
+    """Args: keys: the first columns by name."""
+    unfinished = path.with_name(f"{path.name}.partial")
     is_text = bool(TABLES[path.suffix])
     step = max(1, (1 << (18 if is_text else 22)) // max(1, int(np.prod(rows.shape[1:]))))  # rows at a time
 
     def pieces() -> Iterator[Columns]:
         for first in range(0, max(len(rows), 1), step):
             piece = np.ascontiguousarray(rows[first : first + step])
-            numbers = np.arange(first, first + len(piece)) if names is None else names[first : first + len(piece)]
-            yield {key: numbers} | ({about: piece} if isinstance(about, str) else about.columns(piece))
+            some = slice(first, first + len(piece))
+            called = {name: key(some) for name, key in keys.items()}
+            yield called | ({about: piece} if isinstance(about, str) else about.columns(piece))
 
     try:
-        (_write_text if is_text else _write_parquet)(partial, pieces(), TABLES[path.suffix])
-        os.replace(partial, path)
+        (_write_text if is_text else _write_parquet)(unfinished, pieces(), TABLES[path.suffix])
+        os.replace(unfinished, path)
     finally:
-        partial.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
 
 
 def _write_text(path: Path, pieces: Iterator[Columns], mark: str) -> None:

@@ -93,15 +93,7 @@ def write_rows(graph: Any, ids: np.ndarray, rows: np.ndarray, num_rows: int, out
         if graph.rank == 0:
             if target.is_dir() or not target.parent.is_dir():
                 raise InputError(f"cannot write predictions to {target}: expected a file name in an existing folder")
-            shape = (num_rows, *rows.shape[1:])
-            try:  # all blocks exist on disk: filling it cannot fail half way
-                everything = np.lib.format.open_memmap(partial, mode="w+", dtype=rows.dtype, shape=shape)
-                with open(partial, "r+b") as stream:
-                    os.posix_fallocate(stream.fileno(), 0, partial.stat().st_size)
-            except OSError as error:
-                with contextlib.suppress(OSError):  # a read-only file system
-                    partial.unlink(missing_ok=True)
-                raise InputError(f"cannot write predictions to {target}: {error.strerror or error}") from error
+            everything = file_of_rows(partial, rows.dtype, (num_rows, *rows.shape[1:]), target)
     lengths = graph.comm.allgather(len(rows))
     if everything is None:
         send_array(graph.comm, np.ascontiguousarray(ids), 0)
@@ -115,6 +107,22 @@ def write_rows(graph: Any, ids: np.ndarray, rows: np.ndarray, num_rows: int, out
         everything[places] = theirs
     everything.flush()
     os.replace(partial, target)
+
+
+def file_of_rows(path: Path, dtype: Any, shape: tuple[int, ...], target: Path | None = None) -> np.memmap:
+    """A .npy file to be filled, all of whose blocks exist on disk: filling it cannot fail half way.
+
+    Args: target: what an error names in place of `path`. Raises: InputError; no file is left.
+    """
+    try:
+        found = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+        with open(path, "r+b") as stream:
+            os.posix_fallocate(stream.fileno(), 0, path.stat().st_size)
+    except OSError as error:
+        with contextlib.suppress(OSError):  # a read-only file system
+            path.unlink(missing_ok=True)
+        raise InputError(f"cannot write predictions to {target or path}: {error.strerror or error}") from error
+    return found
 
 
 def rows_to_write(found: torch.Tensor, classes: bool, multilabel: bool) -> np.ndarray:

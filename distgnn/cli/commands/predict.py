@@ -37,6 +37,7 @@ def predict(
     embeddings: bool = typer.Option(False, help="Write the rows that the last layer is given instead, [N, D]."),
     weights: str | None = in_panel(OWN, None, "File of weights: .pt, .ckpt or .safetensors."),
     layers: str | None = in_panel(OWN, None, "Modules inside whose rows are wanted, too, with commas: convs.1."),
+    pairs: str | None = in_panel(OWN, None, "File of pairs (.npy, table): write the scores of these links instead."),
     ranks: int | None = in_panel(OWN, None, "Processes (default: one for each socket, or part)."),
     offload: str | None = in_panel(OWN, None, "Folder of a disk where large rows wait, to save memory."),
     threads: Threads = None,
@@ -46,13 +47,14 @@ def predict(
     """Predict every vertex, or the edges of the test split: with a run's best weights, or a model trained elsewhere."""
     if is_function(run):
         wanted: Any = tuple(one.strip() for one in layers.split(",")) if layers else ()
-        how = {"weights": weights, "layers": wanted, "classes": classes, "embeddings": embeddings}
+        how = {"weights": weights, "layers": wanted, "classes": classes, "embeddings": embeddings, "pairs": pairs}
         return _with_own_model(
             run, parts, out, overwrite, quiet, how | {"ranks": ranks, "threads": threads, "offload": offload}
         )
-    for name, value in (("--weights", weights), ("--layers", layers), ("--ranks", ranks), ("--offload", offload)):
+    own = {"weights": weights, "layers": layers, "pairs": pairs, "ranks": ranks, "offload": offload}
+    for name, value in own.items():
         if value is not None:
-            raise InputError(f"{name} is for FILE.py:FUNCTION: a run folder has its own model, a part for each rank")
+            raise InputError(f"--{name} is for FILE.py:FUNCTION: a run folder has its own model, a part for each rank")
     _with_run(run, parts, out, classes, embeddings, threads, overwrite, quiet)
 
 
