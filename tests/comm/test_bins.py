@@ -17,7 +17,7 @@ def ids_in(ids, sources, targets) -> list[int]:
     return [*ids[0][rows_in(sources)].tolist(), *ids[1][rows_in(targets)].tolist()]
 
 
-@pytest.mark.mpi(1, 4)
+@pytest.mark.mpi(1, 3)
 @pytest.mark.parametrize("num_bins", [1, 2, 5, 50])
 @pytest.mark.parametrize("split_arcs", [False, True])
 def test_bins(comm, num_bins, split_arcs):

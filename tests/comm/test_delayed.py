@@ -17,7 +17,7 @@ def inputs(graph, epoch: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return random.random((graph.num_owned, 4)), random.random((graph.local.num_target_halos, 4))
 
 
-@pytest.mark.mpi(1, 4)
+@pytest.mark.mpi(1, 3)
 def test_delay_0_is_bit_identical_to_the_synchronous_exchange(comm):
     graph = dist_graph(random_graph(3), comm)
     late = delayed(graph, 0)
@@ -100,7 +100,7 @@ def test_sites_do_not_mix(comm):
     late.drain()
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("delay", [1, 5])
 def test_bytes_and_memory(comm, delay):
     """A channel sends each row once in r epochs; it holds rows, one set of those to come, and the largest message."""

@@ -22,7 +22,7 @@ def owned_rows(graph, width: int) -> np.ndarray:
     return graph.owned_ids[:, None] * 10.0 + np.arange(width)
 
 
-@pytest.mark.mpi(1, 4)
+@pytest.mark.mpi(1, 3)
 @pytest.mark.parametrize("width", [1, 5, 32])
 def test_broadcast_brings_the_owners_rows(graph, width):
     graph.exchange.start_broadcast(owned_rows(graph, width))
@@ -31,7 +31,7 @@ def test_broadcast_brings_the_owners_rows(graph, width):
     np.testing.assert_array_equal(sources, ids[:, None] * 10.0 + np.arange(width))
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 def test_reduce_adds_each_target_halo_once(graph, comm):
     targets = graph.exchange.target_rows(np.empty((0, 4)))
     targets[:] = 1
@@ -43,7 +43,7 @@ def test_reduce_adds_each_target_halo_once(graph, comm):
     np.testing.assert_array_equal(out, np.repeat(counts[graph.owned_ids, None], 4, axis=1))
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 def test_partial_sums_in_pieces_have_the_same_bits_and_take_the_room_of_two(graph, comm, monkeypatch):
     monkeypatch.setattr(exchange, "PIECE_BYTES", 64)  # two rows
     given = np.random.default_rng(comm.rank).standard_normal((int(graph.exchange.plan.target_indptr[-1]), 4))
@@ -61,7 +61,7 @@ def test_partial_sums_in_pieces_have_the_same_bits_and_take_the_room_of_two(grap
     np.testing.assert_array_equal(*found)
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("exchange", ["exchange", "transposed_exchange"])
 def test_reduce_is_the_transpose_of_broadcast_on_the_transposed_plan(graph, comm, exchange):
     """<broadcast(x), y> = <x, reduce(y)>, with y on source halos: they are the targets of the transposed plan."""
@@ -81,7 +81,7 @@ def test_reduce_is_the_transpose_of_broadcast_on_the_transposed_plan(graph, comm
     assert left == pytest.approx(right, rel=1e-12, abs=1e-12)  # float64 sums in another order
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 def test_repeated_calls_reuse_buffers_and_count_bytes(graph, comm):
     rows = owned_rows(graph, 8)
     graph.exchange.start_broadcast(rows)

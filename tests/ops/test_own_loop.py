@@ -44,7 +44,7 @@ def adam(parameters):
     return torch.optim.Adam(parameters, lr=0.01)
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 def test_losses_are_those_of_the_trainer(comm):
     data = random_graph(5)
     trainer = Trainer(make_model(whole := whole_graph(data)), whole, TrainConfig(epochs=EPOCHS, lr=0.01))

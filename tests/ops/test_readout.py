@@ -20,7 +20,7 @@ def expected_rows(x: torch.Tensor, ids: np.ndarray, reduce: str) -> torch.Tensor
     return torch.stack(rows)
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("reduce", ["sum", "mean", "max"])
 def test_rows_and_gradients_equal_those_of_the_whole_graph(comm, reduce):
     data = random_graph(2)

@@ -11,7 +11,7 @@ from distgnn.errors import InputError
 TOLERANCE = {"rtol": 1e-12, "atol": 1e-12}  # float64 sums in another order
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("update", ["owners", "copies"])
 def test_rows_and_gradients_equal_those_of_the_whole_graph(comm, update):
     data = random_graph(3)
@@ -31,7 +31,7 @@ def test_rows_and_gradients_equal_those_of_the_whole_graph(comm, update):
     np.testing.assert_allclose(gather_rows(graph, rows.grad), expected, **TOLERANCE)
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 def test_ids_that_stay_are_asked_for_once_and_gradients_are_the_same_bits(comm):
     data = random_graph(4)
     graph = dist_graph(data, comm, dtype="float32")

@@ -70,7 +70,7 @@ def test_a_rank_without_vertices_or_arcs(comm):
     same_run(comm, data, cut, "float64", epochs=5)
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 def test_no_rank_has_a_halo(comm):
     rings = [np.stack([np.arange(9), np.roll(np.arange(9), 1)], axis=1) + 9 * ring for ring in range(5)]
     random = np.random.default_rng(3)
@@ -84,7 +84,7 @@ def test_no_rank_has_a_halo(comm):
     assert many.summary["sent_bytes_per_epoch"] == 0
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 def test_more_parts_than_a_component_has_vertices(comm):
     edges = np.array([[0, 1], [2, 3], [4, 5], [6, 6], [7, 8]])
     random = np.random.default_rng(0)

@@ -64,7 +64,7 @@ def test_a_step_equals_dgls_on_its_subgraph(comm, name):
     check_against_dgl(dist_graph(data, comm, cut), data, config)
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("graph_name", LARGER)
 def test_on_a_larger_graph(comm, graph_named, graph_name):
     data = graph_named(graph_name)

@@ -23,7 +23,7 @@ def slow(positives, negatives, beside: bool) -> dict:
     return found | {"rocauc": np.mean(pairs)}
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("beside", [True, False])
 @pytest.mark.parametrize("width", [1, 12])
 def test_against_counting(comm, beside, width):
@@ -38,7 +38,7 @@ def test_against_counting(comm, beside, width):
     assert link_metrics(comm, np.zeros(0), negatives[mine].reshape(-1), beside) == {}
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("beside", [True, False])
 @pytest.mark.parametrize("values", [[1.0], [-0.3, 0.0, 0.01, 0.1, 7.1]], ids=["one value", "some"])
 def test_scores_that_differ_by_rounding_are_equal(comm, beside, values):

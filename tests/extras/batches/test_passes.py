@@ -37,7 +37,7 @@ def test_one_batch_of_everything_is_the_full_batch(model):
     np.testing.assert_allclose(result.losses, expected.losses, rtol=1e-12)
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("kind", ["sage", "gcn, weighted", "gin, batch norm"])
 def test_ranks_take_the_same_steps(comm, kind):
     model, data = kind.partition(",")[0], random_graph(2, weighted="weighted" in kind)

@@ -57,7 +57,7 @@ class DenseSteps:
         return found
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("kind", ["undirected", "directed", "sparse, centred"])
 def test_gradients_are_those_of_the_formula(comm, kind):
     data = random_graph(3)

@@ -159,7 +159,7 @@ def test_matrices_are_spread_over_ranks_by_their_work():
 # --- ranks ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("model", ["sage", "gcn", "gin", "gat", "gcn2"])
 def test_many_ranks_make_the_steps_of_one(comm, model):
     data = random_graph(2)

@@ -57,7 +57,7 @@ def on_ranks(graph, logits: np.ndarray, config: CorrectSmoothConfig) -> np.ndarr
     return gather_rows(graph, correct_and_smooth(graph, torch.from_numpy(logits[graph.owned_ids]), config))
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize("directed", [False, True])
 def test_equals_the_dense_reference(comm, name, directed):

@@ -19,7 +19,7 @@ def everyone(comm, pairs, negatives, per_positive) -> np.ndarray:
     return whole
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("kind", ["uniform", "source"])
 def test_negatives_are_a_function_of_seed_step_and_pair(comm, kind):
     data = random_graph(1).split_links(0.1, 0.1)

@@ -11,7 +11,7 @@ from distgnn.datasets import GraphData
 TOLERANCE = {"rtol": 1e-11, "atol": 1e-11}  # float64 sums in another order
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED])
 @pytest.mark.parametrize("split_arcs", [False, True])
 def test_sum_and_gradient_equal_the_dense_product(comm, directed, split_arcs):

@@ -82,7 +82,7 @@ class Case:
         return out
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_aggregation_of_two_operands(comm, dgl, shape):
     case = Case(comm, *SHAPES[shape], directed=DIRECTED)
@@ -90,7 +90,7 @@ def test_aggregation_of_two_operands(comm, dgl, shape):
         case.compare("ue", lambda graph, u, e, op=op, reduce=reduce: dgl.ops.gspmm(graph, op, reduce, u, e))
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("split_arcs", [False, True])
 def test_aggregation_of_one_operand(comm, dgl, split_arcs):
     case = Case(comm, split_arcs=split_arcs)
@@ -110,7 +110,7 @@ def test_messages_of_two_operands(comm, dgl, shape):
         case.compare(left + right, getattr(dgl.ops, f"{left}_{op}_{right}"), on_arcs=True)
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED])
 def test_softmax_at_either_end(comm, dgl, directed):
     case = Case(comm, (4,), (3, 1), directed)

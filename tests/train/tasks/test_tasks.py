@@ -68,7 +68,7 @@ def predictions(trainer: Trainer, graph) -> np.ndarray:
     return everything
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("case", CASES)
 def test_ranks_change_nothing(comm, case):
     data = graph_for(case if case == "link, beside" else case.partition(",")[0])
