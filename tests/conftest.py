@@ -36,6 +36,12 @@ def pytest_configure(config: pytest.Config) -> None:
             os.environ.setdefault(name, value)
 
 
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: a million objects that no later collection of garbage looks at."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True, scope="module")
 def few_open_files():
     """A part keeps some twenty files mapped until a collection finds its graph; 1,024 may be all."""
