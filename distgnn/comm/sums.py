@@ -57,7 +57,7 @@ def start_max_over_ranks(comm: MPI.Comm, values: np.ndarray) -> MPI.Request:
 
 
 def wait_for_all(requests: list[MPI.Request]) -> None:
-    """Wait until all requests are complete, in the way of their kind (a stand-in has its own)."""
+    """Wait until all requests are complete, in the way of their kind (noted ones have their own)."""
     if requests:
         with waiting("exchange"):
             requests[0].Waitall(requests)

@@ -230,7 +230,7 @@ def watched(comm: MPI.Comm) -> MPI.Comm:
 
     Collective: yes.
     """
-    if comm.size == 1 or isinstance(comm, WatchedComm) or not isinstance(comm, MPI.Comm):  # `replay` has stand-ins
+    if comm.size == 1 or isinstance(comm, WatchedComm) or not isinstance(comm, MPI.Comm):  # an extra stands around it
         return comm
     for crew in _crews:
         if crew.channel is not None and MPI.Comm.Compare(crew.channel, comm) in (MPI.IDENT, MPI.CONGRUENT):

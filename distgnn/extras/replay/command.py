@@ -1,4 +1,4 @@
-"""`distgnn replay`: every part of a cut measured alone, and the ranks' messages played through a network model."""
+"""`distgnn replay`: epochs of all ranks recorded, and their messages played through a network model."""
 
 import json
 from dataclasses import asdict, replace
@@ -11,10 +11,9 @@ from distgnn.cli.display import check_place, print_columns, print_table, write_j
 from distgnn.cli.options import AsJson, Only, Quiet, with_options
 from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig
 from distgnn.config.run import preset_options
-from distgnn.fitting.progress import progress_bar
 from distgnn.system.units import human_bytes, human_seconds
 
-COLUMNS = ["network", "epoch", "compute mean / max", "waits mean / max", "efficiency", "sent/epoch"]
+COLUMNS = ["network", "epoch", "from … to", "compute mean / max", "waits mean / max", "efficiency", "sent/epoch"]
 NETWORKS: Any = typer.Option(
     ["25gbit"], help="As 25gbit, 25gbit,latency=2us,ranks_per_node=2, or a file of distgnn prices; several."
 )
@@ -30,102 +29,80 @@ def replay(
     network: list[str] = NETWORKS,
     preset: str | None = typer.Option(None, help="distgnn: the paper's form."),
     threads: int | None = typer.Option(None, help="Threads of a rank (default: cores / --at-once)."),
-    at_once: int = typer.Option(1, help="Parts that are measured at the same time."),
-    repeats: int = typer.Option(5, help="Times that each epoch is measured."),
+    at_once: int = typer.Option(1, help="Ranks that compute at the same time."),
+    repeats: int = typer.Option(5, help="Times that each epoch is recorded."),
     recordings: str | None = typer.Option(
-        None, help="Folder for what was measured; where it is there, it is not measured again."
+        None, help="Folder for what was recorded; where it is there, it is not recorded again."
     ),
     out: str | None = typer.Option(None, help="JSON file to write."),
-    figures: str | None = typer.Option(None, help="Folder for a figure (PNG, SVG)."),
-    trace: str | None = typer.Option(None, help="Timeline of the predicted epoch to write (Chrome, Perfetto)."),
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the epoch of a cluster: each part trains alone here, its messages cross a network model."""
+    """Predict the epoch of a cluster: ranks train here in turn, their messages cross a network model."""
+    from distgnn.cli.ranks import checked_together, run_on_ranks
     from distgnn.config import num_threads
-    from distgnn.extras.replay.measure import Measuring, check_replayable
+    from distgnn.errors import InputError
+    from distgnn.extras.replay import predict
     from distgnn.extras.replay.network import parse_network
-    from distgnn.extras.replay.outcome import replay as play
-    from distgnn.extras.replay.outcome import write_trace
+    from distgnn.extras.replay.recording import read_recordings, write_recordings
     from distgnn.partition import read_manifest
 
-    if preset is not None:
-        run = replace(run, **preset_options(preset))
-    manifest = read_manifest(parts)
-    networks = [parse_network(text) for text in network]
-    settings = Settings(training, model, run, schedule).checked()
-    settings.check_graph(manifest["graph"])
-    check_replayable(settings, manifest["num_parts"])
-    at_once = min(at_once, manifest["num_parts"])
-    measuring = Measuring(threads or max(1, num_threads() // max(at_once, 1)), at_once, repeats).check()
-    check_place(out, "out")
-    check_place(trace, "trace")
-    speak = not quiet and not as_json
-    found = _recorded(parts, manifest, settings, measuring, recordings, speak)
-    played = [play(found, one) for one in networks]
-    if trace is not None:
-        write_trace(played[0][1], Path(trace))
-    outcomes = [{"title": title} | outcome for title, (outcome, _) in zip(network, played, strict=True)]
-    report = {"graph": manifest["name"], "parts": parts, "settings": asdict(settings), "replays": outcomes}
+    with checked_together():
+        if preset is not None:
+            run = replace(run, **preset_options(preset))
+        manifest = read_manifest(parts)
+        networks = [parse_network(text) for text in network]
+        settings = Settings(training, model, run, schedule).checked()
+        settings.check_graph(manifest["graph"])
+        num_ranks = settings.num_ranks(manifest)
+        for name, value in (("at_once", at_once), ("repeats", repeats), ("threads", threads or 1)):
+            if value < 1:
+                raise InputError(f"{name} is {value}: expected at least 1")
+        check_place(out, "out")
+        threads = threads or max(1, num_threads() // min(at_once, num_ranks))
+        measuring = {"threads": threads, "at_once": at_once, "repeats": repeats}
+        key = {"partition": manifest["sha256"], "settings": asdict(settings), "measuring": measuring}
+        found = None if recordings is None else read_recordings(Path(recordings), key)
+    if found is None:
+        run_on_ranks(num_ranks, threads)
+        from distgnn.extras.replay.record import record
+
+        found = record(parts, settings, repeats=repeats, at_once=min(at_once, num_ranks))
+        if not found:
+            return
+        if recordings is not None:
+            write_recordings(found, Path(recordings), key)
+    outcomes = [
+        {"title": title, "network": one.as_dict()} | predict.epoch(found, one).as_dict()
+        for title, one in zip(network, networks, strict=True)
+    ]
+    report = {"graph": manifest["name"], "parts": parts, "ranks": num_ranks, "threads": found[0].threads}
+    report |= {"settings": asdict(settings), "replays": outcomes}
     if out is not None:
         write_json(out, report)
-    if figures is not None:
-        from distgnn.extras.replay.outcome import draw
-
-        draw(outcomes, Path(figures))
     if as_json:
         print(json.dumps(report, indent=1))
-    elif speak:
-        title = f"Replay of {manifest['name']}, {manifest['num_parts']} ranks"
-        print_columns(title, COLUMNS, [_cells(one) for one in outcomes])
-        print_table("", _made_of(outcomes[-1], settings))
+    elif not quiet:
+        print_columns(f"Replay of {manifest['name']}, {num_ranks} ranks", COLUMNS, [_cells(one) for one in outcomes])
+        print_table("", _made_of(report, settings))
 
 
-def _recorded(
-    parts: str, manifest: dict[str, Any], settings: Settings, measuring: Any, folder: str | None, speak: bool
-) -> Any:
-    """What the folder holds; else what is measured now, which it then holds."""
-    from distgnn.extras.replay.measure import measure_parts
-    from distgnn.extras.replay.recording import read_recordings, write_recordings
-
-    key = {"partition": manifest["sha256"], "settings": asdict(settings), "measuring": asdict(measuring)}
-    found = None if folder is None else read_recordings(Path(folder), key)
-    if found is None:
-        with progress_bar("measured", manifest["num_parts"], speak) as advance:
-            found = measure_parts(parts, settings, measuring, advance)
-        if folder is not None:
-            write_recordings(found, Path(folder), key)
-    return found
-
-
-def _made_of(outcome: dict[str, Any], settings: Settings) -> list[tuple[str, str]]:
-    worst = max(outcome["of_rank"], key=lambda rank: rank["compute_seconds"])
-    path = ", ".join(f"{name} {human_seconds(seconds)}" for name, seconds in outcome["critical_path"].items())
-    links = [link for link in outcome["critical_links"] if link["name"] == "network"]
-    waits = []
-    for link in sorted(links, key=lambda link: -link["seconds"])[:3]:
-        what = "sum of gradients" if link["call"] < 0 else f"exchange {link['call']}"
-        waits.append(f"rank {link['rank']} for {what}, {human_seconds(link['seconds'])}")
-    peaks, run = outcome["peak_rss_bytes"], settings.run
-    most, mean = max(peaks), sum(peaks) / len(peaks)
+def _made_of(report: dict[str, Any], settings: Settings) -> list[tuple[str, str]]:
+    ranks, run = report["replays"][-1]["of_rank"], settings.run
+    peaks, compute = ([rank[name] for rank in ranks] for name in ("peak_rss_bytes", "compute_seconds"))
+    most, busiest = max(peaks), compute.index(max(compute))
     return [
         ("settings", f"{run.algorithm}, update on {run.update}, {settings.schedule.wire} on the wire"),
-        ("threads", f"{outcome['threads']} per rank"),
-        ("critical path", path),
-        ("longest waits on it", "; ".join(waits) or "none"),
-        ("busiest rank", f"{worst['rank']}: {human_seconds(worst['compute_seconds'])} of computation"),
-        ("memory per rank", f"{human_bytes(most)} at most (rank {peaks.index(most)}), {human_bytes(mean)} on average"),
+        ("threads", f"{report['threads']} per rank"),
+        ("messages", f"{report['replays'][-1]['messages']:,} in an epoch, sums over ranks apart"),
+        ("busiest rank", f"{busiest}: {human_seconds(compute[busiest])} of computation"),
+        ("memory per rank", f"{human_bytes(most)} at most, {human_bytes(sum(peaks) / len(peaks))} on average"),
     ]
 
 
 def _cells(found: dict[str, Any]) -> list[str]:
-    waits = [rank["wait_seconds"] for rank in found["of_rank"]]
-    compute = found["compute_seconds"]
-    return [
-        found["title"],
-        human_seconds(found["epoch_seconds"]),
-        f"{human_seconds(compute['mean'])} / {human_seconds(compute['max'])}",
-        f"{human_seconds(sum(waits) / len(waits))} / {human_seconds(max(waits))}",
-        f"{100 * found['efficiency']:.1f} %",
-        human_bytes(found["sent_bytes_per_epoch"]),
-    ]
+    compute, waits = ([rank[name] for rank in found["of_rank"]] for name in ("compute_seconds", "wait_seconds"))
+    spans = (f"{human_seconds(sum(of) / len(of))} / {human_seconds(max(of))}" for of in (compute, waits))
+    between = f"{human_seconds(found['low'])} … {human_seconds(found['high'])}"
+    shares = f"{100 * found['efficiency']:.1f} %", human_bytes(found["sent_bytes"])
+    return [found["title"], human_seconds(found["seconds"]), between, *spans, *shares]

@@ -1,5 +1,5 @@
-"""What the prediction of clusters attaches: three commands."""
+"""What the prediction of clusters attaches: two commands."""
 
 from distgnn.config.extras import Extra
 
-EXTRA = Extra(commands={"plan": "planning.command:plan", "replay": "command:replay", "prices": "prices:prices"})
+EXTRA = Extra(commands={"replay": "command:replay", "prices": "prices:prices"})

@@ -1,8 +1,7 @@
 """The network of a cluster as numbers: what a message costs, and what messages share. Pure: nothing is measured here.
 
-    rank ── memory of its node ── rank                         ranks of one node
-    rank ── node's link ── switch ── node's link ── rank       nodes below one switch
-    … switch ── up-links, 1 / oversubscription of the links below it ── switch …
+    rank ── memory of its node ── rank                   ranks of one node
+    rank ── node's link ── switch ── node's link ── rank
 
 A message of n bytes costs `overhead` seconds of the processor at each end, arrives no sooner than `latency` after it
 was sent, and moves at the rate that its links give it: each link's bandwidth is shared equally by the messages on it.
@@ -15,12 +14,11 @@ import re
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from distgnn.config import check_choice, did_you_mean
+from distgnn.config import did_you_mean
 from distgnn.errors import InputError
 from distgnn.system.regular_file import read_text
 
-SUM_ALGORITHMS = ("auto", "ring", "doubling", "halving")
-SMALL_SUM = 2048  # bytes; up to here MPICH and Open MPI sum by recursive doubling
+SMALL_SUM = 2048  # bytes; up to here MPICH and Open MPI sum by recursive doubling, beyond it by halves
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "": 1.0}
 BITS: dict[str, float] = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 NUMBER = r"\d+(?:\.\d*)?(?:e[+-]?\d+)?|inf"
@@ -35,51 +33,39 @@ class Network:
         latency: seconds from node to node.
         ranks_per_node: ranks that share a node's link; rank r is on node r // ranks_per_node.
         rank_bandwidth: what one rank can send, and receive, at most.
-        overlap_bandwidth: the same while the rank computes (a library without a thread of its own moves little then).
         buffer_bytes: at most these move between two ranks, in each direction, between two calls of the library at
             either end while that computes: what its buffers hold.
         overhead: seconds of a rank's processor for each message that it sends or receives.
         byte_seconds: seconds of its processor for each byte that moves while it computes.
         eager_bytes: larger messages move only once their receiver has asked for them.
-        nodes_per_switch, oversubscription: of a fat tree; 0: all nodes on one switch.
         memory_bandwidth, memory_latency: between ranks of one node.
-        sums: how the MPI library sums over ranks: "ring", "doubling" (recursive doubling), "halving" (reduce-scatter
-            and all-gather), "auto" (doubling up to 2 kB, else halving).
     """
 
     bandwidth: float = 25e9 / 8
     latency: float = 2e-6
     ranks_per_node: int = 1
     rank_bandwidth: float = math.inf
-    overlap_bandwidth: float = math.inf
     buffer_bytes: float = math.inf
     overhead: float = 1e-6
     byte_seconds: float = 0.0
     eager_bytes: int = 16384
-    nodes_per_switch: int = 0
-    oversubscription: float = 1.0
     memory_bandwidth: float = 10e9
     memory_latency: float = 1e-6
-    sums: str = "auto"
 
     def check(self) -> "Network":
         """Return self; raise InputError for numbers that no network has."""
-        for name in ("bandwidth", "rank_bandwidth", "overlap_bandwidth", "memory_bandwidth", "buffer_bytes"):
+        for name in ("bandwidth", "rank_bandwidth", "memory_bandwidth", "buffer_bytes"):
             if not getattr(self, name) > 0:
                 raise InputError(f"network: {name} is {getattr(self, name)}: expected more than 0")
         for name in ("latency", "overhead", "byte_seconds", "memory_latency"):
             if not 0 <= getattr(self, name) <= 10:
                 raise InputError(f"network: {name} is {getattr(self, name)}: expected seconds, from 0 to 10")
-        if self.ranks_per_node < 1 or self.nodes_per_switch < 0 or not self.oversubscription >= 1:
-            raise InputError("network: expected ranks_per_node and oversubscription of 1 or more, no negative counts")
-        check_choice("network: sums", self.sums, SUM_ALGORITHMS)
+        if self.ranks_per_node < 1 or self.eager_bytes < 0:
+            raise InputError("network: expected ranks_per_node of 1 or more, and no negative counts")
         return self
 
     def node_of(self, rank: int) -> int:
         return rank // self.ranks_per_node
-
-    def switch_of(self, rank: int) -> int:
-        return self.node_of(rank) // self.nodes_per_switch if self.nodes_per_switch else 0
 
     def latency_between(self, one: int, other: int) -> float:
         """Seconds before a message between two ranks begins to arrive."""
@@ -91,37 +77,25 @@ class Network:
         return {name: value for name, value in found.items() if value != math.inf}
 
 
-def sum_steps(network: Network, num_ranks: int, num_bytes: int) -> list[tuple[int, float]]:
+def sum_steps(num_ranks: int, num_bytes: int) -> list[tuple[int, float]]:
     """How a sum over ranks travels: (distance, bytes) of each message that a rank sends, one after the other.
 
     Source: Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in MPICH, 2005.
     """
     if num_ranks < 2:
         return []
-    doublings = math.ceil(math.log2(num_ranks))
-    kind = network.sums
-    if kind == "auto":
-        kind = "doubling" if num_bytes <= SMALL_SUM else "halving"
-    if kind == "ring":
-        return [(1, num_bytes / num_ranks)] * (2 * (num_ranks - 1))
-    if kind == "doubling":
-        return [(2**step, float(num_bytes)) for step in range(doublings)]
+    if num_bytes <= SMALL_SUM:
+        return [(2**step, float(num_bytes)) for step in range(math.ceil(math.log2(num_ranks)))]
     # Reduce-scatter by halves, then all-gather: 2 (P - 1) / P of the bytes; ranks beyond a power of two give theirs.
-    halves = [(2**step, num_bytes / 2 ** (step + 1)) for step in range(int(math.log2(num_ranks)))]
-    extra = [(1, float(num_bytes))] * 2 if 2 ** int(math.log2(num_ranks)) != num_ranks else []
+    whole = int(math.log2(num_ranks))
+    halves = [(2**step, num_bytes / 2 ** (step + 1)) for step in range(whole)]
+    extra = [(1, float(num_bytes))] * 2 if 2**whole != num_ranks else []
     return [*extra, *halves, *halves[::-1]]
 
 
-def sum_seconds(network: Network, num_ranks: int, num_bytes: int) -> float:
-    """Seconds of a sum over ranks on nodes of their own, when nothing else travels."""
-    rate = min(network.bandwidth, network.rank_bandwidth)
-    each = network.latency + 2 * network.overhead
-    return sum(each + sent / rate for _, sent in sum_steps(network, num_ranks, num_bytes))
-
-
 def parse_network(text: str) -> Network:
-    """A network from "25gbit", "bandwidth=100gbit,latency=1.5us,ranks_per_node=2", or a file of `distgnn calibrate
-    --prices`; words behind a file change what stands in it."""
+    """A network from "25gbit", "bandwidth=100gbit,latency=1.5us,ranks_per_node=2", or a file of `distgnn prices`;
+    words behind a file change what stands in it. Raises: InputError."""
     network = Network()
     for word in filter(None, (word.strip() for word in text.split(","))):
         name, equals, value = word.partition("=")
@@ -144,10 +118,9 @@ def _read_network(path: str) -> dict[str, Any]:
         raise InputError(f"{path} is no JSON ({error})") from None
     section = found.get("network") if isinstance(found, dict) else None
     if not isinstance(section, dict):
-        raise InputError(f"{path} has no network: distgnn calibrate --ranks 2 --prices measures one")
+        raise InputError(f"{path} has no network: distgnn prices measures one")
     for name, value in section.items():
-        kind = str if _known(name) == "sums" else (int, float)
-        if isinstance(value, bool) or not isinstance(value, kind):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not _known(name):
             raise InputError(f"{path}: {name} is {str(value)[:40]}: expected a number")
     return section
 
@@ -161,8 +134,6 @@ def _known(name: str) -> str:
 
 
 def _value(name: str, text: str) -> Any:
-    if name == "sums":
-        return text
     if name.endswith(("bandwidth", "buffer_bytes")):
         return _rate(text)
     kind = next(field.type for field in fields(Network) if field.name == name)

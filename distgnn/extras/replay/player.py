@@ -5,9 +5,8 @@
     sum        joined -> the messages of the library's algorithm, one step after the other -> complete
     epoch      all ranks start it together (numbers are gathered after each) and it ends with the last of them
 
-A send is complete when its message has arrived, or, where it is small, at once. While a rank computes, its messages
-move at `overlap_bandwidth` at most, `buffer_bytes` of them between two calls of the library, and each byte that moves
-takes `byte_seconds` from it.
+A send is complete when its message has arrived, or, where it is small, at once. While a rank computes, `buffer_bytes`
+of its messages move between two calls of the library, and each byte that moves takes `byte_seconds` from it.
 
 Legend: P ranks.
 """
@@ -16,57 +15,30 @@ import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
 
-import numpy as np
-
-from distgnn.extras.replay.flows import NEVER, Flows, Links
+from distgnn.extras.replay.flows import NEVER, Flows
 from distgnn.extras.replay.network import Network, sum_steps
 from distgnn.extras.replay.recording import Event, Recording
 
 Happening = Callable[[float], None]  # at a time
 GATHER_BYTES, GATHER_CHANNEL = 512, -1  # of a rank's numbers after an epoch
-
-
-class Span(NamedTuple):
-    """What a rank did from `start` to `end`; of a wait: which rank was last, since when it was on its way, and where
-    in the epoch (the number of the exchange, -1 for a sum)."""
-
-    rank: int
-    name: str
-    start: float
-    end: float
-    cause: int = -1
-    cause_time: float = 0.0
-    call: int = -1
-
-    @property
-    def seconds(self) -> float:
-        return self.end - self.start
+EXACT_RANKS = 8  # with more, arrivals within `RESOLUTION` of an epoch's computation count as one
+RESOLUTION = 1 / 2000
 
 
 @dataclass
 class PlayedEpoch:
-    """One epoch: when it began and when each rank ended, and the spans of all ranks in order."""
+    """One epoch: its seconds, and what each rank spent by name: aggregate, dense, pack, wait."""
 
-    start: float
-    ends: list[float]
-    spans: list[list[Span]]
-
-    @property
-    def seconds(self) -> float:
-        return max(self.ends) - self.start
+    seconds: float
+    spent: list[dict[str, float]]
 
 
 @dataclass(eq=False, slots=True)
 class _Started:
-    """Something that can be waited for. `ready`: since when all that was needed for it was there, `by` whom; `waiting`:
-    the ranks that stand still for it. Of many ranks there are millions."""
+    """Something that can be waited for, and the ranks that stand still for it. Of many ranks there are millions."""
 
-    call: int
     done: bool = False
-    ready: float = 0.0
-    by: int = -1
     waiting: tuple[int, ...] = ()
 
 
@@ -104,33 +76,32 @@ class _Rank:
     epoch: int = 0
     place: int = 0
     time: float = 0.0
-    computing: bool = False
-    blocked_since: float = -1.0
-    pending: list[_Started] = field(default_factory=list)
-    started: list[list[_Started]] = field(default_factory=list)
+    computing: str = ""  # what
+    since: float = 0.0  # that it waits
     moved_before: float = 0.0
-    spans: list[Span] = field(default_factory=list)
+    pending: list[_Started] = field(default_factory=list)
+    started: list[list[_Started]] = field(default_factory=list)  # in each epoch
     num_sums: dict[int, int] = field(default_factory=dict)
     sums: list[_Sum] = field(default_factory=list)  # that it takes part in
     inside: bool = False  # the library, waiting
     called: bool = True  # since it last computed
     end: float = 0.0  # of the epoch
     ended: bool = False  # what is left is to gather the numbers of the epoch
+    spent: dict[str, float] = field(default_factory=dict)
+
+    def spend(self, name: str, seconds: float) -> None:
+        self.spent[name] = self.spent.get(name, 0.0) + seconds
 
 
 class Player:
     """One replay. Args: recordings: of all ranks, in order; with the same number of epochs."""
 
     def __init__(self, recordings: list[Recording], network: Network):
-        self.network: Network = network
-        self.num_ranks: int = len(recordings)
-        # Seconds within which arrivals count as one: 0 is exact
-        longest = max(recording.compute_seconds() for recording in recordings)
-        self._resolution = resolution = 0.0 if self.num_ranks <= 8 else longest / 2000
-        self._moved = np.zeros(self.num_ranks)
-        self._flows = Flows(Links(network, self.num_ranks), resolution, self._moved if network.byte_seconds else None)
+        self._network, self._num_ranks = network, len(recordings)
+        longest = max(recording.compute_seconds(0) for recording in recordings)
+        self._resolution = 0.0 if self._num_ranks <= EXACT_RANKS else longest * RESOLUTION
+        self._flows = Flows(network, self._num_ranks, self._resolution)
         self._ranks = [_Rank(recording.rank, recording.epochs) for recording in recordings]
-        self._cycle = len(recordings[0].epochs)
         self._agenda: list[tuple[float, int, Happening]] = []
         self._order = 0
         self._messages: dict[tuple, list[_Message]] = {}
@@ -139,18 +110,19 @@ class Player:
         self._running = 0
 
     def play(self) -> list[PlayedEpoch]:
-        """The epochs of one cycle; of a delayed schedule after a cycle that fills the network."""
+        """All epochs, one after the other."""
         played: list[PlayedEpoch] = []
         start = 0.0
-        for number in range(self._cycle if self._cycle == 1 else 2 * self._cycle):
+        for number in range(len(self._ranks[0].epochs)):
             for rank in self._ranks:
-                rank.epoch, rank.place, rank.spans, rank.time, rank.ended = number, 0, [], start, False
+                rank.epoch, rank.place, rank.spent, rank.time, rank.ended = number, 0, {}, start, False
                 rank.started.append([])
                 self._later(start, partial(self._go_on, rank))
             self._run_epoch()
-            played.append(PlayedEpoch(start, [rank.end for rank in self._ranks], [r.spans for r in self._ranks]))
+            seconds = max(rank.end for rank in self._ranks) - start
+            played.append(PlayedEpoch(seconds, [rank.spent for rank in self._ranks]))
             start = max(rank.time for rank in self._ranks)
-        return played[-self._cycle :]
+        return played
 
     def _later(self, time: float, what: Happening) -> None:
         self._order += 1
@@ -164,7 +136,7 @@ class Player:
 
     def _run_epoch(self) -> None:
         """Until every rank has ended its epoch and has the numbers of all."""
-        self._running = self.num_ranks
+        self._running = self._num_ranks
         while self._running:
             planned = self._agenda[0][0] if self._agenda else NEVER
             if planned <= self._flows.now + self._resolution:  # rates do not matter within one instant
@@ -179,12 +151,6 @@ class Player:
             for name in self._flows.take_arrived():
                 self._moving.pop(name)(time)
 
-    def _arrived(self, message: _Message, time: float) -> None:
-        message.arrived = True
-        for one in message.ends:
-            if one is not None and not one.done:
-                self._complete(one, time)
-
     # A rank
 
     def _go_on(self, rank: _Rank, time: float) -> None:
@@ -192,22 +158,22 @@ class Player:
         rank.time = max(rank.time, time)
         if rank.computing:
             # What moved while the rank computed took some of its time: then it computes on
-            taken = (self._moved[rank.number] - rank.moved_before) * self.network.byte_seconds
-            rank.moved_before = self._moved[rank.number]
+            moved = self._flows.moved[rank.number]
+            taken, rank.moved_before = (moved - rank.moved_before) * self._network.byte_seconds, moved
             if taken > 1e-7:
-                rank.spans[-1] = rank.spans[-1]._replace(end=rank.time + taken)
+                rank.spend(rank.computing, taken)
                 self._later(rank.time + taken, partial(self._go_on, rank))
                 return
-            self._set_computing(rank, False)
+            rank.computing = ""
         if rank.ended:
             self._running -= 1
             return
-        events = rank.epochs[rank.epoch % self._cycle]
+        events = rank.epochs[rank.epoch]
         while rank.place < len(events):
             event = events[rank.place]
             rank.place += 1
             if event[0] == "compute":
-                self._compute(rank, event)
+                self._compute(rank, event[1], event[2])
                 return
             if event[0] == "wait":
                 wanted = [rank.started[rank.epoch - age][place] for age, place in event[1] if 0 <= age <= rank.epoch]
@@ -227,22 +193,13 @@ class Player:
             rank.called = True
             self._go_on_with_sums(rank, rank.time)
 
-    def _compute(self, rank: _Rank, event: Event) -> None:
-        _, name, seconds = event
-        end = rank.time + seconds
-        rank.spans.append(Span(rank.number, name, rank.time, end))
-        self._set_computing(rank, True)
-        rank.moved_before = self._moved[rank.number]
+    def _compute(self, rank: _Rank, name: str, seconds: float) -> None:
+        rank.spend(name, seconds)
+        rank.computing, rank.moved_before = name, self._flows.moved[rank.number]
         if rank.called:
             rank.called = False
             self._flows.calls(rank.number, stays=False)
-        self._later(end, partial(self._go_on, rank))
-
-    def _set_computing(self, rank: _Rank, computing: bool) -> None:
-        if rank.computing != computing:
-            rank.computing = computing
-            if self.network.overlap_bandwidth < self.network.rank_bandwidth:
-                self._flows.set_computing(rank.number, computing)
+        self._later(rank.time + seconds, partial(self._go_on, rank))
 
     def _stops(self, rank: _Rank, wanted: list[_Started]) -> bool:
         self._call(rank)
@@ -250,9 +207,8 @@ class Player:
         for one in rank.pending:
             if rank.number not in one.waiting:
                 one.waiting += (rank.number,)
-        rank.blocked_since = rank.time if rank.pending else -1.0
         if rank.pending:
-            rank.inside = True
+            rank.since, rank.inside = rank.time, True
             self._flows.calls(rank.number, stays=True)
         return bool(rank.pending)
 
@@ -266,8 +222,7 @@ class Player:
                 end = max(time, rank.time)
                 rank.inside, rank.called = False, True
                 if not rank.ended:
-                    span = Span(number, "wait", rank.blocked_since, end, one.by, one.ready, one.call)
-                    rank.spans.append(span)
+                    rank.spend("wait", end - rank.since)
                 self._later(end, partial(self._go_on, rank))
         one.waiting = ()
 
@@ -276,49 +231,48 @@ class Player:
     def _post(self, rank: _Rank, event: Event) -> None:
         """A rank's end of a message: the other end may be there already."""
         kind, call, other, num_bytes = event
-        rank.time += self.network.overhead
+        rank.time += self._network.overhead
         end = 0 if kind == "send" else 1
-        pair = (rank.number, other) if end == 0 else (other, rank.number)
-        key = (rank.epoch, call, *pair)
-        halves = self._messages.setdefault(key, [])
+        source, target = pair = (rank.number, other) if end == 0 else (other, rank.number)
+        halves = self._messages.setdefault((rank.epoch, call, *pair), [])
         if halves and halves[0].ends[end] is None:
             message = halves.pop(0)
             if not halves:
-                del self._messages[key]
+                del self._messages[rank.epoch, call, source, target]
         else:
             message = _Message(num_bytes)
             halves.append(message)
-        started = message.ends[end] = _Started(call)
+        started = message.ends[end] = _Started()
         rank.started[-1].append(started)
         # It goes once its sender is there and, where it is large, its receiver
         sent, received = message.ends
-        small = message.num_bytes <= self.network.eager_bytes
-        if message.begun and sent is not None and received is not None:
-            received.ready, received.by, received.done = sent.ready, sent.by, message.arrived
+        small = message.num_bytes <= self._network.eager_bytes
+        if message.begun and received is not None:
+            received.done = message.arrived
         elif sent is not None and (small or received is not None):
-            message.begun = True
-            for one in filter(None, message.ends):
-                one.ready, one.by = rank.time, rank.number
-            sent.done = small
-            source, target = pair
+            message.begun, sent.done = True, small
             begin = partial(self._move, source, target, message.num_bytes, partial(self._arrived, message))
-            self._later(rank.time + self.network.latency_between(source, target), begin)
+            self._later(rank.time + self._network.latency_between(source, target), begin)
+
+    def _arrived(self, message: _Message, time: float) -> None:
+        message.arrived = True
+        for one in message.ends:
+            if one is not None and not one.done:
+                self._complete(one, time)
 
     # Sums over ranks
 
     def _join(self, rank: _Rank, channel: int, num_bytes: int) -> _Started:
-        rank.time += self.network.overhead
+        rank.time += self._network.overhead
         number = rank.num_sums[channel] = rank.num_sums.get(channel, -1) + 1
         if (channel, number) not in self._sums:
-            self._sums[channel, number] = _Sum(sum_steps(self.network, self.num_ranks, num_bytes))
+            self._sums[channel, number] = _Sum(sum_steps(self._num_ranks, num_bytes))
         one = self._sums[channel, number]
-        started = _Started(-1)
-        one.joined[rank.number], one.step[rank.number] = started, -1
+        started = one.joined[rank.number] = _Started()
+        one.step[rank.number] = -1
         rank.sums.append(one)
-        if len(one.joined) == self.num_ranks:
+        if len(one.joined) == self._num_ranks:
             del self._sums[channel, number]
-            for joined in one.joined.values():
-                joined.ready, joined.by = rank.time, rank.number
         self._go_on_with_sums(rank, rank.time)
         return started
 
@@ -329,8 +283,8 @@ class Player:
                 step = one.step[rank.number] = one.step[rank.number] + 1
                 if step < len(one.steps):
                     distance, num_bytes = one.steps[step]
-                    pair = rank.number, (rank.number + distance) % self.num_ranks
-                    latency = self.network.latency_between(*pair) + 2 * self.network.overhead
+                    pair = rank.number, (rank.number + distance) % self._num_ranks
+                    latency = self._network.latency_between(*pair) + 2 * self._network.overhead
                     begin = partial(self._move, *pair, num_bytes, partial(self._sum_arrived, one, step, pair[1]))
                     self._later(time + latency, begin)
             if one.step[rank.number] == len(one.steps):

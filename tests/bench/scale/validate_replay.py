@@ -133,7 +133,7 @@ def measure_link(work: Path, rate: str) -> Path:
     prices = work / f"prices-{rate}.json"
     if not prices.exists():
         with hosts(2, rate) as run:
-            run("-m", "distgnn.cli", "prices", prices, "--seconds", "1", "--threads", "1", "--json")
+            run("-m", "distgnn.cli", "prices", prices, "--json")
     return prices
 
 
@@ -179,14 +179,14 @@ def trained(options: argparse.Namespace, rate: str, parts: Path, algorithm: str)
 def compared(predicted: dict, real: dict) -> dict:
     """A row of the table."""
     seconds, memory = real["seconds"], max(real["peak_rss_bytes"])
-    found = {"predicted_seconds": predicted["epoch_seconds"], "real_seconds": seconds}
-    found["error"] = predicted["epoch_seconds"] / seconds - 1
-    found |= {"predicted_memory": max(predicted["peak_rss_bytes"]), "real_memory": memory}
+    found = {"predicted_seconds": predicted["seconds"], "real_seconds": seconds}
+    found["error"] = predicted["seconds"] / seconds - 1
+    found |= {"predicted_memory": max(rank["peak_rss_bytes"] for rank in predicted["of_rank"]), "real_memory": memory}
     found["memory_error"] = found["predicted_memory"] / memory - 1
-    found["bytes_equal"] = predicted["pair_bytes_per_epoch"] == real["pair_bytes_per_epoch"]
+    found["bytes_equal"] = predicted["pair_bytes"] == real["pair_bytes_per_epoch"]
     waits = statistics.fmean(rank["wait_seconds"] for rank in predicted["of_rank"])
     found |= {"predicted_wait": waits, "real_wait": real["waiting"], "real_quartiles": real["quartiles"]}
-    return found | {"compute_seconds": predicted["compute_seconds"]["max"]}
+    return found | {"compute_seconds": max(rank["compute_seconds"] for rank in predicted["of_rank"])}
 
 
 def line(row: dict) -> str:

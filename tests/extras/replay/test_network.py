@@ -8,14 +8,14 @@ import pytest
 
 from distgnn.errors import InputError
 from distgnn.extras.replay.flows import Flows, Links, fair_rates
-from distgnn.extras.replay.network import Network, parse_network, sum_seconds
+from distgnn.extras.replay.network import Network, parse_network, sum_steps
 
 SECOND = Network(bandwidth=100.0, latency=0.0, overhead=0.0, rank_bandwidth=1000.0, memory_bandwidth=500.0)
 
 
 def arrivals(network: Network, num_ranks: int, messages: list[tuple[int, int, float]]) -> list[float]:
     """When messages that start at 0 have arrived."""
-    flows = Flows(Links(network, num_ranks))
+    flows = Flows(network, num_ranks)
     for name, message in enumerate(messages):
         flows.start(name, *message)
     found = [math.nan] * len(messages)
@@ -54,12 +54,6 @@ def test_ranks_of_a_node_share_its_link_and_pass_it_by():
     assert arrivals(network, 4, [(0, 1, 100.0)]) == pytest.approx([0.2])
 
 
-def test_an_oversubscribed_tree_is_slower_between_switches_only():
-    network = Network(**{**SECOND.as_dict(), "nodes_per_switch": 2, "oversubscription": 4.0})
-    assert arrivals(network, 4, [(0, 1, 100.0)]) == pytest.approx([1.0])
-    assert arrivals(network, 4, [(0, 2, 100.0)]) == pytest.approx([2.0])  # 2 · 100 / 4 for the switch
-
-
 def test_bytes_are_kept_with_a_coarse_resolution():
     """Many random messages: whatever the rounds of fair shares leave out, no link carries more than it can."""
     random = np.random.default_rng(0)
@@ -74,25 +68,22 @@ def test_bytes_are_kept_with_a_coarse_resolution():
 
 
 @pytest.mark.parametrize(
-    "sums, ranks, num_bytes, expected",
+    "ranks, num_bytes, expected",
     [
-        ("ring", 4, 1000, 2 * 3 * (1e-3 + 250 / 1e4)),
-        ("doubling", 8, 1000, 3 * (1e-3 + 1000 / 1e4)),
-        ("halving", 8, 1000, 6 * 1e-3 + 2 * 7 / 8 * 1000 / 1e4),
-        ("auto", 8, 1000, 3 * (1e-3 + 1000 / 1e4)),
-        ("auto", 8, 80_000, 6 * 1e-3 + 2 * 7 / 8 * 8),
-        ("ring", 1, 1000, 0.0),
+        (8, 1000, [(1, 1000.0), (2, 1000.0), (4, 1000.0)]),
+        (4, 8000, [(1, 4000.0), (2, 2000.0), (2, 2000.0), (1, 4000.0)]),
+        (3, 8000, [(1, 8000.0), (1, 8000.0), (1, 4000.0), (1, 4000.0)]),
+        (1, 1000, []),
     ],
 )
-def test_sums_over_ranks(sums, ranks, num_bytes, expected):
-    network = Network(bandwidth=1e4, latency=1e-3, overhead=0.0, sums=sums)
-    assert sum_seconds(network, ranks, num_bytes) == pytest.approx(expected)
+def test_sums_over_ranks(ranks, num_bytes, expected):
+    assert sum_steps(ranks, num_bytes) == expected
 
 
 def test_texts(tmp_path):
-    found = parse_network("bandwidth=100gbit, latency=1.5us,ranks_per_node=2,sums=ring,overlap_bandwidth=2GB")
+    found = parse_network("bandwidth=100gbit, latency=1.5us,ranks_per_node=2,buffer_bytes=2MB")
     assert (found.bandwidth, found.latency, found.ranks_per_node) == (12.5e9, 1.5e-6, 2)
-    assert (found.sums, found.overlap_bandwidth, found.rank_bandwidth) == ("ring", 2e9, math.inf)
+    assert (found.buffer_bytes, found.rank_bandwidth) == (2e6, math.inf)
     (tmp_path / "prices.json").write_text(json.dumps({"network": {"bandwidth": 1e9, "latency": 2e-5}}))
     found = parse_network(f"{tmp_path}/prices.json,latency=3us")
     assert (found.bandwidth, found.latency) == (1e9, 3e-6)
@@ -106,8 +97,6 @@ def test_texts(tmp_path):
         ("latency=soon", "latency=soon"),
         ("ranks_per_node=1.5", "whole number"),
         ("bandwidth=0gbit", "more than 0"),
-        ("oversubscription=0.5", "oversubscription"),
-        ("sums=magic", "magic"),
         ("nowhere.json", "nowhere.json"),
     ],
 )

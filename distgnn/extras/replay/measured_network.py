@@ -5,8 +5,7 @@ Ranks 0 and the last exchange rows both ways at once, as an aggregation does; th
     latency, overhead     an 8-byte message there and back; a burst of them
     rank_bandwidth        large messages both ways
     buffer_bytes          the same while both compute and do not call the library: what moved, unless all did
-    overlap_bandwidth     the same while both compute, calling the library every few milliseconds
-    byte_seconds          how much longer that computation takes, for each byte that moves
+    byte_seconds          how much longer computation takes that calls the library, for each byte that moves
 """
 
 import statistics
@@ -49,34 +48,20 @@ def _measure(pair: Any) -> dict[str, float]:
     rate = num_bytes / alone
     work = _Work(alone)
     bare = min(work.run(None)[1] for _ in range(ROUNDS))
-    moved, computing, spent = _moved_meanwhile(pair, num_bytes, rate, work)
-    without_calls = _moved_meanwhile(pair, num_bytes, rate, work, calls=False)[0]
-    most: float = num_bytes
-    buffers = {}
-    if without_calls < ALL * num_bytes:
-        buffers["buffer_bytes"] = without_calls
-        most = min(most, without_calls * computing / work.piece_seconds)  # that these calls can move
-    mine = buffers | {
-        "latency": max(round_trip / 2 - 2 * overhead, 0.0),
-        "overhead": overhead,
-        "bandwidth": rate,
-        "rank_bandwidth": rate,
-        "overlap_bandwidth": rate if moved > ALL * most else min(moved / computing, rate),
-        "byte_seconds": max(spent - bare, 0.0) / (2 * moved),
-    }
+    moved, spent = _moved_meanwhile(pair, num_bytes, rate, work)
+    without_calls, _ = _moved_meanwhile(pair, num_bytes, rate, work, calls=False)
+    mine = {"buffer_bytes": without_calls} if without_calls < ALL * num_bytes else {}
+    mine |= {"latency": max(round_trip / 2 - 2 * overhead, 0.0), "overhead": overhead}
+    mine |= {"bandwidth": rate, "rank_bandwidth": rate, "byte_seconds": max(spent - bare, 0.0) / (2 * moved)}
     other = pair.sendrecv(mine, 1 - pair.rank, source=1 - pair.rank)
     return {name: (value + other[name]) / 2 for name, value in mine.items() if name in other}
 
 
-def _moved_meanwhile(
-    pair: Any, num_bytes: int, rate: float, work: "_Work", calls: bool = True
-) -> tuple[float, float, float]:
-    """Bytes of a message that move while both compute, the seconds of that, and the least of the processor's."""
+def _moved_meanwhile(pair: Any, num_bytes: int, rate: float, work: "_Work", calls: bool = True) -> tuple[float, float]:
+    """Bytes of a message that move while both compute, and the least seconds of the processor that computing takes."""
     times = [_exchange(pair, num_bytes, work, calls) for _ in range(ROUNDS)]
     rest = statistics.median(total - computing for total, computing, _ in times)
-    computing = statistics.median(computing for _, computing, _ in times)
-    moved = min(max(num_bytes - rest * rate, 0.02 * num_bytes), num_bytes)
-    return moved, computing, min(spent for *_, spent in times)
+    return min(max(num_bytes - rest * rate, 0.02 * num_bytes), num_bytes), min(spent for *_, spent in times)
 
 
 def _round_trip(pair: Any) -> float:

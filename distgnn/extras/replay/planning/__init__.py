@@ -1,1 +1,0 @@
-"""How many ranks, which schedule, what memory; without the data."""

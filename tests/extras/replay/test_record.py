@@ -1,0 +1,82 @@
+"""Recorded epochs: what was sent is in them, late rows are waited for after their delay, and nothing is changed."""
+
+import pytest
+import torch
+from cut_graphs import random_graph
+
+from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig
+from distgnn.errors import InputError
+from distgnn.extras.replay import predict
+from distgnn.extras.replay.network import Network
+from distgnn.extras.replay.record import RecordedComm, _Log, check_recordable, record
+from distgnn.graph.loader import load
+from distgnn.nn import model_for
+from distgnn.partition import partition_graph
+from distgnn.train import Trainer
+
+CASES = [
+    ("cd-0", "owners", "float32"),
+    ("cd-0", "copies", "float32"),
+    ("cd-2", "owners", "int8"),
+    ("0c", "copies", "float32"),
+]
+
+
+@pytest.fixture
+def parts(comm, shared_tmp_path):
+    if comm.rank == 0:
+        partition_graph(random_graph(1), comm.size, shared_tmp_path / "parts", method="libra")
+    comm.Barrier()
+    return str(shared_tmp_path / "parts")
+
+
+@pytest.mark.mpi(3)
+@pytest.mark.parametrize("name, update, wire", CASES)
+def test_what_ranks_send_is_recorded(comm, parts, name, update, wire):
+    """One rank has a core at a time."""
+    run = RunConfig(algorithm=name, update=update)
+    settings = Settings(TrainConfig(), ModelConfig("sage", 8, 3), run, Schedule(wire=wire)).checked()
+    found = comm.bcast(record(parts, settings, comm, repeats=2, at_once=1))
+    delay = settings.algorithm.delay or 1
+    for recording in found:
+        assert len(recording.epochs) == delay * 3
+        for number, (events, counts) in enumerate(zip(recording.epochs, recording.sent_to, strict=True)):
+            assert sum(event[3] for event in events if event[0] == "send") == sum(counts)
+            assert recording.compute_seconds(number) > 0 and all(e[2] >= 0 for e in events if e[0] == "compute")
+        last = recording.epochs[-1]
+        ages = {age for event in last if event[0] == "wait" for age, _ in event[1]}
+        assert ages <= {0, 1, delay} and (delay == 1 or delay in ages)
+    slow, quick = (predict.epoch(found, Network(bandwidth=rate)) for rate in (1e5, 1e10))
+    assert slow.low < slow.seconds < slow.high and slow.pair_bytes == quick.pair_bytes
+    assert slow.sent_bytes == sum(map(sum, slow.pair_bytes)) or name == "cd-2"
+    assert (slow.seconds > 1.5 * quick.seconds and slow.messages > 0) or name == "0c"
+    assert quick.phases["aggregate"] > 0 and 0 < quick.efficiency <= 1
+
+
+@pytest.mark.mpi(3)
+def test_recording_changes_no_loss(comm, parts):
+    losses = []
+    for log in (None, _Log(comm, 1)):
+        graph = load(parts, "cd-2", RecordedComm(comm, log) if log else comm, say=None, plain_tensors=True)
+        torch.manual_seed(0)
+        trainer = Trainer(model_for(ModelConfig("sage", 8, 2), graph, "node"), graph, TrainConfig())
+        if log is None:
+            losses.append([trainer.train_epoch(epoch)["loss"] for epoch in range(6)])
+        else:
+            with log.on():
+                losses.append([trainer.train_epoch(epoch)["loss"] for epoch in range(6)])
+        graph.drain()
+    assert losses[0] == losses[1]
+
+
+@pytest.mark.parametrize(
+    "train, parts, says",
+    [
+        (TrainConfig(task="link"), 2, "replay is of node and regression"),
+        (TrainConfig(verify_every=2), 2, "--verify-every"),
+        (TrainConfig(), 1, "a single part sends nothing"),
+    ],
+)
+def test_what_is_not_recorded(train, parts, says):
+    with pytest.raises(InputError, match=says):
+        check_recordable(Settings(train), parts)
