@@ -13,7 +13,7 @@ import numpy as np
 
 from distgnn import kernels
 from distgnn.config import Settings, num_threads
-from distgnn.fitting.ahead import end_with_parent
+from distgnn.kernels.runtime.ahead import end_with_parent
 from distgnn.kernels.runtime.threads import edge_parts
 
 LAST_KERNELS = "distgnn.fitting.last_kernels"
@@ -96,5 +96,4 @@ def _steps(name: str, norm: str, in_feats: int, hidden: int, classes: int, sever
 
 if __name__ == "__main__":
     end_with_parent(sys.argv[1])
-    kernels.set_num_threads(1)
     compile_kernels(["", *sys.argv[2:]], 1, 1)

@@ -77,8 +77,8 @@ def train_on_this_rank(
     Args: own: of a process that goes on afterwards.
     """
     from distgnn.comm import raise_together
-    from distgnn.fitting.ahead import compiling_ahead
     from distgnn.fitting.last_kernels import compile_kernels, last_kernels
+    from distgnn.kernels.runtime.ahead import compiling_ahead
 
     by_name = own is None or own.make_model is None
     sections = settings.sections() | {"data": describe_data(parts, manifest)}

@@ -1,9 +1,9 @@
 import subprocess
 from pathlib import Path
 
-from distgnn.fitting.ahead import compiling_ahead
 from distgnn.fitting.last_kernels import LAST_KERNELS
 from distgnn.kernels.runtime import jit
+from distgnn.kernels.runtime.ahead import compiling_ahead
 
 
 def test_one_process_is_started_by_the_first_missing_kernel_and_ends_with_the_block(monkeypatch):

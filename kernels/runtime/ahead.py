@@ -1,4 +1,4 @@
-"""The first training on a machine: a second process compiles what comes last, while this one compiles what comes first.
+"""The first run on a machine: a second process compiles what comes last, while this one compiles what comes first.
 
 Compiling is Python's work, so threads would only take turns. Whoever needs a kernel that the other one is at waits for
 its lock, then loads it (kernels/runtime/jit.py).
@@ -24,8 +24,8 @@ ROOM = 3_000_000_000  # bytes free, for a process that takes some 300 MB beside 
 def compiling_ahead(words: list[str]) -> Iterator[None]:
     """A second process from the first kernel on that is not in the cache; it ends with the block, or with this one.
 
-    Args: words: its module, and arguments behind the folder for its files; none: there is no such process. It ends
-        when its standard input does.
+    Args: words: its module, and arguments behind the folder for its files; none: there is no such process. It has one
+        thread, and ends when its standard input does.
     """
     if not words or num_threads() == 1:
         yield
@@ -41,7 +41,8 @@ def compiling_ahead(words: list[str]) -> Iterator[None]:
             with contextlib.suppress(OSError):  # no room for it: this process compiles all
                 folder = ends.enter_context(tempfile.TemporaryDirectory(prefix="distgnn-"))
                 program, null = [sys.executable, "-m", words[0], folder, *words[1:]], subprocess.DEVNULL
-                process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=null, stderr=null)
+                alone = os.environ | {"DISTGNN_NUM_THREADS": "1"}
+                process = subprocess.Popen(program, env=alone, stdin=subprocess.PIPE, stdout=null, stderr=null)
                 ends.callback(process.communicate)
                 ends.callback(process.kill)
 
