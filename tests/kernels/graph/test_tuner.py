@@ -81,7 +81,7 @@ def test_no_choice_is_wrong_on_a_recorded_machine(file):
     times = json.loads(file.read_text())["times"]
     for turn in range(max(len(seconds) for rounds in times.values() for seconds in rounds.values())):
         found = replay_tuning.choices(times, turn)
-        assert max(replay_tuning.losses(times, found).values()) <= replay_tuning.WRONG, (turn, found)
+        assert not replay_tuning.wrong_choices(times, found), (turn, found)
 
 
 def test_no_choice_of_the_process_changes_a_bit(num_threads):
