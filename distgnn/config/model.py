@@ -147,7 +147,8 @@ class ModelConfig:
     @property
     def takes_sparse_feats(self) -> bool:
         """Can its first layer multiply sparse rows? What an extra puts around a model takes dense ones."""
-        return self.name in ONE_PASS_MODELS and self.around.is_bare and not (self.weighted or touched(self))
+        dropped = self.input_dropout > 0
+        return self.name in ONE_PASS_MODELS and not (dropped or self.weighted or touched(self))
 
     @property
     def by_arc(self) -> str:

@@ -63,10 +63,9 @@ def test_rows_are_plain_torchs_sparse_or_dense(comm, chain):
         np.testing.assert_allclose(gather_rows(graph, found), plain(feats, chain), atol=1e-13)
 
 
-def outcome(graph, feats, model: str):
+def outcome(graph, feats, config: ModelConfig):
     """Logits and gradients of one model, and whether features stayed sparse."""
     torch.manual_seed(0)
-    config = ModelConfig(model, 8, num_layers=2, dropout=0.0, num_heads=2)
     network = build_model(config, graph.num_feats, graph.num_classes).double()
     logits = network(graph, feats)
     rank_loss(graph, logits).backward()
@@ -75,16 +74,25 @@ def outcome(graph, feats, model: str):
 
 
 @pytest.mark.mpi(3)
-@pytest.mark.parametrize("model", ["sage", "gat", "gin"])
-def test_layers_compute_what_they_compute_of_plain_rows(comm, model):
+@pytest.mark.parametrize(
+    ("model", "around"),
+    [
+        *[(model, {}) for model in ("sage", "gat", "gin")],
+        *[(model, {"block": "residual", "head": "linear"}) for model in ("sage", "gcn", "gat")],
+        *[("sage", {"block": "preact"}), ("gcn", {"stem": "linear", "head": "cat"}), ("gat", {"remat": True})],
+    ],
+)
+def test_layers_compute_what_they_compute_of_plain_rows(comm, model, around):
     """Without a dense row but for gin, which aggregates first; rows of ranks whose parts are empty too."""
     data, feats = sparse_graph()
+    config = ModelConfig(model, 8, num_layers=2, dropout=0.0, num_heads=2, **around)
+    assert config.takes_sparse_feats == (model != "gin")
     cut = random_cut(data.edge_list("stored", "keep"), comm.size)
     parts = [None if one is None else one % 2 for one in (cut.edge_part, cut.owner, cut.reverse_part)]
     cut = VertexCut(3, *parts)  # one rank has nothing
     graph, whole = dist_graph(data, comm, cut, feat_norm="row-l2,center"), whole_graph(data)
-    logits, grads, stays_sparse = outcome(graph, graph.feats, model)
-    expected, expected_grads, _ = outcome(whole, plain(feats, "row-l2,center")[whole.owned_ids], model)
+    logits, grads, stays_sparse = outcome(graph, graph.feats, config)
+    expected, expected_grads, _ = outcome(whole, plain(feats, "row-l2,center")[whole.owned_ids], config)
     np.testing.assert_allclose(logits, expected, atol=1e-11)
     for found, wanted in zip(grads, expected_grads, strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-11)
