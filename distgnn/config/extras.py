@@ -33,6 +33,7 @@ class Extra:
         rates: value of `optimizer` -> learning rate where none is given.
         rules: lines of "does not go together", looked at where all settings that they name are known.
         hooks: name of a point -> "module:name"; `docs/architecture.md` lists the points.
+        recipes: names of recipes that train several times and choose -> ("module:function", help).
         ranks_per_part: the setting of `Schedule` that says how many ranks share a part.
     """
 
@@ -42,6 +43,7 @@ class Extra:
     rates: Mapping[str, float] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
     hooks: Mapping[str, str] = field(default_factory=dict)
+    recipes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     ranks_per_part: str = ""
 
 
@@ -99,6 +101,17 @@ def commands() -> dict[str, Callable[[], Any]]:
         for name, extra in extras().items()
         for word, place in extra.commands.items()
     }
+
+
+def searches() -> dict[str, str]:
+    """Recipes that train several times and choose: their help."""
+    return {name: text for extra in extras().values() for name, (_, text) in extra.recipes.items()}
+
+
+def search_of(recipe: str | None) -> Callable[..., Any] | None:
+    """What such a recipe does on each rank, in place of one training; None of other recipes."""
+    of = ((name, extra.recipes.get(recipe or "")) for name, extra in extras().items())
+    return next((load(name, found[0]) for name, found in of if found), None)
 
 
 def extended(config: Config) -> Config:

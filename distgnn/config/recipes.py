@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from distgnn.config.extras import attached
+from distgnn.config.extras import attached, searches
 from distgnn.config.option import check_choice
 from distgnn.config.settings import Settings
 from distgnn.config.train import LEAST_PATIENCE, PATIENT_EPOCHS
 from distgnn.errors import InputError
 
-RECIPES = ("fast",)
+RECIPES = ("fast", *searches())
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,10 @@ def with_recipe(
 ) -> tuple[Settings, str]:
     """The settings with what a recipe, or None: the defaults, pick for this graph, and the line that says so.
 
-    A resumed run has its own settings.
+    A resumed run has its own settings. Recipes that search choose on the ranks.
     """
+    if recipe in searches():
+        return settings, ""
     graph, task = manifest["graph"] | {"num_nodes": manifest["num_nodes"]}, settings.train.task
 
     def allows(options: Mapping[str, Any]) -> bool:

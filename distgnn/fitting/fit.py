@@ -21,6 +21,7 @@ from typing import Any
 from torch import nn
 
 from distgnn.config import CutConfig, ModelConfig, Settings, read_sections
+from distgnn.config.extras import searches
 from distgnn.config.recipes import with_patience, with_recipe
 from distgnn.errors import InputError, RunError
 from distgnn.fitting.cut_cache import cache_root, give_up
@@ -156,7 +157,8 @@ def _on_ranks(
     if plots:
         objects = objects | {"callbacks": [one for one in callbacks if one not in plots]}
     debug = bool(asked.more.get("debug"))
-    job = Job(cut.folder, cut.manifest, settings, packed, objects, limit, debug, not quiet, asked.more.get("folds", 0))
+    more = asked.more.get("folds", 0), asked.more.get("recipe"), asked.given
+    job = Job(cut.folder, cut.manifest, settings, packed, objects, limit, debug, not quiet, *more)
     with following(plots, Path(str(settings.train.run_dir)), settings.train.resume):
         return call_on_ranks(train_part, (job,), num_ranks, threads=threads, graceful=True, hosts=hosts)[0]
 
@@ -225,6 +227,9 @@ def _check_early(asked: Keywords, out: Any, by_name: bool) -> MemoryLimit:
     if not train.resume:  # else the run's own settings may be others
         asked.settings.checked()
     _check_several(asked)
+    recipe = asked.more.get("recipe")
+    if recipe in searches() and (not by_name or asked.more.get("folds")):
+        raise InputError(f"recipe {recipe} chooses among models by name, by one split: leave model, and folds, out")
     if out is not None and train.run_dir is not None:
         raise InputError("out and run_dir are both given: out has the run folder and the parts")
     run_dir = train.run_dir if out is None else Path(out) / "run"

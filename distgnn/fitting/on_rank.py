@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distgnn.config import Settings, TrainConfig
+from distgnn.config.extras import search_of
 from distgnn.config.settings import describe_data, read_sections
 from distgnn.fitting.progress import compiling, progress_bar
 from distgnn.system.launch import import_mpi, under_mpi
@@ -111,6 +112,20 @@ def train_on_this_rank(
         train = _one_run if run.runs == 1 and not own.folds else _many_runs
         summary = train(graph, replace(settings, train=config), sections, speak, own)
         return summary | {"run_dir": config.run_dir}, graph.rank
+
+
+def train_by_recipe(
+    recipe: str | None, given: set[str], parts: str, manifest: dict[str, Any], settings: Settings, *how: Any
+) -> tuple[dict[str, Any], int]:
+    """`train_on_this_rank`, or what a recipe does that searches: settings that are not `given` are its choice.
+
+    A run that was begun goes on with its own settings. Args: how: further arguments of `train_on_this_rank`.
+    """
+    search, config = search_of(recipe), settings.train
+    if search is None or (config.resume and Path(str(config.run_dir), "config.toml").is_file()):
+        return train_on_this_rank(parts, manifest, settings, *how)
+    done: tuple[dict[str, Any], int] = search(given, parts, manifest, settings, *how)
+    return done
 
 
 def _products_before(config: TrainConfig) -> dict[str, int] | None:

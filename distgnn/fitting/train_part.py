@@ -13,7 +13,7 @@ from torch import nn
 
 from distgnn.config import Settings
 from distgnn.errors import InputError
-from distgnn.fitting.on_rank import Own, check_machines, train_on_this_rank
+from distgnn.fitting.on_rank import Own, check_machines, train_by_recipe
 from distgnn.fitting.user_model import adapt, draw_anew, not_given, without_compile
 from distgnn.nn import distribute
 from distgnn.system.calls.packing import pack, unpack
@@ -32,6 +32,7 @@ class Job:
     Args:
         model: a packed module, or a packed function of the graph that makes one; None: the one of the settings.
         trainer: objects for the Trainer; limit: of a rank's memory; folds: see `Own`.
+        recipe, given: see `train_by_recipe`.
     """
 
     parts: str
@@ -43,6 +44,8 @@ class Job:
     debug: bool = False
     speak: bool = True
     folds: int = 0
+    recipe: str | None = None
+    given: set[str] = field(default_factory=set)
 
 
 def train_part(job: Job) -> bytes | None:
@@ -78,7 +81,8 @@ def train_part(job: Job) -> bytes | None:
         settings, lines = check_machines(job.parts, job.manifest, job.settings, job.limit, job.model is None)
         for line in lines if job.speak else ():
             say(line)
-        train_on_this_rank(job.parts, job.manifest, settings, job.debug, job.speak, own)
+        how = settings, job.debug, job.speak, own
+        train_by_recipe(job.recipe, job.given, job.parts, job.manifest, *how)
     return made[0] if made else None
 
 

@@ -13,7 +13,7 @@ from test_floors import MODULES, imports_of
 from distgnn.cli.commands.train import GROUPS, train
 from distgnn.cli.main import make_app
 from distgnn.config import Algorithm, Schedule
-from distgnn.config.extras import commands, extras
+from distgnn.config.extras import commands, extras, search_of
 from distgnn.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,6 +69,7 @@ def test_what_is_attached_is_there():
     core = "".join(path.read_text() for path in CORE.values())
     for extra in extras().values():
         assert all(f'"{point}"' in core for point in extra.hooks)
+        assert all(search_of(name).__doc__ for name in extra.recipes)
         assert set(extra.options) <= {group.__name__ for group in GROUPS}
     assert all(load().__doc__ for load in commands().values())
 

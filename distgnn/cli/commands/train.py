@@ -14,6 +14,7 @@ import typer
 
 from distgnn.cli.options import RANKS, AsJson, Quiet, Threads, given_options, in_panel, with_options
 from distgnn.config import LaunchConfig, ModelConfig, RunConfig, Schedule, Settings, TrainConfig
+from distgnn.config.extras import searches
 from distgnn.config.option import option_name
 from distgnn.config.recipes import with_recipe
 from distgnn.config.run import CHECKPOINT_EVERY, preset_options
@@ -46,7 +47,8 @@ def train(
     recipe: str | None = in_panel(
         "Training",
         None,
-        "fast: feature norm, optimiser and learning rate for this graph, as far as they are not given.",
+        "Options for this graph, as far as they are not given. fast: feature norm, optimiser and learning rate."
+        + "".join(f" {name}: {text}" for name, text in searches().items()),
     ),
     config: str | None = in_panel(
         "Run folder", None, "Take the options that are not given from this file, the config.toml of another run."
@@ -69,7 +71,7 @@ def train(
 ) -> None:
     """Train a model on a partition folder; starts mpiexec with one rank per part where none was started."""
     from distgnn.cli.ranks import checked_together
-    from distgnn.fitting.on_rank import check_machines, train_on_this_rank
+    from distgnn.fitting.on_rank import check_machines, train_by_recipe
     from distgnn.partition import read_manifest
     from distgnn.system.hosts import on_this_machine
     from distgnn.system.jobs.watchdog import start_limit
@@ -100,7 +102,7 @@ def train(
     if speak and import_mpi().COMM_WORLD.rank == 0:
         for line in filter(None, (picked, *lines)):
             say(line, "")
-    summary, rank = train_on_this_rank(parts, manifest, settings, debug, speak)
+    summary, rank = train_by_recipe(recipe, given, parts, manifest, settings, debug, speak)
     if rank == 0 and as_json:
         print(json.dumps(summary, indent=1))
     elif rank == 0 and speak:
