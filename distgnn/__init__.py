@@ -54,6 +54,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers and editors
     from distgnn import ops as ops
     from distgnn import partition as partition
     from distgnn import train as train
+    from distgnn.bench.study import study as study
     from distgnn.comm.ending.loop_watch import watchdog as watchdog
     from distgnn.config import CutConfig as CutConfig
     from distgnn.config import ModelConfig as ModelConfig
@@ -95,6 +96,7 @@ _PLACES = {
     "LivePlot": "distgnn.fitting.live_plot",
     "load_result": "distgnn.fitting.result",
     "predict": "distgnn.predicting.predict",
+    "study": "distgnn.bench.study",
     "Trainer": "distgnn.train",
     "TrainResult": "distgnn.train",
     "Callback": "distgnn.train",

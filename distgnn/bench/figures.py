@@ -1,8 +1,8 @@
-"""Figures and the speed-up of `distgnn bench`.
+"""Figures of a study, and the numbers of untrusted JSON that a page about one shows, too.
 
-FOLDER/time.png, time.svg            an epoch of each algorithm, stacked by phase
-FOLDER/accuracy.png, accuracy.svg    test metric against epochs and against seconds (with --accuracy)
-FOLDER/scaling.png, scaling.svg      speed-up and bytes against ranks (several folders)
+time                  epochs by phase: a panel for each network
+scaling               seconds of an epoch, and bytes, against ranks
+accuracy-4            of 4 ranks: test metric against epochs, and against seconds on each network (with --accuracy)
 """
 
 import math
@@ -31,47 +31,77 @@ PHASES = {
     "all-reduce": "all_reduce_seconds",
     "wait": "wait_seconds",
 }
+HERE = "here"
 Row = dict[str, Any]
 Lines = tuple[list[Series], Axis, Axis]
 
 
 @styled()
-def draw(report: dict[str, Any], folder: Path) -> list[Path]:
-    """Draw the figures of what bench.json holds (`graph`, `rows`) into `folder`; returns the files."""
-    from matplotlib.figure import Figure
-
-    folder.mkdir(parents=True, exist_ok=True)
-    rows, title = report["rows"], report["graph"]
-    figure = Figure(figsize=(11, 1.5 + 0.4 * len(rows)), layout="constrained")
-    axes = figure.subplots()
-    plot_stacked(axes, phases_of_rows(rows), Axis("time per epoch", SECONDS), human_seconds)
-    axes.set_title(title)
-    legend_beside(figure, axes)
-    found = save(figure, folder, "time")
-    if any(row.get("curve") for row in rows):
-        found += save(_panels(curves(rows)[:2], title), folder, "accuracy")
-    if any("speedup_vs_first" in row for row in rows):
-        found += save(_panels(scaling(rows), title), folder, "scaling")
+def draw(rows: list[Row], title: str, folder: Path | None) -> dict[str, Any]:
+    """The figures by name; PNG and SVG files in `folder`."""
+    networks = list(dict.fromkeys(row["network"] for row in rows))
+    each = {network: [row for row in rows if row["network"] == network] for network in networks}
+    found = {"time": _bars(each, title)}
+    if len({row["ranks"] for row in rows}) > 1:
+        times = [_titled(network, scaling(own)[0]) for network, own in each.items()]
+        found["scaling"] = _panels([*times, ("", scaling(each[networks[0]])[1])], title)
+    for ranks in dict.fromkeys(row["ranks"] for row in rows if row["curve"]):
+        own = {name: [row for row in of if row["ranks"] == ranks and row["curve"]] for name, of in each.items()}
+        by_epoch = "", curves(own[networks[0]])[0]
+        by_second = [_titled(network, curves(of)[1]) for network, of in own.items()]
+        found[f"accuracy-{ranks}"] = _panels([by_epoch, *by_second], f"{title}, {_counted(ranks)}")
+    if folder is not None:
+        for name, figure in found.items():
+            save(figure, folder, name)
     return found
 
 
-def _panels(each: list[tuple[list[Series], Axis, Axis]], title: str) -> Any:
+def _titled(network: str, lines: Lines) -> tuple[str, Lines]:
+    return (f"{network}, measured" if network == HERE else f"{network}, predicted"), lines
+
+
+def _counted(ranks: float) -> str:
+    return f"{ranks:.0f} rank{'s' * (ranks != 1)}"
+
+
+def _bars(each: dict[str, list[Row]], title: str) -> Any:
+    """Names to the left of the first panel; the seconds of each panel begin at 0 and end with its longest bar."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11.5, 4.5), layout="constrained")
-    panels = figure.subplots(1, len(each))
-    for axes, one in zip(panels, each, strict=True):
+    most = max(len(rows) for rows in each.values())
+    figure = Figure(figsize=(3.6 + 4.2 * len(each), 1.6 + 0.4 * most), layout="constrained")
+    panels = figure.subplots(1, len(each), squeeze=False)[0]
+    for place, (axes, (network, rows)) in enumerate(zip(panels, each.items(), strict=True)):
+        plot_stacked(axes, phases_of_rows(rows), Axis("time per epoch", SECONDS), human_seconds)
+        axes.set_title(_titled(network, ([], Axis(""), Axis("")))[0], fontsize="medium")
+        axes.set_xlim(right=1.22 * axes.get_xlim()[1])  # for what stands at the end of a bar
+        if place:
+            axes.set_yticklabels([])
+    figure.suptitle(title)
+    legend_beside(figure, panels[0])
+    return figure
+
+
+def _panels(each: list[tuple[str, Lines]], title: str) -> Any:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(2.5 + 4.5 * len(each), 4.5), layout="constrained")
+    panels = figure.subplots(1, len(each), squeeze=False)[0]
+    for axes, (name, one) in zip(panels, each, strict=True):
         plot_lines(axes, *one)
+        axes.set_title(name, fontsize="medium")
     figure.suptitle(title)
     legend_beside(figure, panels[0])
     return figure
 
 
 def label_of(row: Row, rows: list[Row]) -> str:
-    """A row's name, with its ranks where there are several counts."""
-    several = len({number(one, "ranks") for one in rows}) > 1
-    ranks = number(row, "ranks")
-    return f"{row['name']}, {ranks:.0f} rank{'s' * (ranks != 1)}" if several and ranks is not None else row["name"]
+    """A row's name, with its ranks and its network where there are several."""
+    words = [row["name"]]
+    ranks, networks = number(row, "ranks"), {text(one, "network") for one in rows}
+    if len({number(one, "ranks") for one in rows}) > 1 and ranks is not None:
+        words.append(_counted(ranks))
+    return ", ".join(words + [str(text(row, "network"))] * (len(networks) > 1))
 
 
 def phases_of_rows(rows: list[Row]) -> list[tuple[str, Phases]]:
@@ -85,6 +115,7 @@ def phases_of_rows(rows: list[Row]) -> list[tuple[str, Phases]]:
 
 
 def curves(rows: list[Row]) -> list[Lines]:
+    """Test metric against epochs and against seconds, and loss against epochs."""
     epochs = Axis("epochs trained", whole=True, from_zero=True)
     seconds, scores = Axis("seconds of training", from_zero=True), Axis("test metric", SHARES)
 
@@ -104,30 +135,23 @@ def curves(rows: list[Row]) -> list[Lines]:
 
 
 def scaling(rows: list[Row]) -> list[Lines]:
-    """Speed-up beside the cores in use, and bytes, against ranks."""
-    names = dict.fromkeys(row["name"] for row in rows)
-    by_ranks = sorted((row for row in rows if number(row, "ranks")), key=_ranks)
+    """Seconds of an epoch, and bytes, against ranks."""
+    by_ranks = sorted((row for row in rows if number(row, "ranks")), key=lambda row: number(row, "ranks") or 0.0)
+    bare = [{key: row.get(key) for key in ("name", "network")} for row in by_ranks]
+    labels = [label_of(one, bare) for one in bare]
 
     def series(key: str) -> list[Series]:
-        of_name = {name: [row for row in by_ranks if row["name"] == name] for name in names}
-        return [
-            Series(name, [(_ranks(row), value) for row in found if (value := number(row, key)) is not None])
-            for name, found in of_name.items()
-        ]
+        points: dict[str, list[tuple[float, float]]] = {label: [] for label in labels}
+        for label, row in zip(labels, by_ranks, strict=True):
+            if (value := number(row, key)) is not None:
+                points[label].append((number(row, "ranks") or 0.0, value))
+        return [Series(label, found) for label, found in points.items()]
 
-    cores = {_ranks(row): value for row in by_ranks if (value := number(row, "cores"))}
-    in_use = Series("cores in use", [(ranks, count / min(cores.values())) for ranks, count in cores.items()])
     ranks = Axis("ranks", whole=True)
-    speed = Axis("times the first folder", from_zero=True)
-    sent = Axis("sent per epoch, all ranks", BYTES, from_zero=True)
     return [
-        ([*series("speedup_vs_first"), in_use], ranks, speed),
-        (series("sent_bytes_per_epoch"), ranks, sent),
+        (series("epoch_seconds_median"), ranks, Axis("time per epoch", SECONDS, from_zero=True)),
+        (series("sent_bytes_per_epoch"), ranks, Axis("sent per epoch, all ranks", BYTES, from_zero=True)),
     ]
-
-
-def _ranks(row: Row) -> float:
-    return number(row, "ranks") or 0.0
 
 
 def number(source: Any, *keys: str | int) -> float | None:
@@ -159,30 +183,3 @@ def _inside(value: Any, keys: tuple[str | int, ...]) -> Any:
         except (KeyError, IndexError, TypeError):
             return None
     return value
-
-
-# Scaling: what `distgnn bench` over several partition folders says about more sockets, strong or weak.
-#
-# Legend, for one algorithm on a folder, and on the first folder (1): A arcs of the graph, t seconds per epoch, c cores.
-#
-#     speed-up     (A / t) / (A1 / t1)      arcs per second; for cuts of one graph (strong scaling) that is t1 / t
-#     efficiency   speed-up / (c / c1)      for graphs that grow with the ranks (weak scaling) that is t1 / t
-#
-# Cores are those that ranks really have: four ranks of one thread on two cores have half a core each, so that a machine
-# which is shared by more ranks than it has cores shows what more parts cost and not what it lacks. Needs no MPI.
-
-
-def describe_cut(row: dict[str, Any], manifest: dict[str, Any]) -> dict[str, Any]:
-    """A row with the size of its graph and the cost of its cut, from partition.json."""
-    return row | {key: manifest[key] for key in ("num_nodes", "num_arcs", "replication_factor", "exchange_rows")}
-
-
-def with_scaling(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows with `speedup_vs_first` and `efficiency`, against the row of the same algorithm on the first folder."""
-    first: dict[str, dict] = {}
-    for row in rows:
-        base = first.setdefault(row["name"], row)
-        rate, base_rate = (one["num_arcs"] / one["epoch_seconds_median"] for one in (row, base))
-        row["speedup_vs_first"] = rate / base_rate
-        row["efficiency"] = row["speedup_vs_first"] * base["cores"] / row["cores"]
-    return rows

@@ -33,6 +33,7 @@ class Counters:
     """
 
     sent_bytes: int = 0
+    sent_messages: int = 0
     wait_seconds: float = 0.0
     pack_seconds: float = 0.0
     aggregate_seconds: float = 0.0
@@ -145,6 +146,7 @@ class Transport:
         if rank != self.rank:  # what a rank sends itself crosses nothing
             num_bytes = sum(len(piece) for piece in pieces)
             self.counters.sent_bytes += num_bytes
+            self.counters.sent_messages += len(pieces)
             self.sent_to[rank] += num_bytes
         requests = [self.comm.Isend([piece, MPI.BYTE], rank, tag) for piece in pieces]
         self._sending += requests

@@ -1,5 +1,8 @@
-"""What the prediction of clusters attaches: two commands."""
+"""What the prediction of clusters attaches: two commands, and what a study of several networks asks for."""
 
 from distgnn.config.extras import Extra
 
-EXTRA = Extra(commands={"replay": "command:replay", "prices": "prices:prices"})
+EXTRA = Extra(
+    commands={"replay": "command:replay", "prices": "prices:prices"},
+    hooks={"network": "network:parse_network", "record": "record:record", "predict": "predict:epoch"},
+)

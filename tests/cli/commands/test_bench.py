@@ -1,135 +1,197 @@
-"""`distgnn bench`: rows for every algorithm, the exact run and the paper's form; several folders show scaling."""
+"""`distgnn bench` and `dg.study`: every number of a study, its tables and figures, and how it goes on after a stop."""
 
+import csv
 import json
-import subprocess
-import sys
 
 import pytest
-import typer
-from command import distgnn
 
-from distgnn.bench.contenders import parse_contenders
-from distgnn.bench.figures import with_scaling
-from distgnn.cli.commands import bench
+import distgnn as dg
+from distgnn.bench import study
+from distgnn.bench.contenders import Contender, parse_contenders
+from distgnn.bench.result import StudyResult
+from distgnn.bench.rows import Measured, rows_of
+from distgnn.config import Settings
 from distgnn.errors import InputError
 
-NEEDED = (
-    "algorithm update wire ranks threads epoch_seconds_median epoch_seconds_iqr aggregate_seconds dense_seconds "
-    "pack_seconds wait_seconds sent_bytes_per_epoch max_rank_sent_bytes peak_rss_bytes final_metric speedup_vs_exact "
-    "speedup_vs_paper"
-).split()
+FILES = ["accuracy-2", "scaling", "time"]
 
 
 def test_names():
-    found = parse_contenders("cd-5, 0c,cd-2/copies,cd-1/int8")
-    assert [one.name for one in found] == ["cd-0", "cd-5", "0c", "cd-2/copies", "cd-1/int8", "paper"]
-    assert [one.update for one in found] == ["owners", "owners", "copies", "copies", "owners", "copies"]
-    assert [one.papers_form for one in found] == [False, False, False, False, False, True]
-    assert [one.wire for one in found][4] == "int8"
-    careful = parse_contenders("cd-2/int4/backward=int8/late-row-average=0.5/warmup=3,cd-2/paper-rule,cd-5/suppressed")
-    schedule = careful[1].schedule
-    assert (careful[1].wire, schedule.late_row_average) == ("int4/int8", 0.5)
-    assert schedule.warmup_epochs == 3
-    assert (careful[2].update, careful[2].schedule.remote_rule) == ("copies", "paper")
-    assert [one.suppressed for one in careful] == [False, False, False, True, False]
+    found = {one.name: one for one in parse_contenders(["cd-5", "0c", "cd-2/copies", "cd-1/int8", "paper/suppressed"])}
+    assert list(found) == ["cd-0", "cd-5", "0c", "cd-2/copies", "cd-1/int8", "paper/suppressed"]
+    runs = {name: one.settings(Settings()) for name, one in found.items()}
+    updates = ["owners", "owners", "copies", "copies", "owners", "copies"]
+    assert [one.run.update for one in runs.values()] == updates
+    assert runs["cd-1/int8"].schedule.wires == ("int8", "int8") and not runs["paper/suppressed"].run.cache_first
+    assert [one.suppressed for one in found.values()] == [False] * 5 + [True]
+    careful = Contender.parse("cd-2/int4/backward=int8/late-row-average=0.5/warmup=3").settings(Settings()).schedule
+    assert (careful.wires, careful.late_row_average, careful.warmup_epochs) == (("int4", "int8"), 0.5, 3)
+    rule = Contender.parse("cd-2/paper-rule").settings(Settings())
+    assert (rule.run.update, rule.schedule.remote_rule) == ("copies", "paper")
     for wrong, says in {
         "cd-2/int3": "unknown word 'int3': choose from owners, copies, float32",
         "cd-2/int4/int8": "int4 and int8 are both given",
         "cd-2/late-row-average=much": "late-row-average=much is not a number",
-        "cd-2/feedback": "unknown word 'feedback'",
         "cd-2/owners/paper-rule": "add --update copies",
         "0c/int8": "0c sends nothing",
-        "": "no algorithms",
         "fast": "unknown algorithm",
         "0c/owners": "needs update on copies",
     }.items():
         with pytest.raises(InputError, match=says):
-            parse_contenders(wrong)
+            Contender.parse(wrong)
 
 
-def test_scaling_strong_and_weak():
-    def row(ranks, cores, num_arcs, seconds):
-        return {"name": "cd-0", "ranks": ranks, "cores": cores, "num_arcs": num_arcs, "epoch_seconds_median": seconds}
+def turn(name: str, ranks: int, seconds: float) -> dict:
+    row = {"name": name, "ranks": ranks, "threads": 1, "update": "owners", "wire": "float32", "exchange_bytes": 8}
+    times = {f"epoch_seconds_{kind}": seconds for kind in ("median", "low", "high")}
+    phases = {f"{phase}_seconds": seconds / 4 for phase in ("aggregate", "dense", "pack", "wait")}
+    return row | times | phases | {"sent_bytes_per_rank": 2000, "sent_bytes_per_epoch": 4000, "messages_per_rank": 6.0}
 
-    strong = with_scaling([row(1, 2.0, 100, 8.0), row(2, 4.0, 100, 5.0), row(8, 4.0, 100, 4.0)])
-    assert [one["speedup_vs_first"] for one in strong] == [1.0, 1.6, 2.0]
-    assert [one["efficiency"] for one in strong] == [1.0, 0.8, 1.0]  # eight ranks on four cores are four cores
-    weak = with_scaling([row(1, 1.0, 100, 2.0), row(2, 2.0, 200, 2.5)])
-    assert weak[1]["speedup_vs_first"] == 1.6
-    assert weak[1]["efficiency"] == 0.8
+
+def prediction(seconds: float) -> dict:
+    phases = {phase: seconds / 4 for phase in ("aggregate", "dense", "pack", "wait")}
+    ranks = [{"peak_rss_bytes": 5e6}, {"peak_rss_bytes": 7e6}]
+    sizes = {"sent_bytes": 300, "messages": 12, "pair_bytes": [[0, 100], [200, 0]]}
+    return {"seconds": seconds, "low": 0.9 * seconds, "high": 1.1 * seconds, "phases": phases, "of_rank": ranks} | sizes
+
+
+def training(*seeds: list[float]) -> dict:
+    curves = [
+        [{"epoch": 4 * place, "loss": 1.0, "test_metric": value} for place, value in enumerate(one)] for one in seeds
+    ]
+    return {"curves": curves, "metric": "accuracy", "peak_rss_bytes": 9e6}
+
+
+def small_study() -> StudyResult:
+    """Two algorithms on 2 and 4 ranks, here and over a network; cd-5 with two seeds that are late at the target."""
+    measured = []
+    for ranks in (2, 4):
+        one = Measured(ranks, {"rows": {"cd-0": turn("cd-0", ranks, 4 / ranks), "cd-5": turn("cd-5", ranks, 1.0)}})
+        one.predicted = {"cd-0": {"1gbit": prediction(3.0)}, "cd-5": {"1gbit": prediction(1.5)}}
+        one.trained = {"cd-0": training([0.5, 0.8, 0.9]), "cd-5": training([0.1, 0.5, 0.90], [0.3, 0.5, 0.88])}
+        measured.append(one)
+    about = {"graph": "g_1", "tolerance": 0.02, "lines": ["caution: once"]}
+    about["settings"] = {"model": {"name": "sage", "num_layers": 3, "hidden_feats": 16}}
+    return StudyResult(rows_of(measured, ["here", "1gbit"], 0.02), about)
+
+
+def test_every_number_of_a_row():
+    rows = {(row["ranks"], row["network"], row["name"]): row for row in small_study().rows}
+    assert list(rows)[:3] == [(2, "here", "cd-0"), (2, "here", "cd-5"), (2, "1gbit", "cd-0")]
+    assert [rows[ranks, "here", "cd-5"]["speedup_vs_exact"] for ranks in (2, 4)] == [2.0, 1.0]
+    assert rows[4, "here", "cd-0"]["speedup_vs_first"] == 2.0
+    late = rows[2, "1gbit", "cd-5"]
+    assert (late["speedup_vs_exact"], late["sent_bytes_per_rank"], late["messages_per_rank"]) == (2.0, 150, 6)
+    assert (late["epoch_seconds_low"], late["max_rank_sent_bytes"], late["kind"]) == (1.35, 200, "predicted")
+    assert (late["final_metric"], late["final_metric_std"]) == (pytest.approx(0.89), pytest.approx(0.0141, abs=1e-4))
+    assert (late["target_metric"], late["epochs_to_target"]) == (pytest.approx(0.88), 9)  # the mean of both is there
+    assert late["seconds_to_target"] == 9 * 1.5 and late["peak_rss_bytes"] == 9e6
+    assert [point["seconds"] for point in late["curve"]] == [1.5, 7.5, 13.5]
+    never = Measured(2, {"rows": {"cd-0": turn("cd-0", 2, 1.0), "0c": turn("0c", 2, 1.0)}})
+    never.trained = {"cd-0": training([0.9]), "0c": training([0.5])}
+    row = rows_of([never], ["here"], 0.02)[1]
+    assert row["epochs_to_target"] is row["seconds_to_target"] is row["final_metric_std"] is None
+
+
+def test_tables_and_figures(tmp_path):
+    result = small_study()
+    result.save(tmp_path)
+    found = list(csv.DictReader((tmp_path / "table.csv").read_text().splitlines()))
+    assert len(found) == 8 and found[1]["epoch_seconds_median"] == "1.0" and "curve" not in found[1]
+    text = (tmp_path / "table.md").read_text()
+    assert text.count("caution: once") == 1 and "× cd-0: how many times as fast as exact training" in text
+    assert "89.00 % ± 1.41" in text and "| 4 | 1gbit | cd-5 |" in text
+    latex = (tmp_path / "table.tex").read_text()
+    assert r"89.00 \% $\pm$ 1.41" in latex and r"$\times$ cd-0" in latex and "g\\_1" not in latex.splitlines()[0]
+    assert all(line.count("&") == latex.splitlines()[-4].count("&") for line in latex.splitlines() if "&" in line)
+    assert json.loads((tmp_path / "study.json").read_text())["rows"][0]["curve"]
+    figures = {path.stem for path in tmp_path.glob("*.png")}
+    assert figures == {path.stem for path in tmp_path.glob("*.svg")} == {"time", "scaling", "accuracy-2", "accuracy-4"}
+    ranks = [tick.get_text() for tick in result.plot()["scaling"].axes[0].get_xticklabels()]
+    assert all(float(tick).is_integer() for tick in ranks)
+    frame = result.to_pandas()
+    assert list(frame["name"]) == ["cd-0", "cd-5"] * 4 and "curve" not in frame
+
+
+@pytest.mark.parametrize(
+    "words, says",
+    [
+        (["--network", "here,quick"], "network 'quick'"),
+        (["--algorithms", "cd-5/int3"], "unknown word 'int3'"),
+        (["--algorithms", ","], "no algorithms"),
+        (["--tolerance", "2"], "tolerance is 2.0"),
+        (["--out", "t.csv"], "t.csv: a study is a folder, with table.csv inside"),
+        (["again"], "a study takes one cut for each number of ranks"),
+        (["other"], "is of another graph"),
+    ],
+)
+def test_bench_refuses(refused, two_parts, tmp_path, words, says):
+    if words == ["again"]:
+        words = [two_parts]
+    if words == ["other"]:
+        dg.partition_graph("communities:nodes=50,feats=6,classes=3", 1, tmp_path / "other", say=lambda line: None)
+        words = [tmp_path / "other"]
+    refused("bench", two_parts, *words, says=says)
 
 
 @pytest.mark.slow
-def test_scaling_over_two_folders_with_accuracy(parts, two_parts, tmp_path):
-    out = tmp_path / "bench.json"
-    words = ["--algorithms", "cd-2,0c,cd-0/suppressed", "--rounds", 1, "--hidden-feats", 8, "--accuracy", "--epochs", 8]
-    words += ["--figures", tmp_path / "figures"]
-    done = distgnn("bench", parts, two_parts, *words, "--eval-every", 4, "--out", out)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(out.read_text())
-    assert {"machine", "graph", "rows"} <= report.keys()
-    rows = report["rows"]
-    assert [row["ranks"] for row in rows] == [1] * 5 + [2] * 5
-    for row in rows:
-        assert set(NEEDED) <= row.keys()
+def test_a_study_that_was_stopped_goes_on(parts, two_parts, tmp_path, monkeypatch, run):
+    jobs, out = [], tmp_path / "study"
+    real = study.fit, study.call_on_ranks
+    words = [
+        parts,
+        two_parts,
+        "--algorithms",
+        "cd-2,0c,cd-0/suppressed",
+        "--rounds",
+        1,
+        "--hidden-feats",
+        8,
+        "--runs",
+        2,
+    ]
+    words += ["--accuracy", "--epochs", 8, "--eval-every", 4, "--out", out]
+
+    def stopped(*args, **how):
+        jobs.append("fit")
+        if len(jobs) == 5:
+            raise KeyboardInterrupt
+        return real[0](*args, **how)
+
+    monkeypatch.setattr(study, "fit", stopped)
+    monkeypatch.setattr(study, "call_on_ranks", lambda *args, **how: jobs.append("turns") or real[1](*args, **how))
+    code, _, err = run("bench", *words)
+    assert code == 130, err
+    assert jobs == ["turns", "turns", "fit", "fit", "fit"] and not (out / "table.csv").exists()
+    code, shown, err = run("bench", *words)
+    assert code == 0, err
+    assert jobs[5:] == ["fit"] * 4  # what was finished is not measured again
+    found = json.loads((out / "study.json").read_text())
+    rows = {(row["ranks"], row["name"]): row for row in found["rows"]}
+    assert list(rows) == [(count, name) for count in (1, 2) for name in ("cd-0", "cd-2", "0c", "cd-0/suppressed")]
+    assert found["versions"]["torch"] and found["machine"]["cpu"] and found["command"][0] == "bench"
+    for row in rows.values():
+        assert row["epoch_seconds_low"] <= row["epoch_seconds_median"] <= row["epoch_seconds_high"]
         assert row["wait_seconds_min"] <= row["wait_seconds"] <= row["wait_seconds_max"]
-        assert row["final_metric"] is None if "suppressed" in row["name"] else 0 <= row["final_metric"] <= 1
-        assert (row["num_arcs"], row["replication_factor"] > 1) == (rows[0]["num_arcs"], row["ranks"] == 2)
-        assert 0 < row["efficiency"] <= row["speedup_vs_first"]
-    assert "Scaling, against the first folder" in done.stdout
-    two = {row["name"]: row for row in rows if row["ranks"] == 2}
-    assert two["cd-0"]["speedup_vs_exact"] == two["paper"]["speedup_vs_paper"] == 1
-    assert two["0c"]["sent_bytes_per_epoch"] == two["cd-0/suppressed"]["sent_bytes_per_epoch"] == 0
-    assert len(two["cd-0"]["exchange_waits"]) == 8
-    figures = sorted(path.name for path in (tmp_path / "figures").iterdir())
-    assert figures == [f"{name}.{kind}" for name in ("accuracy", "scaling", "time") for kind in ("png", "svg")]
-    sent = [two[name]["sent_bytes_per_epoch"] for name in ("0c", "cd-2", "cd-0", "paper")]
-    assert sent == sorted(set(sent))
-    points = [(point["epoch"], point["seconds"]) for point in two["cd-0"]["curve"]]
-    assert [epoch for epoch, _ in points] == [1, 2, 5, 8]  # from the first epoch on
-    assert 0 < points[0][1] < points[1][1] < points[2][1] < points[3][1]
-    assert two["cd-0"]["curve"][0]["loss"] == pytest.approx(two["paper"]["curve"][0]["loss"], rel=1e-3)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "figures", "graph", "parts", "parts-2"]
-
-
-PROGRAM = """
-import sys
-from distgnn import kernels
-from distgnn.bench import training
-from distgnn.bench.contenders import parse_contenders
-from distgnn.config import ModelConfig, TrainConfig
-
-compiled, train = [], training.Runner.train
-
-def counted(self, epochs):
-    before = kernels.compilation()
-    train(self, epochs)
-    now = kernels.compilation()
-    compiled.append((id(self), now.compiled + now.loaded - before.compiled - before.loaded))
-    kept.append(self)  # ids stay different
-
-kept, training.Runner.train = [], counted
-contenders = parse_contenders("cd-0,cd-2")
-rows = training.run(sys.argv[1], contenders, ModelConfig(hidden_feats=8), TrainConfig(epochs=8), 1, True)
-measured = list({id(one): 0 for one in kept})[len(contenders):]
-assert len(measured) == len(contenders) and all(len(row["curve"]) for row in rows)
-assert sum(count for _, count in compiled)
-print(sum(count for one, count in compiled if one in measured))
-"""
+        assert (row["final_metric"] is None) == ("suppressed" in row["name"])
+    assert rows[2, "0c"]["sent_bytes_per_rank"] == rows[2, "cd-0/suppressed"]["sent_bytes_per_rank"] == 0
+    assert 0 < rows[2, "cd-2"]["sent_bytes_per_rank"] < rows[2, "cd-0"]["sent_bytes_per_rank"]
+    assert rows[2, "cd-0"]["messages_per_rank"] == 8  # 2 layers, 2 exchanges, forward and back
+    assert [point["epoch"] for point in rows[2, "cd-0"]["curve"]] == [4, 8] and rows[2, "cd-0"]["seeds"] == 2
+    assert rows[1, "cd-0"]["curve"][-1]["loss"] == pytest.approx(rows[2, "cd-0"]["curve"][-1]["loss"], rel=1e-3)
+    assert "how many times as fast as exact training" in shown
+    assert sorted(path.stem for path in out.glob("*.png")) == ["accuracy-1", *FILES]
+    assert not list((out / "kept").glob("run-*"))
+    code, _, err = run("bench", *words, "--epochs", 9)
+    assert code == 2 and err.count("\n") == 1 and "has a study with another training: name another folder" in err
 
 
 @pytest.mark.slow
-def test_no_contender_pays_for_kernels_in_a_curve_of_accuracy(parts):
-    done = subprocess.run([sys.executable, "-c", PROGRAM, str(parts)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "0"
-
-
-def test_the_job_of_a_folder_imports_nothing_of_the_working_directory(tmp_path, monkeypatch):
-    seen = []
-    ended = subprocess.CompletedProcess([], returncode=3)
-    monkeypatch.setattr(subprocess, "run", lambda command, **how: seen.append(how) or ended)
-    monkeypatch.setattr(sys, "path", ["/elsewhere", *sys.path])  # as of the program `distgnn`
-    with pytest.raises(typer.Exit):
-        bench._one_job_per_folder(["a", "b"], ["bench", "a", "b"], str(tmp_path / "out.json"))
-    assert seen[0]["env"]["PYTHONSAFEPATH"] == "1"
+def test_a_study_from_python_cuts_once_for_each_number_of_ranks(tmp_path, monkeypatch):
+    monkeypatch.setenv("DISTGNN_CACHE", str(tmp_path / "cache"))
+    data = dg.load_graph("communities:nodes=60,communities=4,feats=8,classes=4,seed=1")
+    found = dg.study(data, ranks=[1, 2], algorithms=["cd-0"], hidden_feats=8, epochs=4, rounds=1, quiet=True)
+    assert [row["ranks"] for row in found.rows] == [1, 2] and found.rows[0]["final_metric"] is not None
+    assert len(list((tmp_path / "cache" / "cuts").iterdir())) == 2 and not list((tmp_path / "cache").glob("runs/*"))
+    with pytest.raises(InputError, match="algorithms"):
+        dg.study(data, algorithm="cd-5")

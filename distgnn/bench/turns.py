@@ -1,0 +1,125 @@
+"""What `distgnn bench` measures on ranks: algorithms side by side, in turn; and recordings for other networks.
+
+Every algorithm gets a graph, a model and an optimiser of its own; then they train in turn, a few epochs each, so that
+whatever else the machine does meets all of them. The first epochs of each (compilation, warm-up of a schedule, rows
+that arrive for the first time) are not counted.
+"""
+
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from distgnn.bench.contenders import Contender
+from distgnn.config import Settings, num_threads
+from distgnn.config.extras import attached
+from distgnn.graph.dist_graph import DistGraph
+from distgnn.graph.loader import load
+from distgnn.nn import model_for
+from distgnn.train.trainer import Trainer
+
+UNCOUNTED_EPOCHS = 2
+EPOCHS_IN_TURN = 3
+WAITS = ("wait_seconds", "all_reduce_seconds")
+SPENT = ("aggregate_seconds", "pack_seconds", "wait_seconds")
+
+
+class Runner:
+    """One contender at work: trains epochs when it is its turn, and keeps what they cost. Collective: everything."""
+
+    def __init__(self, parts: str, contender: Contender, base: Settings, say: Callable[[str], None]):
+        settings = contender.settings(base)
+        schedule, delay = settings.schedule, settings.algorithm.delay
+        self.contender, self._wire = contender, "/".join(dict.fromkeys(schedule.wires))
+        self._update = settings.run.update
+        options = settings.graph_options() | {"plain_tensors": True, "say": say}
+        self.graph: DistGraph = load(parts, settings.run.algorithm, **options)
+        torch.manual_seed(settings.train.seed)
+        network = model_for(settings.model, self.graph, settings.train.task)
+        self._trainer: Any = Trainer(network, self.graph, settings.train, say=say)
+        caution = schedule.caution(settings.algorithm)
+        if caution:
+            say(caution)
+        self._costs: list[dict[str, float]] = []
+        self._epoch = 0
+        self._first = UNCOUNTED_EPOCHS + (schedule.warmup_epochs + delay if delay else 0)
+
+    def warm_up(self) -> None:
+        self.train(self._first)
+
+    def train(self, epochs: int) -> None:
+        """Train, and keep each epoch's means over ranks, where it counts."""
+        transport, comm = self.graph.transport, self.graph.comm
+        for _ in range(epochs):
+            before = transport.counters.copy()
+            transport.suppressed = self.contender.suppressed and self._epoch >= UNCOUNTED_EPOCHS
+            record = self._trainer.train_epoch(self._epoch)
+            transport.suppressed = False
+            ranks = comm.allgather(transport.counters.since(before))
+            if self._epoch >= self._first:
+                waits = [sum(rank[name] for name in WAITS) for rank in ranks]
+                means = {name: statistics.fmean(rank[name] for rank in ranks) for name in ranks[0]}
+                sent = [rank["sent_bytes"] for rank in ranks]
+                self._costs.append(
+                    means
+                    | {"seconds": record["seconds"], "wait_seconds": statistics.fmean(waits)}
+                    | {"wait_seconds_min": min(waits), "wait_seconds_max": max(waits), "max_rank_sent_bytes": max(sent)}
+                )
+            self._epoch += 1
+
+    def row(self) -> dict[str, Any]:
+        """What an epoch of the contender takes: medians over epochs."""
+        seconds = [cost["seconds"] for cost in self._costs]
+        median = {name: statistics.median(cost[name] for cost in self._costs) for name in self._costs[0]}
+        low, high = (float(one) for one in np.percentile(seconds, [25, 75]))
+        ranks = self.graph.num_ranks
+        return {
+            "name": self.contender.name,
+            "ranks": ranks,
+            "threads": num_threads(),
+            "update": self._update,
+            "wire": self._wire,
+            "epochs_measured": len(seconds),
+            "epoch_seconds_median": median["seconds"],
+            "epoch_seconds_low": low,
+            "epoch_seconds_high": high,
+            "dense_seconds": max(0.0, median["seconds"] - sum(median[name] for name in SPENT)),
+            **{name: median[name] for name in (*SPENT, "wait_seconds_min", "wait_seconds_max")},
+            "sent_bytes_per_epoch": int(median["sent_bytes"] * ranks),
+            "sent_bytes_per_rank": int(median["sent_bytes"]),
+            "max_rank_sent_bytes": int(median["max_rank_sent_bytes"]),
+            "messages_per_rank": median["sent_messages"],
+            "exchange_bytes": max(self.graph.comm.allgather(self.graph.exchange_bytes())),
+        }
+
+
+def take_turns(parts: str, contenders: list[Contender], base: Settings, rounds: int) -> dict[str, Any]:
+    """Rows of all contenders by name, lines that were said (each once), and versions. Collective: one rank per part.
+
+    Args: rounds: turns of `EPOCHS_IN_TURN` epochs that each contender gets.
+    """
+    from distgnn.train.run.machine import versions
+
+    lines: list[str] = []
+    runners = [Runner(parts, contender, base, lines.append) for contender in contenders]
+    for runner in runners:
+        runner.warm_up()
+    for _ in range(rounds):
+        for runner in runners:
+            runner.train(EPOCHS_IN_TURN)
+    rows = {runner.contender.name: runner.row() for runner in runners}
+    for runner in runners:
+        runner.graph.drain()
+    return {"rows": rows, "lines": list(dict.fromkeys(lines)), "versions": versions()}
+
+
+def predict_epochs(parts: str, settings: Settings, networks: list[Any], at_once: int) -> list[dict[str, Any]]:
+    """On rank 0 what an epoch would take over each network, from what all ranks do in theirs. Collective: yes.
+
+    Args: at_once: ranks that compute at a time.
+    """
+    record, predict = (next(attached(point)) for point in ("record", "predict"))
+    recordings = record(parts, settings, at_once=at_once)
+    return [predict(recordings, network).as_dict() for network in networks] if recordings else []
