@@ -1,7 +1,7 @@
 """`distgnn replay`: epochs of all ranks recorded, and their messages played through a network model."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +10,6 @@ import typer
 from distgnn.cli.display import check_place, print_columns, print_table, write_json
 from distgnn.cli.options import AsJson, Only, Quiet, with_options
 from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig
-from distgnn.config.run import preset_options
 from distgnn.system.units import human_bytes, human_seconds
 
 COLUMNS = ["network", "epoch", "from … to", "compute mean / max", "waits mean / max", "efficiency", "sent/epoch"]
@@ -27,7 +26,6 @@ def replay(
     schedule: Schedule,
     training: Annotated[TrainConfig, Only("task", "seed")],
     network: list[str] = NETWORKS,
-    preset: str | None = typer.Option(None, help="distgnn: the paper's form."),
     threads: int | None = typer.Option(None, help="Threads of a rank (default: cores / --at-once)."),
     at_once: int = typer.Option(1, help="Ranks that compute at the same time."),
     repeats: int = typer.Option(5, help="Times that each epoch is recorded."),
@@ -48,8 +46,6 @@ def replay(
     from distgnn.partition import read_manifest
 
     with checked_together():
-        if preset is not None:
-            run = replace(run, **preset_options(preset))
         manifest = read_manifest(parts)
         networks = [parse_network(text) for text in network]
         settings = Settings(training, model, run, schedule).checked()
@@ -88,15 +84,12 @@ def replay(
 
 
 def _made_of(report: dict[str, Any], settings: Settings) -> list[tuple[str, str]]:
-    ranks, run = report["replays"][-1]["of_rank"], settings.run
-    peaks, compute = ([rank[name] for rank in ranks] for name in ("peak_rss_bytes", "compute_seconds"))
-    most, busiest = max(peaks), compute.index(max(compute))
+    last, run = report["replays"][-1], settings.run
+    peaks = [rank["peak_rss_bytes"] for rank in last["of_rank"]]
     return [
         ("settings", f"{run.algorithm}, update on {run.update}, {settings.schedule.wire} on the wire"),
-        ("threads", f"{report['threads']} per rank"),
-        ("messages", f"{report['replays'][-1]['messages']:,} in an epoch, sums over ranks apart"),
-        ("busiest rank", f"{busiest}: {human_seconds(compute[busiest])} of computation"),
-        ("memory per rank", f"{human_bytes(most)} at most, {human_bytes(sum(peaks) / len(peaks))} on average"),
+        ("a rank", f"{report['threads']} threads, at most {human_bytes(max(peaks))} of memory"),
+        ("messages", f"{last['messages']:,} in an epoch, sums over ranks apart"),
     ]
 
 

@@ -57,7 +57,7 @@ def epoch(recordings: list[Recording], network: Network) -> Predicted:
         compute = statistics.median(sum(one.values()) - one.get("wait", 0.0) for one in spent)
         ranks.append(mean | {"compute_seconds": compute, "peak_rss_bytes": recording.peak_rss_bytes})
     sent = [sum(sum(one.sent_to[number]) for one in recordings) for number in counted]
-    messages = [sum(one.num_messages(number) for one in recordings) for number in counted]
+    messages = [sum(event[0] == "send" for one in recordings for event in one.epochs[number]) for number in counted]
     pairs = [
         [int(statistics.median(counts)) for counts in zip(*one.sent_to[first:], strict=True)] for one in recordings
     ]

@@ -10,7 +10,6 @@ cores than the job has ranks. What passes inside a call of MPI is not counted: t
 
 import fcntl
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -61,7 +60,8 @@ def record(
     """
     comm = comm or MPI.COMM_WORLD
     check_recordable(settings, comm.size)
-    log = _Log(comm, at_once or comm.size)
+    turns = min(at_once or comm.size, comm.size // settings.schedule.ranks_per_part)
+    log = _Log(comm, Path(folder) / f"part-{comm.rank % turns}")
     noted: Any = RecordedComm(comm, log)
     graph = load(folder, settings.run.algorithm, noted, say=None, plain_tensors=True, **settings.graph_options())
     torch.manual_seed(settings.train.seed)
@@ -84,36 +84,27 @@ def record(
 
 class _Log:
     """Calls in the order they were made, (kind, details, entered, left) in seconds of `time.perf_counter`, and the
-    core that this rank computes on. Collective: the constructor. Args: at_once: ranks that have a core at a time."""
+    core that this rank computes on. Args: turn: a folder; of the ranks that name it, one has a core at a time."""
 
-    def __init__(self, comm: Any, at_once: int):
+    def __init__(self, comm: Any, turn: Path):
         self.calls: list[tuple[str, tuple[Any, ...], float, float]] = []
         self.num_started = self.num_channels = 0
-        self._on, self._comm, self._pause = False, comm, PAUSE_SECONDS * comm.size
-        folder = comm.bcast(tempfile.mkdtemp(prefix="distgnn-cores-") if comm.rank == 0 else None)
-        file = Path(folder) / str(comm.rank % at_once)
-        self._core = os.open(file, os.O_CREAT | os.O_RDWR)
-        comm.Barrier()  # every rank has its file open: names are needed no more
-        if comm.rank < at_once:
-            file.unlink()
-        comm.Barrier()
-        if comm.rank == 0:
-            Path(folder).rmdir()
+        self._comm, self._turn, self._core, self._pause = comm, turn, -1, PAUSE_SECONDS * comm.size
 
     @contextmanager
     def on(self) -> Iterator[None]:
         """Note the calls of the block, in which a rank computes only while it has a core."""
+        self._core = os.open(self._turn, os.O_RDONLY)
         fcntl.flock(self._core, fcntl.LOCK_EX)
-        self._on = True
         try:
             yield
         finally:
-            self._on = False
-            fcntl.flock(self._core, fcntl.LOCK_UN)
+            os.close(self._core)
+            self._core = -1
 
     def note(self, kind: str, details: tuple[Any, ...], entered: float) -> None:
         """One call; it ends now."""
-        if self._on:
+        if self._core >= 0:
             self.calls.append((kind, details, entered, time.perf_counter()))
 
     def start(self) -> int:
@@ -123,10 +114,10 @@ class _Log:
     @contextmanager
     def without_core(self) -> Iterator[None]:
         """The block waits: another rank may compute meanwhile."""
-        if self._on:
+        if self._core >= 0:
             fcntl.flock(self._core, fcntl.LOCK_UN)
         yield
-        if self._on:
+        if self._core >= 0:
             fcntl.flock(self._core, fcntl.LOCK_EX)
 
     def wait(self, requests: Sequence[MPI.Request]) -> None:
@@ -200,15 +191,13 @@ class RecordedComm:
         return RecordedComm(self._comm.Dup(), self._log)
 
     def Isend(self, message: Any, dest: int, tag: int = 0) -> NotedRequest:
-        started = self._comm.Isend, (message, dest, tag)
-        return self._started("send", (tag, dest, message[0].nbytes), *started)
+        return self._started("send", (tag, dest, message[0].nbytes), self._comm.Isend, message, dest, tag)
 
     def Irecv(self, message: Any, source: int, tag: int = 0) -> NotedRequest:
-        started = self._comm.Irecv, (message, source, tag)
-        return self._started("receive", (tag, source, message[0].nbytes), *started)
+        return self._started("receive", (tag, source, message[0].nbytes), self._comm.Irecv, message, source, tag)
 
     def Iallreduce(self, mine: Any, values: np.ndarray, op: Any = MPI.SUM) -> NotedRequest:
-        return self._started("sum", (self._channel, values.nbytes), self._comm.Iallreduce, (mine, values, op))
+        return self._started("sum", (self._channel, values.nbytes), self._comm.Iallreduce, mine, values, op)
 
     def Iprobe(self, *args: Any) -> bool:
         entered = time.perf_counter()
@@ -216,7 +205,7 @@ class RecordedComm:
         self._log.note("progress", (), entered)
         return bool(found)
 
-    def _started(self, kind: str, details: tuple[Any, ...], call: Callable, args: tuple) -> NotedRequest:
+    def _started(self, kind: str, details: tuple[Any, ...], call: Callable, *args: Any) -> NotedRequest:
         entered = time.perf_counter()
         request = NotedRequest.of(call(*args), self._log)
         self._log.note(kind, details, entered)

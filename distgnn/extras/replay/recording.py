@@ -41,10 +41,6 @@ class Recording:
     def compute_seconds(self, epoch: int) -> float:
         return sum(event[2] for event in self.epochs[epoch] if event[0] == "compute")
 
-    def num_messages(self, epoch: int) -> int:
-        """Messages of rows that the rank sends."""
-        return sum(event[0] == "send" for event in self.epochs[epoch])
-
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> "Recording":
         return cls(**found | {"epochs": [[tuple(event) for event in events] for events in found["epochs"]]})

@@ -1,5 +1,7 @@
 """Recorded epochs: what was sent is in them, late rows are waited for after their delay, and nothing is changed."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from cut_graphs import random_graph
@@ -46,7 +48,7 @@ def test_what_ranks_send_is_recorded(comm, parts, name, update, wire):
         last = recording.epochs[-1]
         ages = {age for event in last if event[0] == "wait" for age, _ in event[1]}
         assert ages <= {0, 1, delay} and (delay == 1 or delay in ages)
-    slow, quick = (predict.epoch(found, Network(bandwidth=rate)) for rate in (1e5, 1e10))
+    slow, quick = (predict.epoch(found, Network(bandwidth=rate)) for rate in (1e3, 1e10))
     assert slow.low < slow.seconds < slow.high and slow.pair_bytes == quick.pair_bytes
     assert slow.sent_bytes == sum(map(sum, slow.pair_bytes)) or name == "cd-2"
     assert (slow.seconds > 1.5 * quick.seconds and slow.messages > 0) or name == "0c"
@@ -56,7 +58,7 @@ def test_what_ranks_send_is_recorded(comm, parts, name, update, wire):
 @pytest.mark.mpi(3)
 def test_recording_changes_no_loss(comm, parts):
     losses = []
-    for log in (None, _Log(comm, 1)):
+    for log in (None, _Log(comm, Path(parts) / "part-0")):
         graph = load(parts, "cd-2", RecordedComm(comm, log) if log else comm, say=None, plain_tensors=True)
         torch.manual_seed(0)
         trainer = Trainer(model_for(ModelConfig("sage", 8, 2), graph, "node"), graph, TrainConfig())
