@@ -8,6 +8,8 @@ partition.json.
 
 import inspect
 import re
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from distgnn.config.extras import Rule, extras
@@ -106,18 +108,24 @@ def rules() -> list[Rule]:
     return [*RULES, *(rule for extra in extras().values() for rule in extra.rules)]
 
 
+@cache
+def names_of(broken: Callable[..., object]) -> frozenset[str]:
+    """The settings that a condition is about; kept, for every training run and graph looks at some hundred."""
+    return frozenset(inspect.signature(broken).parameters)
+
+
 def check_together(**known: Any) -> None:
     """Raise InputError for the first rule that these settings break."""
     for rule in rules():
-        names = inspect.signature(rule.broken).parameters
-        if known.keys() >= names.keys() and (found := rule.broken(**{name: known[name] for name in names})):
+        names = names_of(rule.broken)
+        if known.keys() >= names and (found := rule.broken(**{name: known[name] for name in names})):
             raise InputError(rule.says.format(**known | (found if isinstance(found, dict) else {})))
 
 
 def rules_about(options: set[str]) -> list[str]:
     """The lines that settings of a command can be refused with; of a setting in a line its name, in capitals."""
     known = options | WORKED_OUT
-    found = (rule for rule in rules() if known.issuperset(inspect.signature(rule.broken).parameters))
+    found = (rule for rule in rules() if known >= names_of(rule.broken))
     return [in_capitals(rule) for rule in found]
 
 
