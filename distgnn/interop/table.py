@@ -56,7 +56,13 @@ ROWS: dict[tuple[str, str], list[str | tuple[str, str]]] = {
     ],
     ("dgl", "arcs"): [
         *("GINEConv", "EdgeGATConv", "GATv2Conv", "DotGatConv", "AGNNConv"),
-        ("RelGraphConv", "all regularisers; not presorted=True"),
+        ("RelGraphConv", "all regularisers; presorted=True with rows of all ranks only"),
+    ],
+    ("dgl", "types"): [
+        ("HeteroGraphConv", "over layers that take (src, dst): SAGEConv, GraphConv, GATConv, NNConv, your own"),
+        ("HGTConv", "on dgl.to_homogeneous(graph, …), as RelGraphConv and TypedLinear; presorted or not"),
+        *("HeteroLinear", "HeteroEmbedding"),
+        ("edge_softmax", "of a dict: over the arcs of all relations at a vertex"),
     ],
     ("dgl", "refused"): [
         ("SAGEConv lstm", "a vertex's arcs lie on several ranks: there is no sequence to read"),

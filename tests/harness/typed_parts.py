@@ -1,6 +1,7 @@
 """Random graphs with types: cut in memory for ranks, and as PyG's HeteroData or DGL's graph for one process."""
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.face.row_graph import with_rows
 from distgnn.graph.face.typed_graph import TypedGraph
 from distgnn.partition import local_part
+from distgnn.system.other_libraries import import_dgl
 
 Key = tuple[str, str, str]
 
@@ -26,6 +28,22 @@ class Typed:
     edges: dict[Key, np.ndarray]
     columns: dict[str, dict[str, np.ndarray]]
     arc_columns: dict[Key, dict[str, np.ndarray]]
+
+    def with_arcs(self) -> "Typed":
+        """Without the relations that have no arcs."""
+        edges = {key: ends for key, ends in self.edges.items() if ends.shape[1]}
+        return replace(self, edges=edges, arc_columns={key: self.arc_columns[key] for key in edges})
+
+    def to_dgl(self) -> Any:
+        dgl = import_dgl()
+        graph = dgl.heterograph(
+            {key: tuple(map(torch.from_numpy, ends)) for key, ends in self.edges.items()}, self.counts
+        )
+        for name, columns in self.columns.items():
+            graph.nodes[name].data["feat"] = torch.from_numpy(columns["feats"])
+        for key, columns in self.arc_columns.items():
+            graph.edges[key].data.update({name: torch.from_numpy(values) for name, values in columns.items()})
+        return graph
 
     def to_pyg(self) -> Any:
         from torch_geometric.data import HeteroData
@@ -120,3 +138,49 @@ def typed_graph(whole: Typed, comm: Any, seed: int = 1, lacking: str = "author",
     }
     local.feats = None
     return TypedGraph(with_rows(DistGraph(local, watched(comm), dtype="float64", **options)))
+
+
+def five_steps(case, whole, data, weights):
+    """(outputs, gradients, losses) of 5 steps from the same weights."""
+    make, call = case
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(3)
+        model = make(whole).double()  # GATConv of DGL makes float32
+        with torch.no_grad():
+            call(model, data)  # lazy parameters
+    model.apply(lambda module: module.reset_running_stats() if hasattr(module, "reset_running_stats") else None)
+    torch.manual_seed(4)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.copy_(0.3 * torch.randn(weight.shape))
+    optimizer, losses, first = torch.optim.Adam(model.parameters(), lr=0.05), [], None
+    for _ in range(5):
+        optimizer.zero_grad()
+        out = {name: rows for name, rows in call(model, data).items() if rows is not None}
+        loss = sum((torch.tanh(rows) * weights[name][:, : rows.shape[1]]).sum() for name, rows in out.items())
+        loss.backward()
+        gradients = {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
+        first = first or ({name: rows.detach() for name, rows in out.items()}, gradients)
+        optimizer.step()
+        losses.append(loss.item())
+    return *first, {"losses": torch.tensor(losses)}
+
+
+def same_steps(name, case, whole, plain, comm, seed=1):
+    """Raise AssertionError unless 5 steps on ranks equal 5 steps on `plain`, the whole graph in one process.
+
+    Args: case: (model of a whole graph, its rows by type from a model and a graph).
+    """
+    draw = torch.Generator().manual_seed(9)
+    counts: dict[Any, int] = whole.counts | {"all": sum(whole.counts.values())}
+    counts |= {key: ends.shape[1] for key, ends in whole.edges.items()}
+    weights = {kind: torch.randn(count, 64, generator=draw) for kind, count in counts.items()}
+    expected = five_steps(case, whole, plain, weights)
+    for theirs, ours in zip(expected, five_steps(case, whole, typed_graph(whole, comm, seed), weights), strict=True):
+        assert theirs.keys() == ours.keys(), name
+        for key, one in theirs.items():
+            found = ours[key].whole() if hasattr(ours[key], "whole") else ours[key]
+            torch.testing.assert_close(
+                found, one, rtol=1e-9, atol=1e-9, msg=lambda text, key=key: f"{name} {key}: {text}"
+            )

@@ -87,7 +87,7 @@ def test_dgl_layers_run_as_the_table_says(widest):
     from dgl_layers import cases
 
     known = cases()
-    rows = [layer for layer in DGL if layer.how != "refused"]
+    rows = [layer for layer in DGL if layer.how not in ("refused", "types")]  # types: tests/interop/dgl/test_typed.py
     assert {layer.name: run(DGL_CASES[layer.name], known, widest) for layer in rows} == {
         layer.name: layer.how for layer in rows
     }

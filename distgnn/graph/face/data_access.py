@@ -46,7 +46,7 @@ class DataAccess:
     face: Any
     vertex_space: Any
     arc_space: Any
-    ndata: Any
+    vertex_columns: Any
     edata: Any
     feats: Any
     labels: Any
@@ -75,7 +75,7 @@ class DataAccess:
         """Names of what there is, but None."""
         known = (*OF_VERTICES[:1], "edge_index", *OF_ARCS, *OF_VERTICES[1:])
         named = [name for name in known if getattr(self, name, None) is not None]
-        columns = [name for name in (*self.ndata, *self.edata) if name not in ALIASES]
+        columns = [name for name in (*self.vertex_columns, *self.edata) if name not in ALIASES]
         return [*named, *dict.fromkeys([*columns, *self.__dict__.get("_given", ())])]
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -125,7 +125,7 @@ class DataAccess:
         return [name for name in self.keys() if self.is_edge_attr(name)]
 
     def is_node_attr(self, name: str) -> bool:
-        return name in OF_VERTICES or (name in self.ndata and name not in ALIASES)
+        return name in OF_VERTICES or (name in self.vertex_columns and name not in ALIASES)
 
     def is_edge_attr(self, name: str) -> bool:
         return name == "edge_index" or name in OF_ARCS or (name in self.edata and name not in ALIASES)
@@ -184,7 +184,7 @@ class DataAccess:
     def __getattr__(self, name: str) -> Any:
         frames = self.__dict__.get("_frames")
         if frames is not None and name not in ALIASES:
-            for columns, shown in ((frames.vertices, "ndata"), (frames.arcs, "edata")):
+            for columns, shown in ((frames.vertices, "vertex_columns"), (frames.arcs, "edata")):
                 if name in columns:
                     return getattr(self, shown)[name]
         return super().__getattr__(name)  # type: ignore[misc]  # of DGLInterface, which refuses by name
@@ -212,10 +212,11 @@ class DataAccess:
         if value.dim() == 0 or (isinstance(value, RowTensor) and value.row_dim != 0):
             return None
         fits = {
-            "ndata": len(value) == self.vertex_space.num_global,
+            "vertex_columns": len(value) == self.vertex_space.num_global,
             "edata": len(value) == self.arc_space.num_global,
         }
-        order = ("edata", "ndata") if "edge" in name or "adj" in name else ("ndata", "edata")
+        order = ("vertex_columns", "edata")
+        order = order[::-1] if "edge" in name or "adj" in name else order
         return next((getattr(self, frame) for frame in order if fits[frame]), None)
 
     def _put(self, columns: Any, name: str, value: Any) -> None:
@@ -227,7 +228,7 @@ class DataAccess:
     def _forget(self, name: str) -> bool:
         """Remove a column of a script; was there one?"""
         known = False
-        for columns in (self.ndata, self.edata):
+        for columns in (self.vertex_columns, self.edata):
             if name in columns and name not in ALIASES:
                 del columns[name]
                 known = True

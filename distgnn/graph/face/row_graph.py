@@ -6,7 +6,7 @@ own code. This one shows them as `RowTensor`s, for scripts. Operators take eithe
 
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -37,10 +37,20 @@ ANY_ROWS = ("dropout_of",)
 
 
 class Count(int):
-    """A number that may be called, as `dgl` has `num_nodes()` and PyG `num_nodes`."""
+    """A number that may be called, as `dgl` has `num_nodes()` and PyG `num_nodes`; by type where there are several."""
 
-    def __call__(self, *arguments: Any) -> int:
-        return int(self)
+    by_type: Callable[[Any], int] | None = None
+
+    @classmethod
+    def of(cls, total: int, by_type: Callable[[Any], int]) -> "Count":
+        made = cls(total)
+        made.by_type = by_type
+        return made
+
+    def __call__(self, kind: Any = None, **names: Any) -> int:
+        """Args: kind: the name of a type or relation, also as `ntype` or `etype`; None: all."""
+        kind = next(iter(names.values()), kind)
+        return int(self) if kind is None or self.by_type is None else int(self.by_type(kind))
 
 
 class Arcs(Space):
@@ -183,6 +193,7 @@ class RowGraph(DGLRows):
     plain: Any
     vertex_space: Space
     arc_space: Space
+    space_at: Callable[[str], Space]
 
     @property
     def edge_weight(self) -> Any:
@@ -197,10 +208,11 @@ class RowGraph(DGLRows):
         self.__dict__["edge_weight"] = self.plain.edata.get("weight")
 
     @property
-    def ndata(self) -> RowFrame:
+    def vertex_columns(self) -> RowFrame:
         """Columns over all vertices."""
         return RowFrame(self.plain.ndata, self.vertex_space, self.__dict__["_kept_ndata"])
 
+    ndata: Any = vertex_columns
     srcdata = ndata
     dstdata = ndata
 
@@ -229,14 +241,14 @@ class RowGraph(DGLRows):
 
     def in_degrees(self, v: Any = "__ALL__", etype: Any = None) -> Any:
         """In-degrees of all vertices, int64 [N], or of those with some ids."""
-        return self._of_vertices(self.plain.in_degrees(), v)
+        return self._of_vertices(self.plain.in_degrees(), v, "target")
 
     def out_degrees(self, v: Any = "__ALL__", etype: Any = None) -> Any:
         """Out-degrees of all vertices, int64 [N], or of those with some ids."""
-        return self._of_vertices(self.plain.out_degrees(), v)
+        return self._of_vertices(self.plain.out_degrees(), v, "source")
 
-    def _of_vertices(self, degrees: torch.Tensor, ids: Any) -> Any:
-        rows = rows_of(degrees, self.vertex_space)
+    def _of_vertices(self, degrees: torch.Tensor, ids: Any, role: str) -> Any:
+        rows = rows_of(degrees, self.space_at(role))
         return rows if isinstance(ids, str) else rows[ids]
 
     def global_mean(self, values: torch.Tensor) -> torch.Tensor:
@@ -355,14 +367,14 @@ def watch_compiler() -> None:
 
 
 @functools.cache
-def _class_of(kind: type[Any]) -> type[Any]:
-    return type(kind.__name__, (DataAccess, RowGraph, kind), {"__doc__": kind.__doc__, "__module__": kind.__module__})
+def _class_of(kind: type[Any], manners: Any) -> type[Any]:
+    return type(kind.__name__, (DataAccess, manners, kind), {"__doc__": kind.__doc__, "__module__": kind.__module__})
 
 
-def face_of(graph: Any, vertices: Space) -> Any:
+def face_of(graph: Any, vertices: Space, manners: Any = RowGraph) -> Any:
     """What scripts see of a graph whose vertices have a space. Collective: yes."""
     kind: Any = type(graph)
-    face: Any = object.__new__(_class_of(kind))
+    face: Any = object.__new__(_class_of(kind, manners))
     state = face.__dict__ = graph.__dict__
     state["face"], state["vertex_space"], state["arc_space"] = face, vertices, Arcs(graph)
     state["_kept_rows"], state["_kept_ndata"], state["_kept_edata"] = {}, {}, {}

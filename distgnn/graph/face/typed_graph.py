@@ -1,9 +1,10 @@
-"""TypedGraph: what scripts see of a graph with types, in the manners of PyG's `HeteroData`.
+"""TypedGraph: what scripts see of a graph with types, in the manners of PyG's `HeteroData` and of DGL's graphs.
 
     data = dg.load("parts")                                         parts of a graph with types
     data["paper"].x, data["paper"].y, data["paper"].train_mask      rows of all ranks, of one type
     data["author", "writes", "paper"].edge_index                    a relation: a graph from one type to another
     data.x_dict, data.edge_index_dict, data.metadata()              what layers and models take
+    data.nodes["paper"].data, data.update_all(…, etype="writes")    what DGL's do: see typed_dgl.py
 
 Each type has a space of its own, so rows of two types do not go together. Random masks are drawn by vertex ids that
 count all types, one after the other. Each relation has its own exchange plan.
@@ -19,111 +20,24 @@ import torch
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError
 from distgnn.graph.dist_graph import DistGraph
-from distgnn.graph.face.row_graph import Count, RowFrame, face_of
+from distgnn.graph.face.node_store import MADE_BEFORE, NAMES, NodeStore
+from distgnn.graph.face.relation_graph import RelationGraph
+from distgnn.graph.face.row_graph import Count, face_of
+from distgnn.graph.face.typed_dgl import DGLTypes
 from distgnn.graph.part_arrays import input_rows
 from distgnn.graph.relation import Relation
+from distgnn.interop.dgl import dispatch
+from distgnn.interop.dgl.api import INSTEAD as NOT_HERE
 from distgnn.interop.dgl.api import NotDistributed
 from distgnn.interop.dgl.frame import Frame
 from distgnn.ops.edges.local_arcs import arc_ends
 from distgnn.rows import RowTensor, Space, rows_of
 
 Key = tuple[str, str, str]
-NAMES = {"feats": "feat", "labels": "label", "valid_mask": "val_mask", "values": "value"}  # of a part -> of a frame
-OF_DGL = (
-    *("ntypes", "etypes", "canonical_etypes", "nodes", "edges", "local_scope", "update_all", "multi_update_all"),
-    *("apply_edges", "ndata", "edata", "srcdata", "dstdata", "to_canonical_etype", "number_of_nodes"),
-)
-INSTEAD = "take PyG's HeteroConv, HGTConv or HANConv, or give DGL's RelGraphConv graph.to_homogeneous()"
-OF_JOB = ("rank", "num_ranks", "comm", "info")
-MADE_BEFORE = "give the graph its types and relations before it is cut"
+OF_JOB = ("rank", "num_ranks", "comm", "info", "transport")
 
 
-class NodeStore:
-    """The columns of one type, by the names of PyG (`x`, `y`) and of DGL (`data["feat"]`)."""
-
-    knows_rows = True  # for dg.nn.NodeEmbedding(data["author"], 64)
-
-    def __init__(self, name: str, space: Space, frame: Frame):
-        self.__dict__.update(type_name=name, vertex_space=space, frame=frame, kept={}, given={})
-
-    @property
-    def data(self) -> RowFrame:
-        """The columns by the names of DGL."""
-        return RowFrame(self.frame, self.vertex_space, self.kept)
-
-    @property
-    def num_nodes(self) -> Count:
-        return Count(self.vertex_space.num_global)
-
-    @property
-    def num_features(self) -> int:
-        x = self.get("x")
-        return 0 if x is None else int(x.shape[1]) if x.dim() > 1 else 1
-
-    num_node_features = num_features
-
-    def _place(self, name: str) -> str:
-        if name == "y":
-            return "label" if "label" in self.frame or "value" not in self.frame else "value"
-        return "feat" if name == "x" else name
-
-    def keys(self) -> list[str]:
-        shown = {"feat": "x", "label": "y", "value": "y"}
-        return [*dict.fromkeys(shown.get(name, name) for name in self.frame), *self.given]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default
-
-    def __contains__(self, name: str) -> bool:
-        return self._place(name) in self.frame or name in self.given
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self:
-            raise KeyError(f"type {self.type_name!r} has no column {name!r}; there are {self.keys()}")
-        return self.given[name] if name in self.given else self.data[self._place(name)]
-
-    def __getattr__(self, name: str) -> Any:
-        if "frame" in self.__dict__ and not name.startswith("__") and name in self:
-            return self[name]
-        raise AttributeError(f"type {self.__dict__.get('type_name')!r} has no column {name!r}")
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        """A tensor with a row for each vertex of the type is a column; anything else is kept as it is."""
-        if name == "num_nodes":
-            if int(value) != self.num_nodes:
-                raise InputError(f"type {self.type_name!r} has {self.num_nodes} vertices, not {value}: {MADE_BEFORE}")
-            return
-        is_rows = isinstance(value, torch.Tensor) and value.dim() > 0
-        known = isinstance(value, RowTensor) or self._place(name) in NAMES.values()
-        if is_rows and (known or len(value) == self.num_nodes):
-            self.given.pop(name, None)
-            self.data[self._place(name)] = value
-        else:
-            self.frame.pop(self._place(name), None)
-            self.given[name] = value
-
-    __setitem__ = __setattr__
-
-    def __delattr__(self, name: str) -> None:
-        if name not in self:
-            raise AttributeError(f"type {self.type_name!r} has no column {name!r}; there are {self.keys()}")
-        self.given.pop(name, None)
-        self.frame.pop(self._place(name), None)
-
-    __delitem__ = __delattr__
-
-    def items(self, *names: str) -> list[tuple[str, Any]]:
-        return [(name, self[name]) for name in self.keys() if not names or name in names]
-
-    def __len__(self) -> int:
-        return len(self.keys())
-
-    def __repr__(self) -> str:
-        shapes = ", ".join(f"{name}={list(getattr(one, 'shape', []))}" for name, one in self.items())
-        return f"{self.type_name}: {self.num_nodes} vertices, {shapes}"
-
-
-class TypedGraph:
+class TypedGraph(DGLTypes):
     """Types and relations of a graph that is cut. `dg.load` gives one for parts of a graph with types.
 
     Collective: the constructor.
@@ -148,6 +62,7 @@ class TypedGraph:
         state = plain.__dict__
         types_of = [one.vertex_space for one in nodes.values()]
         state["types"], state["joined_before"], state["face_of"] = types_of, {}, face_of
+        dispatch.tell_dgl()
         ends = arc_ends(part, np.asarray(part.global_ids).astype(np.int64))
         of_arcs = np.asarray(part.edge_types)
         for number, key in enumerate(keys):
@@ -156,7 +71,8 @@ class TypedGraph:
             spaces = nodes[key[0]].vertex_space, nodes[key[2]].vertex_space
             relation = Relation(plain, *spaces, sources, targets, np.asarray(part.arc_ids)[chosen], name=key)
             _attach(relation, nodes[key[0]], part.relation_columns.get(number, {}))
-            self.relations_of[key] = face_of(relation, spaces[1])
+            relation.__dict__["ends"] = {"source": nodes[key[0]], "target": nodes[key[2]]}
+            self.relations_of[key] = face_of(relation, spaces[1], RelationGraph)
 
     # --- types and relations ----------------------------------------------------------------------------------------
 
@@ -212,7 +128,7 @@ class TypedGraph:
 
     def collect(self, key: str, allow_empty: bool = False) -> dict[Any, Any]:
         """A column by type or relation, of those that have it. Raises: KeyError where none has."""
-        found = {name: one[key] for name, one in self.nodes_of.items() if key in one}
+        found: dict[Any, Any] = {name: one[key] for name, one in self.nodes_of.items() if key in one}
         if key in ("num_nodes", "num_features", "num_node_features"):
             found = {name: getattr(one, key) for name, one in self.nodes_of.items()}
         if key == "num_edges":
@@ -239,10 +155,8 @@ class TypedGraph:
                 return self.collect(name[:-5])
             except KeyError as error:
                 raise AttributeError(str(error)) from None
-        if name in OF_DGL:
-            raise NotDistributed(
-                f"graph.{name}, as DGL's HeteroGraphConv asks for it, cannot run distributed: {INSTEAD}"
-            )
+        if name in NOT_HERE:
+            raise NotDistributed(f"graph.{name} cannot run distributed: {NOT_HERE[name]}")
         raise AttributeError(f"a graph with types has no attribute {name!r}: name a type, data['{name}'], or a column")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -262,12 +176,17 @@ class TypedGraph:
     # --- sizes -------------------------------------------------------------------------------------------
 
     @property
-    def num_nodes(self) -> int:
-        return sum(one.num_nodes for one in self.node_stores)
+    def num_nodes(self) -> Count:
+        """Vertices of all types, or of one by name."""
+        return Count.of(sum(one.num_nodes for one in self.node_stores), lambda kind: self.nodes_of[kind].num_nodes)
 
     @property
-    def num_edges(self) -> int:
-        return sum(one.num_edges for one in self.edge_stores)
+    def num_edges(self) -> Count:
+        """Arcs of all relations, or of one by name."""
+        return Count.of(sum(one.num_edges for one in self.edge_stores), lambda key: self.relation(key).num_edges)
+
+    number_of_nodes, number_of_edges, num_src_nodes, num_dst_nodes = num_nodes, num_edges, num_nodes, num_nodes
+    number_of_src_nodes, number_of_dst_nodes = num_nodes, num_nodes
 
     @property
     def num_features(self) -> dict[str, int]:
@@ -313,10 +232,10 @@ class TypedGraph:
     def __copy__(self) -> "TypedGraph":
         """The same graph with columns of its own."""
         made: Any = object.__new__(type(self))
-        nodes = {name: NodeStore(name, one.vertex_space, one.frame.copy()) for name, one in self.nodes_of.items()}
-        for name, one in self.nodes_of.items():
-            nodes[name].given.update(one.given)
+        nodes = {name: one.scoped() for name, one in self.nodes_of.items()}
         relations = {key: copy.copy(one) for key, one in self.relations_of.items()}
+        for key, one in relations.items():
+            one.__dict__["ends"] = {"source": nodes[key[0]], "target": nodes[key[2]]}
         made.__dict__.update(self.__dict__ | {"nodes_of": nodes, "relations_of": relations, "given": dict(self.given)})
         return made
 

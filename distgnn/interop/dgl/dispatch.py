@@ -34,9 +34,10 @@ def index_of(graph: Any) -> Any:
 def _gspmm(index: Any, op: str, reduce: str, lhs: Any, rhs: Any) -> torch.Tensor:
     if not index.reversed:
         found = messages.gspmm(index.graph, op, reduce, lhs, rhs)
-        if reduce == "sum":
+        if reduce == "sum" or not index.num_edges():
             return found
-        # Extremes as `dgl.ops` has them where there is no in-arc: infinite (`update_all` has 0 there).
+        # Extremes as `dgl.ops` has them where there is no in-arc: infinite, but 0 where the graph has none at all
+        # (`update_all` has 0 in both cases).
         alone = (index.graph.in_degrees() == 0).view(-1, *[1] * (found.dim() - 1))
         return found.masked_fill(alone, -torch.inf if reduce == "max" else torch.inf)
     if reduce != "sum":
@@ -56,6 +57,28 @@ def _softmax(index: Any, logits: torch.Tensor, eids: Any = "__ALL__", norm_by: s
     if index.reversed:
         norm_by = {"dst": "src", "src": "dst"}[norm_by]
     return edge_softmax(index.graph, logits, norm_by)
+
+
+def _softmax_of_types(index: Any, eids: Any, norm_by: str, *logits: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Over the arcs of all relations at each vertex; logits in the order of `canonical_etypes`."""
+    if not isinstance(eids, str):
+        raise InputError("edge_softmax over some edges cannot run distributed: leave eids out")
+    found: tuple[torch.Tensor, ...] = index.graph.softmax_of_relations(logits, norm_by)
+    return found
+
+
+def _to_homogeneous(graph: Any, *arguments: Any, **options: Any) -> Any:
+    """Of a graph with types; a graph of one type is refused as others are."""
+    if not hasattr(graph, "homogeneous"):
+        return _refused("to_homogeneous")(graph)
+    return graph.homogeneous(*arguments, **options)
+
+
+def _typed_linear(self: Any, x: Any, x_type: Any, sorted_by_type: bool = False) -> Any:
+    """TypedLinear of rows of all ranks, which are sorted on no rank."""
+    if not sorted_by_type or not isinstance(x, RowTensor):
+        return NotImplemented
+    return type(self).forward(self, x, x_type)
 
 
 OVER_ROWS: dict[str, Callable[..., Any]] = {"sum": torch.sum, "mean": torch.mean, "max": torch.amax, "min": torch.amin}
@@ -86,6 +109,7 @@ OF_INDEX: dict[tuple[str, str], Callable[..., Any]] = {
     ("dgl.ops.spmm", "gspmm_internal"): _gspmm,
     ("dgl.ops.sddmm", "gsddmm_internal"): _gsddmm,
     ("dgl.ops.edge_softmax", "edge_softmax_internal"): _softmax,
+    ("dgl.ops.edge_softmax", "edge_softmax_hetero_internal"): _softmax_of_types,
 }
 OF_ROWS: dict[tuple[str, str], Callable[..., Any]] = {
     ("dgl.ops.segment", "segment_reduce"): _segment,
@@ -128,7 +152,9 @@ def _dispatch_in_dgl() -> None:
     for name, theirs in found.items():
         for place_of in [one for key, one in sys.modules.items() if key == "dgl" or key.startswith("dgl.")]:
             if vars(place_of).get(name) is theirs:
-                _put_before((place_of.__name__, name), _refused(name), _has_graph)
+                ours = _to_homogeneous if name == "to_homogeneous" else _refused(name)
+                _put_before((place_of.__name__, name), ours, _has_graph)
+    put_in_front(importlib.import_module("dgl.nn.pytorch.linear").TypedLinear, "forward", _typed_linear)
 
 
 def _refused(name: str) -> Callable[..., Any]:
@@ -179,9 +205,10 @@ def _index_class() -> type[Any]:
         metagraph = SimpleNamespace(find_edge=lambda etype: (0, 0))  # one edge type, between the one vertex type
 
         def number_of_ntypes(self) -> int:
-            return 1
+            return len(self.graph.ntypes)
 
-        number_of_etypes = number_of_ntypes
+        def number_of_etypes(self) -> int:
+            return len(self.graph.canonical_etypes)
 
         def num_nodes(self, ntype: int = 0) -> int:
             return self.graph.num_nodes()

@@ -10,7 +10,6 @@ from typing import Any, NoReturn
 import torch
 
 from distgnn.errors import InputError
-from distgnn.interop.dgl.frame import Frame
 from distgnn.ops.edges import messages
 
 
@@ -29,6 +28,14 @@ def update_all(
     Raises:
         InputError: for what cannot run distributed, naming what can.
     """
+    name, rows = reduced(graph, message_func, reduce_func)
+    graph.dstdata[name] = rows
+    if apply_node_func is not None:
+        apply_nodes(graph, apply_node_func)
+
+
+def reduced(graph: Any, message_func: Any, reduce_func: Any) -> tuple[str, Any]:
+    """(name, rows) of what messages add up to at targets: 0 where there is none. Collective: yes, and backward."""
     reducer = _name_of(reduce_func)
     if reducer not in messages.REDUCERS or not hasattr(reduce_func, "msg_field"):
         names = "/".join(messages.REDUCERS)
@@ -53,9 +60,7 @@ def update_all(
         if wanted not in made:
             raise InputError(f"the message function gives {sorted(made)}, the reduce function {wanted!r}")
         out = messages.reduce_arcs(graph, made[wanted], reducer)
-    graph.dstdata[reduce_func.out_field] = out
-    if apply_node_func is not None:
-        apply_nodes(graph, apply_node_func)
+    return reduce_func.out_field, out
 
 
 def apply_edges(graph: Any, func: Any) -> None:
@@ -69,8 +74,8 @@ def apply_edges(graph: Any, func: Any) -> None:
 
 
 def apply_nodes(graph: Any, func: Callable[..., Any]) -> None:
-    """Run a function of nodes (data) on owned vertices; the result lands in `graph.ndata`."""
-    graph.ndata.update(func(Batch(graph.num_nodes(), graph.ndata)))
+    """Run a function of nodes (data) on owned vertices, targets of arcs; the result lands in `graph.dstdata`."""
+    graph.dstdata.update(func(Batch(graph.num_dst_nodes(), graph.dstdata)))
 
 
 def _messages(graph: Any, func: Any) -> dict[str, torch.Tensor]:
@@ -86,7 +91,7 @@ def _messages(graph: Any, func: Any) -> dict[str, torch.Tensor]:
     if not callable(func):
         raise InputError(f"{func!r} is no message function: use dgl.function, or a function of edges")
     ends = {"src": Ends(graph, "source"), "dst": Ends(graph, "target")}
-    made = func(Batch(graph.num_edges(), graph.edata, **ends))
+    made = func(Batch(graph.num_edges(), graph.edata, canonical_etype=graph.canonical_etypes[0], **ends))
     for name, column in made.items():
         if len(column) != graph.num_edges():
             raise InputError(
@@ -97,12 +102,12 @@ def _messages(graph: Any, func: Any) -> dict[str, torch.Tensor]:
 
 
 class Batch:
-    """What a user's function sees: `data`, and for edges `src` and `dst`."""
+    """What a user's function sees: `data`, and for edges `src`, `dst` and `canonical_etype`."""
 
-    def __init__(self, size: int, data: Frame, **ends: "Ends"):
+    def __init__(self, size: int, data: Any, **others: Any):
         self._size = size
         self.data = data
-        self.__dict__.update(ends)
+        self.__dict__.update(others)
 
     def batch_size(self) -> int:
         return self._size
@@ -118,18 +123,19 @@ class Ends(Mapping[str, torch.Tensor]):
 
     def __init__(self, graph: Any, role: str):
         self._graph, self._role = graph, role
+        self._columns = graph.srcdata if role == "source" else graph.dstdata
         self._made: dict[str, torch.Tensor] = {}
 
     def __getitem__(self, name: str) -> torch.Tensor:
         if name not in self._made:
-            self._made[name] = messages.to_arcs(self._graph, self._graph.ndata[name], self._role)
+            self._made[name] = messages.to_arcs(self._graph, self._columns[name], self._role)
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._graph.ndata)
+        return iter(self._columns)
 
     def __len__(self) -> int:
-        return len(self._graph.ndata)
+        return len(self._columns)
 
 
 def _is_builtin(func: Any) -> bool:

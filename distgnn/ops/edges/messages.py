@@ -105,7 +105,8 @@ def _weighted_sum(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, me
     if x.dim() < 3 or w.shape[1:] != (*x.shape[1:-1], 1):
         return None
     heads = x.shape[1:-1].numel()
-    out = spmm_heads(graph, x.reshape(len(x), heads, x.shape[-1]), w.reshape(len(w), heads)).view(x.shape)
+    out = spmm_heads(graph, x.reshape(len(x), heads, x.shape[-1]), w.reshape(len(w), heads))
+    out = out.view(len(out), *x.shape[1:])
     return _divided(graph, out) if mean else out
 
 
