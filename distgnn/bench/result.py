@@ -9,6 +9,7 @@ time, scaling, accuracy-4 .png .svg
 import csv
 import io
 import json
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,8 +105,13 @@ class StudyResult:
             found.append(
                 "other networks: predicted from what each rank did here, with its cores for itself; from … to: interval"
             )
-        if any(row.get("emulated_seconds") for row in rows):
-            found.append("emulated: measured on shaped links between namespaces; difference: predicted against it")
+        differences = [row["emulated_difference"] for row in rows if "emulated_difference" in row]
+        if differences:
+            median, worst = statistics.median(differences), max(differences, key=abs)
+            found.append(
+                "emulated: measured on shaped links of this machine, whose cores all ranks share; predicted is "
+                f"{100 * median:+.0f} % against it in the median, {100 * worst:+.0f} % at worst"
+            )
         targets = {row["ranks"]: row["target_metric"] for row in rows if row.get("target_metric") is not None}
         if targets:
             name = next(row["metric"] for row in rows if row.get("metric"))

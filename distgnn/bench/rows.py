@@ -13,10 +13,11 @@ Row = dict[str, Any]
 
 @dataclass
 class Measured:
-    """What is known of one number of ranks; `predicted` and `trained` by algorithm."""
+    """What is known of one number of ranks: turns here, and by network; `predicted` and `trained` by algorithm."""
 
     ranks: int
     turns: dict[str, Any]
+    emulated: dict[str, dict[str, Any]] = field(default_factory=dict)
     predicted: dict[str, dict[str, Any]] = field(default_factory=dict)
     trained: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -65,6 +66,9 @@ def _costs(turn: Row, one: Measured, network: str) -> Row:
             "messages_per_rank": found["messages"] / one.ranks,
             "exchange_bytes": turn["exchange_bytes"],
         }
+    if network in one.emulated:
+        seconds = one.emulated[network]["rows"][name]["epoch_seconds_median"]
+        row |= {"emulated_seconds": seconds, "emulated_difference": row["epoch_seconds_median"] / seconds - 1}
     recorded = [rank for found in one.predicted.get(name, {}).values() for rank in found["of_rank"]]
     row["peak_rss_bytes"] = max((rank["peak_rss_bytes"] for rank in recorded), default=None)
     return row

@@ -52,7 +52,7 @@ class Plan:
     Args:
         parts: partition folders of one graph, each for another number of ranks; base: settings of all algorithms, with
             the number of seeds; rounds: turns of each algorithm; accuracy: train to the end, too; tolerance: how far
-            below cd-0's final metric the target is; hosts: machines of the ranks.
+            below cd-0's final metric the target is; emulate: measure on emulated networks, too; hosts: of the ranks.
     """
 
     parts: list[str]
@@ -62,6 +62,7 @@ class Plan:
     rounds: int = 4
     accuracy: bool = False
     tolerance: float = 0.01
+    emulate: bool = False
     threads: int | None = None
     hosts: Sequence[str] | str | None = None
     command: str | list[str] = "dg.study"
@@ -94,6 +95,8 @@ class Plan:
             check_ranks(num_ranks, self.hosts)
         if self.parsed_networks() and (1 in counts or self.hosts):
             raise InputError("other networks are predicted for 2 ranks or more of this machine: take --network here")
+        if self.emulate and not (self.parsed_networks() and any(attached("emulate"))):
+            raise InputError(f"emulate is of other networks than here, and of an extra ({here()})")
         return self
 
     def manifests(self) -> list[dict[str, Any]]:
@@ -133,6 +136,7 @@ def study(
     accuracy: bool = True,
     tolerance: float = 0.01,
     rounds: int = 4,
+    emulate: bool = False,
     out: str | Path | None = None,
     partition: CutConfig | None = None,
     split: tuple[float, float, float] | None = None,
@@ -153,6 +157,7 @@ def study(
         runs: seeds of each training; epochs: of each; accuracy: train to the end at all.
         tolerance: the target metric is cd-0's final one less this.
         rounds: turns of 3 epochs that each algorithm gets for its time.
+        emulate: measure on networks that are emulated on this machine, too; the user must have the rights.
         out: folder that keeps what is finished, tables and figures; a call with the same arguments goes on there.
         partition, split, seed, threads, data_root, quiet, options: as of `dg.fit`.
 
@@ -180,7 +185,7 @@ def study(
             tell = (lambda line: None) if quiet else say
             cuts = [cut_of(data, check_ranks(count), partition, split, seed, data_root, tell) for count in ranks]
             parts = [stack.enter_context(cut).folder for cut in cuts]
-        plan = Plan(parts, contenders, list(networks), base, rounds, accuracy, tolerance, threads)
+        plan = Plan(parts, contenders, list(networks), base, rounds, accuracy, tolerance, emulate, threads)
         return run_study(plan.checked(), out, not quiet)
 
 
@@ -199,7 +204,8 @@ def run_study(plan: Plan, out: str | Path | None, speak: bool = True) -> StudyRe
 def _measured(plan: Plan, kept: Kept, speak: bool) -> StudyResult:
     networks, manifests = plan.parsed_networks(), plan.manifests()
     works = [one for one in plan.contenders if not one.suppressed]
-    total = len(plan.parts) * (1 + len(works) * (bool(networks) + plan.accuracy))
+    emulated = networks if plan.emulate else {}
+    total = len(plan.parts) * (1 + len(emulated) + len(works) * (bool(networks) + plan.accuracy))
     measured: list[Measured] = []
     done = 0
     with progress_bar("measured", total, speak) as advance:
@@ -213,7 +219,11 @@ def _measured(plan: Plan, kept: Kept, speak: bool) -> StudyResult:
 
         for parts, manifest in zip(plan.parts, manifests, strict=True):
             count = manifest["num_parts"]
-            measured.append(Measured(count, get(f"turns-{count}", partial(_turns, plan, parts, count))))
+            others = {
+                name: get(f"emulated-{count}-{name}", partial(_turns, plan, parts, count, network))
+                for name, network in emulated.items()  # first: rights may be missing
+            }
+            measured.append(Measured(count, get(f"turns-{count}", partial(_turns, plan, parts, count)), others))
         for one, parts in zip(measured, plan.parts, strict=True):
             for contender in works if networks else ():
                 make = partial(_predictions, plan, parts, one.ranks, contender, networks)
@@ -247,9 +257,14 @@ def _cut_of(manifest: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _turns(plan: Plan, parts: str, count: int) -> Any:
+def _turns(plan: Plan, parts: str, count: int, network: Any = None) -> Any:
+    """Epochs of all algorithms in turn, here or on an emulated network."""
     job = parts, plan.contenders, plan.base, plan.rounds
-    return call_on_ranks(take_turns, job, count, threads=plan.threads, hosts=plan.hosts)[0]
+    if network is None:
+        return call_on_ranks(take_turns, job, count, threads=plan.threads, hosts=plan.hosts)[0]
+    with next(attached("emulate"))(network, count) as nodes:
+        threads = plan.threads or threads_per_rank(count)
+        return call_on_ranks(take_turns, job, None, threads=threads, hosts=nodes.hosts)[0]
 
 
 def _predictions(plan: Plan, parts: str, count: int, contender: Contender, networks: dict[str, Any]) -> Any:

@@ -30,6 +30,7 @@ def bench(
     rounds: int = _option(4, "Turns of 3 epochs that each algorithm gets."),
     accuracy: bool = _option(False, "Train --epochs epochs with each seed, too: metric, curves, memory."),
     tolerance: float = _option(0.01, "The target metric is cd-0's final one less this."),
+    emulate: bool = _option(False, "Measure on other networks, too: emulated here, by an extra, where you may."),
     threads: Threads = None,
     hosts: str | None = typer.Option(None, help="File of machines, as of launch, in place of this one."),
     out: str | None = _option(
@@ -53,6 +54,7 @@ def bench(
         rounds,
         accuracy,
         tolerance,
+        emulate,
         threads,
         hosts,
         sys.argv[1:],

@@ -4,5 +4,10 @@ from distgnn.config.extras import Extra
 
 EXTRA = Extra(
     commands={"replay": "command:replay", "prices": "prices:prices"},
-    hooks={"network": "network:parse_network", "record": "record:record", "predict": "predict:epoch"},
+    hooks={
+        "network": "network:parse_network",
+        "record": "record:record",
+        "predict": "predict:epoch",
+        "emulate": "emulate:emulated",
+    },
 )

@@ -68,6 +68,7 @@ def small_study() -> StudyResult:
     for ranks in (2, 4):
         one = Measured(ranks, {"rows": {"cd-0": turn("cd-0", ranks, 4 / ranks), "cd-5": turn("cd-5", ranks, 1.0)}})
         one.predicted = {"cd-0": {"1gbit": prediction(3.0)}, "cd-5": {"1gbit": prediction(1.5)}}
+        one.emulated = {"1gbit": {"rows": {"cd-0": turn("cd-0", ranks, 4.0), "cd-5": turn("cd-5", ranks, 1.5)}}}
         one.trained = {"cd-0": training([0.5, 0.8, 0.9]), "cd-5": training([0.1, 0.5, 0.90], [0.3, 0.5, 0.88])}
         measured.append(one)
     about = {"graph": "g_1", "tolerance": 0.02, "lines": ["caution: once"]}
@@ -85,6 +86,7 @@ def test_every_number_of_a_row():
     assert (late["epoch_seconds_low"], late["max_rank_sent_bytes"], late["kind"]) == (1.35, 200, "predicted")
     assert (late["final_metric"], late["final_metric_std"]) == (pytest.approx(0.89), pytest.approx(0.0141, abs=1e-4))
     assert (late["target_metric"], late["epochs_to_target"]) == (pytest.approx(0.88), 9)  # the mean of both is there
+    assert (late["emulated_seconds"], rows[2, "1gbit", "cd-0"]["emulated_difference"]) == (1.5, -0.25)
     assert late["seconds_to_target"] == 9 * 1.5 and late["peak_rss_bytes"] == 9e6
     assert [point["seconds"] for point in late["curve"]] == [1.5, 7.5, 13.5]
     never = Measured(2, {"rows": {"cd-0": turn("cd-0", 2, 1.0), "0c": turn("0c", 2, 1.0)}})
@@ -100,6 +102,7 @@ def test_tables_and_figures(tmp_path):
     assert len(found) == 8 and found[1]["epoch_seconds_median"] == "1.0" and "curve" not in found[1]
     text = (tmp_path / "table.md").read_text()
     assert text.count("caution: once") == 1 and "× cd-0: how many times as fast as exact training" in text
+    assert "-12 % against it in the median, -25 % at worst" in text
     assert "89.00 % ± 1.41" in text and "| 4 | 1gbit | cd-5 |" in text
     latex = (tmp_path / "table.tex").read_text()
     assert r"89.00 \% $\pm$ 1.41" in latex and r"$\times$ cd-0" in latex and "g\\_1" not in latex.splitlines()[0]
@@ -119,6 +122,7 @@ def test_tables_and_figures(tmp_path):
         (["--network", "here,quick"], "network 'quick'"),
         (["--algorithms", "cd-5/int3"], "unknown word 'int3'"),
         (["--algorithms", ","], "no algorithms"),
+        (["--emulate"], "emulate is of other networks than here"),
         (["--tolerance", "2"], "tolerance is 2.0"),
         (["--out", "t.csv"], "t.csv: a study is a folder, with table.csv inside"),
         (["again"], "a study takes one cut for each number of ranks"),
@@ -138,23 +142,13 @@ def test_bench_refuses(refused, two_parts, tmp_path, words, says):
 def test_a_study_that_was_stopped_goes_on(parts, two_parts, tmp_path, monkeypatch, run):
     jobs, out = [], tmp_path / "study"
     real = study.fit, study.call_on_ranks
-    words = [
-        parts,
-        two_parts,
-        "--algorithms",
-        "cd-2,0c,cd-0/suppressed",
-        "--rounds",
-        1,
-        "--hidden-feats",
-        8,
-        "--runs",
-        2,
-    ]
+    words = [parts, two_parts, "--algorithms", "cd-2,cd-0/suppressed", "--rounds", 1, "--hidden-feats", 8]
+    words += ["--runs", 2, "--num-layers", 2]
     words += ["--accuracy", "--epochs", 8, "--eval-every", 4, "--out", out]
 
     def stopped(*args, **how):
         jobs.append("fit")
-        if len(jobs) == 5:
+        if len(jobs) == 4:
             raise KeyboardInterrupt
         return real[0](*args, **how)
 
@@ -162,21 +156,21 @@ def test_a_study_that_was_stopped_goes_on(parts, two_parts, tmp_path, monkeypatc
     monkeypatch.setattr(study, "call_on_ranks", lambda *args, **how: jobs.append("turns") or real[1](*args, **how))
     code, _, err = run("bench", *words)
     assert code == 130, err
-    assert jobs == ["turns", "turns", "fit", "fit", "fit"] and not (out / "table.csv").exists()
+    assert jobs == ["turns", "turns", "fit", "fit"] and not (out / "table.csv").exists()
     code, shown, err = run("bench", *words)
     assert code == 0, err
-    assert jobs[5:] == ["fit"] * 4  # what was finished is not measured again
+    assert jobs[4:] == ["fit"] * 3  # what was finished is not measured again
     found = json.loads((out / "study.json").read_text())
     rows = {(row["ranks"], row["name"]): row for row in found["rows"]}
-    assert list(rows) == [(count, name) for count in (1, 2) for name in ("cd-0", "cd-2", "0c", "cd-0/suppressed")]
+    assert list(rows) == [(count, name) for count in (1, 2) for name in ("cd-0", "cd-2", "cd-0/suppressed")]
     assert found["versions"]["torch"] and found["machine"]["cpu"] and found["command"][0] == "bench"
     for row in rows.values():
         assert row["epoch_seconds_low"] <= row["epoch_seconds_median"] <= row["epoch_seconds_high"]
         assert row["wait_seconds_min"] <= row["wait_seconds"] <= row["wait_seconds_max"]
         assert (row["final_metric"] is None) == ("suppressed" in row["name"])
-    assert rows[2, "0c"]["sent_bytes_per_rank"] == rows[2, "cd-0/suppressed"]["sent_bytes_per_rank"] == 0
+    assert rows[2, "cd-0/suppressed"]["sent_bytes_per_rank"] == 0
     assert 0 < rows[2, "cd-2"]["sent_bytes_per_rank"] < rows[2, "cd-0"]["sent_bytes_per_rank"]
-    assert rows[2, "cd-0"]["messages_per_rank"] == 8  # 2 layers, 2 exchanges, forward and back
+    assert rows[2, "cd-0"]["messages_per_rank"] == 4  # of layer 2, as the first one's rows are kept
     assert [point["epoch"] for point in rows[2, "cd-0"]["curve"]] == [4, 8] and rows[2, "cd-0"]["seeds"] == 2
     assert rows[1, "cd-0"]["curve"][-1]["loss"] == pytest.approx(rows[2, "cd-0"]["curve"][-1]["loss"], rel=1e-3)
     assert "how many times as fast as exact training" in shown
