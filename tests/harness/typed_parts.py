@@ -100,6 +100,32 @@ def random_typed(seed: int = 0, *, same_width: bool = False) -> Typed:
     return Typed(counts, edges, columns, arc_columns)
 
 
+def varied_typed(seed: int, *, same_width: bool = False) -> Typed:
+    """Two to four types and up to seven relations at random.
+
+    Types of one vertex, relations without arcs, two between the same types, self-relations, doubles, isolated vertices.
+    """
+    random = np.random.default_rng([seed, 7])
+    names = ["paper", "author", "field", "venue"][: random.integers(2, 5)]
+    counts = {name: int(random.choice([1, 2, 5, 13, 20])) for name in names}
+    keys = [("paper", "cites", "paper")]
+    for number in range(random.integers(1, 7)):
+        keys.append((str(random.choice(names)), f"r{number}", str(random.choice(names))))
+    edges = {}
+    for key in keys:
+        size = int(random.choice([0, 1, 7, 40]))
+        ends = np.stack([random.integers(0, max(1, counts[end] - 1), size) for end in (key[0], key[2])])
+        ends[:, : size // 4] = ends[:, size // 4 : 2 * (size // 4)]
+        edges[key] = ends.astype(np.int64)
+    widths = {name: 6 if same_width else 12 if name == "paper" else int(random.integers(3, 8)) for name in names}
+    columns = {name: {"feats": random.standard_normal((counts[name], widths[name]))} for name in names}
+    arc_columns = {
+        key: {"feat": random.standard_normal((ends.shape[1], 4)), "weight": random.random(ends.shape[1]) + 0.5}
+        for key, ends in edges.items()
+    }
+    return Typed(counts, edges, columns, arc_columns)
+
+
 def typed_graph(whole: Typed, comm: Any, seed: int = 1, lacking: str = "author", **options: Any) -> TypedGraph:
     """The graph on ranks, cut at random; the last of several ranks owns no vertex of the type `lacking`."""
     types = list(whole.counts)
@@ -142,13 +168,16 @@ def typed_graph(whole: Typed, comm: Any, seed: int = 1, lacking: str = "author",
 
 def five_steps(case, whole, data, weights):
     """(outputs, gradients, losses) of 5 steps from the same weights."""
-    make, call = case
-    with warnings.catch_warnings():
+    with warnings.catch_warnings():  # DGL's of relations without arcs, too
         warnings.simplefilter("ignore")
-        torch.manual_seed(3)
-        model = make(whole).double()  # GATConv of DGL makes float32
-        with torch.no_grad():
-            call(model, data)  # lazy parameters
+        return _five_steps(*case, whole, data, weights)
+
+
+def _five_steps(make, call, whole, data, weights):
+    torch.manual_seed(3)
+    model = make(whole).double()  # GATConv of DGL makes float32
+    with torch.no_grad():
+        call(model, data)  # lazy parameters
     model.apply(lambda module: module.reset_running_stats() if hasattr(module, "reset_running_stats") else None)
     torch.manual_seed(4)
     with torch.no_grad():
@@ -167,20 +196,54 @@ def five_steps(case, whole, data, weights):
     return *first, {"losses": torch.tensor(losses)}
 
 
+def weights_of(whole):
+    """What rows of each type, of all, and of arcs are multiplied by in a loss."""
+    draw = torch.Generator().manual_seed(9)
+    counts: dict[Any, int] = whole.counts | {"all": sum(whole.counts.values())}
+    counts |= {key: ends.shape[1] for key, ends in whole.edges.items()}
+    return {kind: torch.randn(count, 64, generator=draw) for kind, count in counts.items()}
+
+
 def same_steps(name, case, whole, plain, comm, seed=1):
     """Raise AssertionError unless 5 steps on ranks equal 5 steps on `plain`, the whole graph in one process.
 
     Args: case: (model of a whole graph, its rows by type from a model and a graph).
     """
-    draw = torch.Generator().manual_seed(9)
-    counts: dict[Any, int] = whole.counts | {"all": sum(whole.counts.values())}
-    counts |= {key: ends.shape[1] for key, ends in whole.edges.items()}
-    weights = {kind: torch.randn(count, 64, generator=draw) for kind, count in counts.items()}
-    expected = five_steps(case, whole, plain, weights)
-    for theirs, ours in zip(expected, five_steps(case, whole, typed_graph(whole, comm, seed), weights), strict=True):
+    weights = weights_of(whole)
+    same_as(name, five_steps(case, whole, plain, weights), case, whole, weights, typed_graph(whole, comm, seed))
+
+
+def same_as(name, expected, case, whole, weights, graph):
+    """Raise AssertionError unless 5 steps on a graph of ranks give what was expected."""
+    for theirs, ours in zip(expected, five_steps(case, whole, graph, weights), strict=True):
         assert theirs.keys() == ours.keys(), name
         for key, one in theirs.items():
             found = ours[key].whole() if hasattr(ours[key], "whole") else ours[key]
+            says = f"{name} {key}"
             torch.testing.assert_close(
-                found, one, rtol=1e-9, atol=1e-9, msg=lambda text, key=key: f"{name} {key}: {text}"
+                found, one, rtol=1e-9, atol=1e-9, equal_nan=True, msg=lambda text, says=says: f"{says}: {text}"
             )
+
+
+def random_steps(seeds, comm):
+    """Of each seed a random graph and a case of PyG or DGL, the next in turn: (how many ran, how many plain refuses).
+
+    Raises: AssertionError, as `same_steps`.
+    """
+    import dgl_typed
+    import pyg_typed
+
+    every = [(module, name) for module in (dgl_typed, pyg_typed) for name in module.CASES]
+    ran = 0
+    for seed in seeds:
+        module, name = every[seed % len(every)]
+        whole = module.graph_for(name, varied_typed, seed)
+        plain = whole.to_dgl() if module is dgl_typed else whole.to_pyg()
+        weights, case = weights_of(whole), module.CASES[name]
+        try:
+            expected = five_steps(case, whole, plain, weights)
+        except Exception:  # what the plain library cannot do on this graph
+            continue
+        same_as(f"seed {seed}, {name}", expected, case, whole, weights, typed_graph(whole, comm, seed, debug=True))
+        ran += 1
+    return ran, len(seeds) - ran

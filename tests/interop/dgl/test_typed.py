@@ -4,7 +4,7 @@ import pytest
 import torch
 from against_dgl import default_float64
 from dgl_typed import CASES, graph_for
-from typed_parts import random_typed, same_steps, typed_graph
+from typed_parts import random_steps, random_typed, same_steps, typed_graph
 
 from distgnn.errors import InputError
 from distgnn.system.other_libraries import import_dgl
@@ -19,6 +19,15 @@ def test_every_layer_gives_what_plain_dgl_gives(comm):
     for number, name in enumerate(CASES):
         whole = graph_for(name, random_typed, number)
         same_steps(name, CASES[name], whole, whole.to_dgl(), comm)
+
+
+@pytest.mark.mpi(3)
+@default_float64()
+def test_random_graphs_give_what_plain_dgl_and_pyg_give(comm):
+    """A case each; hundreds: tests/bench/typed/random_graphs.py."""
+    pytest.importorskip("torch_geometric")
+    ran, refused = random_steps(range(0, 500, 17), comm)
+    assert ran >= 24 and refused <= 6
 
 
 @pytest.mark.mpi(2)
@@ -66,6 +75,11 @@ def test_what_a_rank_cannot_do_with_types_is_refused_in_one_line(comm):
         "rows of two types do not go together": lambda: dgl.ops.copy_u_sum(near, x["author"]),
         "reduce with the built-in functions": lambda: graph.update_all(copy, own, etype="near"),
         "update_all of several relations": lambda: graph.update_all(copy, dgl.function.mean("m", "o")),
+        "name the type": lambda: graph.apply_nodes(own),
+        "unknown cross_reducer 'last'": lambda: graph.multi_update_all(
+            dict.fromkeys(("cites", "writes"), (copy, dgl.function.sum("m", "o"))), "last"
+        ),
+        "give a dict of rows by type": lambda: graph.ndata.update(h=x["venue"]),
         "edges of the whole graph": lambda: graph.edges(etype="near"),
         "cannot run distributed": lambda: graph.adj(etype="near"),
         "dgl.metapath_reachable_graph needs a whole graph": lambda: dgl.metapath_reachable_graph(graph, ["at"]),
