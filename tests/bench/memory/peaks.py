@@ -68,6 +68,7 @@ EVERYWHERE = (
     "sage --block residual",
     "gat --block residual",
     "gat --block preact",
+    "sage --block preact",
     "sage --head cat",
     "sage --offload {folder}",
 )
