@@ -65,9 +65,24 @@ def _checks(data: dict) -> Rows:
     return rows
 
 
+def _published(data: dict) -> Rows:
+    sides = {"ours": "`train`", "pyg": "plain PyG", "tuned": "`--recipe tuned`", "fast": "`--recipe fast`"}
+    rows = [["row", "side", "seeds × epochs", "test, %", "seconds of a run", "note"]]
+    for one in data["published"]:
+        tests = [100 * run["test"] for run in one["runs"]]
+        mean = f"{statistics.fmean(tests):.2f}" + (f" ± {statistics.stdev(tests):.2f}" if len(tests) > 1 else "")
+        taken = [run["seconds"] for run in one["runs"] if "seconds" in run]
+        seconds = f"{statistics.median(taken):.0f}" if taken else ""
+        rows.append(
+            [one["row"], sides[one["side"]], f"{len(tests)} × {one['epochs']:,}", mean, seconds, one.get("note", "")]
+        )
+    return rows
+
+
 MADE: dict[tuple[str, str], Callable[[dict], Rows]] = {
     ("replay", "epochs"): _replay,
     ("processors", "checks"): _checks,
+    ("accuracy", "published"): _published,
 }
 
 if __name__ == "__main__":

@@ -43,9 +43,9 @@ def train(parts: Path, run_dir: Path, *words) -> dict:
     return summary
 
 
-def train_seeds(parts: Path, run_dir: Path, seeds: range, *words) -> list[dict]:
+def train_seeds(parts: Path, run_dir: Path, seeds: range, *words, threads: int = 1) -> list[dict]:
     """summary.json of each seed, of one `distgnn train --runs`."""
-    train(parts, run_dir, *words, "--runs", len(seeds), "--seed", seeds[0], "--threads", 1)
+    train(parts, run_dir, *words, "--runs", len(seeds), "--seed", seeds[0], "--threads", threads)
     folders = [run_dir / f"seed-{seed}" for seed in seeds] if len(seeds) > 1 else [run_dir]
     return [json.loads((folder / "summary.json").read_text()) for folder in folders]
 
