@@ -152,7 +152,7 @@ def _read(data: Any, data_root: str | Path | None, config: CutConfig, task: str 
     file = cache_root() / "graphs" / f"{content}{'-renumbered' * config.renumber}.json"
     known = read_json(file)
     source: str | Path | GraphData = data
-    if known is None or "has_values" not in known:
+    if known is None or known.keys() != {field.name for field in fields(_Source)} - {"data", "content"}:
         findings = Findings()
         graph = load_graph(data, data_root, config.seed, findings, config.renumber)
         known = _facts(graph) | {"lines": findings.lines()}

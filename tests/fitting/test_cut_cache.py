@@ -54,6 +54,16 @@ def test_the_same_content_is_cut_once(cut, graph, tmp_path):
     assert cut(tmp_path / "g")[0]
 
 
+def test_facts_that_another_program_kept_are_read_anew(cut, graph, tmp_path, cache):
+    graph.save(tmp_path / "g")
+    assert cut(tmp_path / "g")[0]
+    (file,) = (cache / "graphs").glob("*.json")
+    facts = json.loads(file.read_text())
+    for other in (facts | {"of_tomorrow": 1}, {"name": "g", "has_values": False}):
+        file.write_text(json.dumps(other))
+        assert not cut(tmp_path / "g")[0] and json.loads(file.read_text()) == facts
+
+
 @pytest.mark.parametrize("number", [errno.EBADF, errno.ENOSYS, errno.ENOLCK])
 def test_a_file_system_without_locks_is_said_and_used(cut, graph, monkeypatch, number):
     """What may be in use there stays when the cache is full."""
