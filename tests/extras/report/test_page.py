@@ -62,18 +62,18 @@ def test_one_run(page, tmp_path):
 
 
 def test_bench_cells_curves_and_scaling(page, tmp_path):
-    rows = [bench_row("cd-0"), bench_row("paper", speedup_vs_exact=0.96, speedup_vs_paper=1.0, final_metric=None)]
+    rows = [bench_row("cd-0"), bench_row("cd-5", speedup_vs_exact=0.96, final_metric=None, emulated_seconds=0.2)]
     found = page(write_bench(tmp_path / "bench.json", rows))
-    assert found.row("cd-0")[:4] == ["131 ms", "23.5 ms", "1", "1.04"]
-    assert found.row("cd-0")[4:] == ["41.1 ms", "51.9 ms", "61.8 ms", "971 kB", "485 kB", "971 kB", "0.8983"]
-    assert found.row("paper")[2:4] == ["0.96", "1"]
-    assert found.row("paper")[-1] == "–"
+    assert found.row("cd-0")[:5] == ["131 ms", "125 ms", "140 ms", "–", "1"]
+    assert found.row("cd-0")[5:] == ["41.1 ms", "51.9 ms", "61.8 ms", "971 kB", "485 kB", "971 kB", "0.8983", "500 MB"]
+    assert found.row("cd-5")[3:5] == ["200 ms", "0.96"]
+    assert found.row("cd-5")[-2] == "–"
     close(found.lines[0][1], [(1, 0.1), (2, 0.2), (5, 0.5), (8, 0.8)])
     assert "distgnn bench parts" in found.text and "A processor" in found.text
-    scaled = [bench_row("cd-0", ranks, speedup_vs_first=speed) for ranks, speed in ((1, 1.0), (4, 3.1))]
+    scaled = [bench_row("cd-0", ranks, epoch_seconds_median=seconds) for ranks, seconds in ((1, 0.4), (4, 0.131))]
     found = page(write_bench(tmp_path / "scaling.json", scaled))
-    close(found.lines[-3][1], [(1, 1.0), (4, 3.1)])
-    assert found.lines[-2] == ("cores in use", [(1.0, 1.0), (4.0, 4.0)])
+    close(found.lines[-2][1], [(1, 0.4), (4, 0.131)])
+    close(found.lines[-1][1], [(1, 971_000), (4, 971_000)])
     assert found.row("cd-0, 4 ranks")[0] == "131 ms"
 
 
