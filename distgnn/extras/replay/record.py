@@ -62,8 +62,8 @@ def record(
     check_recordable(settings, comm.size)
     turns = min(at_once or comm.size, comm.size // settings.schedule.ranks_per_part)
     log = _Log(comm, Path(folder) / f"part-{comm.rank % turns}")
-    noted: Any = RecordedComm(comm, log)
-    graph = load(folder, settings.run.algorithm, noted, say=None, plain_tensors=True, **settings.graph_options())
+    around: Any = RecordedComm(comm, log)
+    graph = load(folder, settings.run.algorithm, around, say=None, plain_tensors=True, **settings.graph_options())
     torch.manual_seed(settings.train.seed)
     trainer: Any = Trainer(model_for(settings.model, graph, settings.train.task), graph, settings.train)
     trainer.trace = recorder = _Recorder(graph.transport, log)
@@ -78,7 +78,8 @@ def record(
             trainer.train_epoch(epoch)
     trainer.predict()  # an evaluation may take more memory than an epoch
     graph.drain()
-    found = Recording(comm.rank, comm.size, cycle, recorder.epochs, recorder.sent_to, peak_rss_bytes(), num_threads())
+    noted = recorder.epochs, recorder.sent_to, recorder.seconds
+    found = Recording(comm.rank, comm.size, cycle, *noted, peak_rss_bytes(), num_threads())
     return comm.gather(found, root=0) or []
 
 
@@ -220,6 +221,7 @@ class _Recorder(Trace):
         self._transport, self._log = transport, log
         self.epochs: list[list[Event]] = []
         self.sent_to: list[list[int]] = []
+        self.seconds: list[float] = []
         self._starts: list[int] = []  # of each epoch: what had been started before
 
     def begin(self) -> None:
@@ -244,6 +246,7 @@ class _Recorder(Trace):
             events += [*_compute(blocks, free, entered), (kind, *details)]
             free = max(left, free)
         self.epochs.append(events + _compute(blocks, free, ended))
+        self.seconds.append(ended - started)
         self.sent_to.append([int(count) for count in self._transport.sent_to])
 
     def _age(self, number: int) -> list[int]:

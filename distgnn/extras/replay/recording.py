@@ -26,8 +26,8 @@ KEY_FILE = "recordings.json"
 class Recording:
     """One rank's epochs, one after the other as they were trained.
 
-    Args: cycle: epochs after which a late schedule sends the same rows again; epochs: lists of events; sent_to: bytes
-        sent to each rank in each epoch; peak_rss_bytes: of the process, an evaluation included.
+    Args: cycle: epochs after which a late schedule sends the same rows again; sent_to: bytes sent to each rank in each
+        epoch; seconds: that each took here; peak_rss_bytes: of the process, an evaluation included.
     """
 
     rank: int
@@ -35,6 +35,7 @@ class Recording:
     cycle: int
     epochs: list[list[Event]]
     sent_to: list[list[int]]
+    seconds: list[float]
     peak_rss_bytes: int = 0
     threads: int = 1
 

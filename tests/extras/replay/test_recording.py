@@ -8,7 +8,7 @@ from distgnn.extras.replay.recording import Recording, read_recordings, write_re
 
 def test_recordings_come_back_and_others_are_refused(tmp_path):
     events = [("compute", "dense", 0.5), ("send", 0, 1, 8), ("wait", [[0, 0]])]
-    written = [Recording(rank, 2, 1, [events], [[0, 8]], 100) for rank in (0, 1)]
+    written = [Recording(rank, 2, 1, [events], [[0, 8]], [0.5], 100) for rank in (0, 1)]
     assert read_recordings(tmp_path, {"seed": 0}) is None
     write_recordings(written, tmp_path, {"seed": 0})
     assert read_recordings(tmp_path, {"seed": 0}) == written
