@@ -41,7 +41,6 @@ ENTER = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
 host=$1; shift
 number=${host##*.}
-[ -e FOLDER/away-$host ] && exec sleep 600
 exec PIN ip netns exec NAME-$number unshare --uts sh -c "hostname node-$number; $*"
 """
 MPIEXEC = """#!/bin/sh
@@ -104,19 +103,15 @@ class Nodes:
         self._network, self._folder, each = network, folder, min(network.ranks_per_node, num_ranks)
         counts = [min(each, num_ranks - first) for first in range(0, num_ranks, each)]
         self.numbers = range(1, len(counts) + 1)
-        self.hosts: list[str] = [
-            f"10.77.0.{number}:{count}" for number, count in zip(self.numbers, counts, strict=True)
-        ]
+        places = zip(self.numbers, counts, strict=True)
+        self.hosts: list[str] = [f"10.77.0.{number}:{count}" for number, count in places]
         self.shared = each > 1
         cores = sorted(os.sched_getaffinity(0))
         share = len(cores) // len(counts)  # of a node; too few cores are everybody's
-        pin = (
-            f"taskset -c $(({cores[0]} + (number - 1) * {share}))-$(({cores[0]} + number * {share} - 1))"
-            if share
-            else ""
-        )
+        first = f"{cores[0]} + (number - 1) * {share}"
+        pin = f"taskset -c $(({first}))-$(({first} + {share - 1}))" if share else ""
         for file, text in (("enter", ENTER), ("mpiexec", MPIEXEC)):
-            words = {"FOLDER": str(folder), "PIN": pin, "NAME": self.name, "REAL": find_mpiexec()}
+            words = {"PIN": pin, "NAME": self.name, "REAL": find_mpiexec()}
             for word, value in words.items():
                 text = re.sub(rf"\b{word}\b", value, text)
             (folder / file).write_text(text)
@@ -141,9 +136,9 @@ class Nodes:
             self.shape(self.switch, port)
 
     def shape(self, namespace: str, device: str, latency: float = 0.0) -> None:
-        """Let a device send as the network does: a bucket of 2 ms (two large segments at least), a queue of 50 ms."""
+        """Let a device send as the network does: a bucket of 2 ms (a large segment at least), a queue of 50 ms."""
         rate = self._network.bandwidth
-        burst, queue = max(int(rate * 0.002), 140_000), max(int(rate * (0.05 + latency)), 1_000_000)
+        burst, queue = max(int(rate * 0.002), 70_000), max(int(rate * (0.05 + latency)), 1_000_000)
         words = ("rate", f"{int(8 * rate)}bit", "burst", burst, "limit", queue)
         run("tc", "-n", namespace, "qdisc", "replace", "dev", device, "root", "handle", "1:", "tbf", *words)
         if latency >= LEAST_LATENCY:

@@ -25,25 +25,22 @@ NEVER = math.inf
 
 
 class Links:
-    """The links of all ranks, both ways: of a rank itself, of its node, and its node's memory. Link 0 is unlimited."""
+    """The links of all nodes, both ways, and their memories. Link 0 is unlimited."""
 
     def __init__(self, network: Network, num_ranks: int):
-        self._network, self._num_ranks, self._num_nodes = network, num_ranks, network.node_of(num_ranks - 1) + 1
-        counts = [1, 2 * num_ranks, 2 * self._num_nodes, self._num_nodes]
-        rates = [FASTEST, network.rank_bandwidth, network.bandwidth, network.memory_bandwidth]
-        self.bandwidth: np.ndarray = np.minimum(np.repeat(rates, counts), FASTEST)
+        self._network, self._num_nodes = network, network.node_of(num_ranks - 1) + 1
+        counts = [1, 2 * self._num_nodes, self._num_nodes]
+        rates = np.repeat([FASTEST, network.bandwidth, network.memory_bandwidth], counts)
+        self.bandwidth: np.ndarray = np.minimum(rates, FASTEST)
 
-    def between(self, source: int, target: int) -> tuple[int, int, int, int]:
+    def between(self, source: int, target: int) -> tuple[int, int]:
         """Numbers of the links that a message takes."""
-        ranks, nodes = self._num_ranks, self._num_nodes
-        one, other = self._network.node_of(source), self._network.node_of(target)
-        first = 1 + 2 * ranks  # of the nodes' links
-        of_nodes = (first + 2 * nodes + one, 0) if one == other else (first + one, first + nodes + other)
-        return 1 + source, 1 + ranks + target, *of_nodes
+        one, other, nodes = self._network.node_of(source), self._network.node_of(target), self._num_nodes
+        return (1 + 2 * nodes + one, 0) if one == other else (1 + one, 1 + nodes + other)
 
 
 def fair_rates(links: np.ndarray, bandwidth: np.ndarray) -> np.ndarray:
-    """Max-min fair rates of messages, [F]; `links` [F, 4] into `bandwidth` [R]."""
+    """Max-min fair rates of messages, [F]; `links` [F, 2] into `bandwidth` [R]."""
     rates, left, waiting = np.zeros(len(links)), bandwidth.copy(), np.arange(len(links))
     few, rounds = len(links) <= FEW, 0
     while len(waiting):
@@ -72,7 +69,7 @@ class Flows:
         self._links, self._resolution, self._buffer = Links(network, num_ranks), resolution, network.buffer_bytes
         self.now: float = 0.0
         self.moved: np.ndarray = np.zeros(num_ranks)
-        self._taken, self._ends = np.empty((0, 4), np.int64), np.empty((0, 2), np.int64)
+        self._taken, self._ends = np.empty((0, 2), np.int64), np.empty((0, 2), np.int64)
         self._left, self._rates, self._sizes = np.empty(0), np.empty(0), np.empty(0)
         self._names = np.empty(0, np.int64)
         self._new: list[tuple[int, int, int, float]] = []

@@ -32,7 +32,6 @@ class Network:
         bandwidth: of a node's link.
         latency: seconds from node to node.
         ranks_per_node: ranks that share a node's link; rank r is on node r // ranks_per_node.
-        rank_bandwidth: what one rank can send, and receive, at most.
         buffer_bytes: at most these move between two ranks, in each direction, between two calls of the library at
             either end while that computes: what its buffers hold.
         overhead: seconds of a rank's processor for each message that it sends or receives.
@@ -44,7 +43,6 @@ class Network:
     bandwidth: float = 25e9 / 8
     latency: float = 2e-6
     ranks_per_node: int = 1
-    rank_bandwidth: float = math.inf
     buffer_bytes: float = math.inf
     overhead: float = 1e-6
     byte_seconds: float = 0.0
@@ -54,7 +52,7 @@ class Network:
 
     def check(self) -> "Network":
         """Return self; raise InputError for numbers that no network has."""
-        for name in ("bandwidth", "rank_bandwidth", "memory_bandwidth", "buffer_bytes"):
+        for name in ("bandwidth", "memory_bandwidth", "buffer_bytes"):
             if not getattr(self, name) > 0:
                 raise InputError(f"network: {name} is {getattr(self, name)}: expected more than 0")
         for name in ("latency", "overhead", "byte_seconds", "memory_latency"):

@@ -69,7 +69,7 @@ def measure_network(comm: Any) -> dict[str, float]:
         num_bytes *= 2
     rate = num_bytes / statistics.median(_exchange(comm, other, num_bytes, 1) for _ in range(ROUNDS))
     latency = max(round_trip - 2 * overhead, 0.0)
-    found = {"latency": latency, "overhead": overhead, "bandwidth": rate, "rank_bandwidth": rate}
+    found = {"latency": latency, "overhead": overhead, "bandwidth": rate}
     return comm.bcast(found, root=0)
 
 

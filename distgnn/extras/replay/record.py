@@ -61,7 +61,10 @@ def record(
     comm = comm or MPI.COMM_WORLD
     check_recordable(settings, comm.size)
     turns = min(at_once or comm.size, comm.size // settings.schedule.ranks_per_part)
-    log = _Log(comm, Path(folder) / f"part-{comm.rank % turns}")
+    turn, cores = comm.rank % turns, sorted(os.sched_getaffinity(0))
+    if turns * num_threads() <= len(cores):  # else the system may give one core to two ranks, and leave another idle
+        os.sched_setaffinity(0, cores[turn * num_threads() : (turn + 1) * num_threads()])
+    log = _Log(comm, Path(folder) / f"part-{turn}")
     around: Any = RecordedComm(comm, log)
     graph = load(folder, settings.run.algorithm, around, say=None, plain_tensors=True, **settings.graph_options())
     torch.manual_seed(settings.train.seed)
@@ -78,6 +81,7 @@ def record(
             trainer.train_epoch(epoch)
     trainer.predict()  # an evaluation may take more memory than an epoch
     graph.drain()
+    os.sched_setaffinity(0, cores)
     noted = recorder.epochs, recorder.sent_to, recorder.seconds
     found = Recording(comm.rank, comm.size, cycle, *noted, peak_rss_bytes(), num_threads())
     return comm.gather(found, root=0) or []

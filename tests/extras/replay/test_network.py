@@ -10,7 +10,7 @@ from distgnn.errors import InputError
 from distgnn.extras.replay.flows import Flows, Links, fair_rates
 from distgnn.extras.replay.network import Network, parse_network, sum_steps
 
-SECOND = Network(bandwidth=100.0, latency=0.0, overhead=0.0, rank_bandwidth=1000.0, memory_bandwidth=500.0)
+SECOND = Network(bandwidth=100.0, latency=0.0, overhead=0.0, memory_bandwidth=500.0)
 
 
 def arrivals(network: Network, num_ranks: int, messages: list[tuple[int, int, float]]) -> list[float]:
@@ -83,7 +83,7 @@ def test_sums_over_ranks(ranks, num_bytes, expected):
 def test_texts(tmp_path):
     found = parse_network("bandwidth=100gbit, latency=1.5us,ranks_per_node=2,buffer_bytes=2MB")
     assert (found.bandwidth, found.latency, found.ranks_per_node) == (12.5e9, 1.5e-6, 2)
-    assert (found.buffer_bytes, found.rank_bandwidth) == (2e6, math.inf)
+    assert (found.buffer_bytes, found.memory_bandwidth) == (2e6, 10e9)
     (tmp_path / "prices.json").write_text(json.dumps({"network": {"bandwidth": 1e9, "latency": 2e-5}}))
     found = parse_network(f"{tmp_path}/prices.json,latency=3us")
     assert (found.bandwidth, found.latency) == (1e9, 3e-6)
