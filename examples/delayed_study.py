@@ -14,7 +14,7 @@ CASES = {  # cd-5: rows count 5 epochs late; int8: one byte a number; 0c: nothin
     "cd-0": {},
     "cd-5": {"algorithm": "cd-5"},
     "cd-5, int8": {"algorithm": "cd-5", "wire": "int8"},
-    "0c": {"algorithm": "0c"},
+    "0c": {"copy_updates": "0c"},
 }
 
 panel = (figure := Figure(layout="constrained")).subplots()

@@ -59,7 +59,7 @@ def cut_edges(edge_list: EdgeList, num_parts: int, method: str | CutConfig = "cm
     Args:
         num_parts: number of parts, at least 1. Parts may stay empty where there are fewer edges than parts.
         method: the name of a method, or a `CutConfig` with everything.
-        options: fields of `CutConfig` in `CUT_OPTIONS`: seed, order, refine, capacities, groups, update, effort.
+        options: fields of `CutConfig` in `CUT_OPTIONS`: seed, order, refine, capacities, groups, effort.
     Returns: a `VertexCut`; both arcs of a two-way edge are in one part; owners are among the copies, except
         METIS's, and where owned vertices could not be balanced otherwise.
     Raises: InputError.
@@ -81,7 +81,7 @@ def cut_edges(edge_list: EdgeList, num_parts: int, method: str | CutConfig = "cm
 
     # A copy exchanges a row for each of its roles. Where edges are one-way it may have one role only, which the methods
     # do not count: edges and owners are moved once more, with the roles charged alone.
-    roles = config.update == "owners" and not edge_list.two_way
+    roles = not edge_list.two_way
     if config.groups > 1:
         # `cut_twice` keeps the parts and the order only: masks and owners of a level are of its own parts, not of all.
         level = cut_for_owners if roles and config.method == "cmr" else cut
@@ -94,9 +94,9 @@ def cut_edges(edge_list: EdgeList, num_parts: int, method: str | CutConfig = "cm
         # METIS gave owners for its own edges: after moves they are chosen anew.
         edge_part, owner = refine_cut(edge_list, edge_part, shares, effort), None
     if owner is None and masks is not None:
-        owner = owners_among(*masks, shares, config.update)
+        owner = owners_among(*masks, shares)
     elif owner is None:
-        owner = balanced_owners(edge_list, edge_part, shares, update=config.update)
+        owner = balanced_owners(edge_list, edge_part, shares)
     # Not after two levels: moving arcs between all parts could undo what the first level kept inside a machine.
     if (config.refine or config.method == "cmr") and roles and config.groups == 1 and num_parts > 1:
         edge_part, owner = refine_roles(edge_list, edge_part, owner, shares, effort=effort)

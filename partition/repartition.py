@@ -16,7 +16,6 @@ import numpy as np
 from scipy import sparse
 
 from distgnn.config.cut import EFFORTS, METHODS, ORDERS, CutConfig, check_names
-from distgnn.config.schedule import UPDATES
 from distgnn.config.task import SPLITS
 from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList, node_kinds
@@ -88,7 +87,7 @@ def repartition(
     """Cut the graph of a partition folder into another number of parts and write them to `out`.
 
     Args: as of `partition_graph`; options: method, effort, seed and order, by default (None) those of the old cut;
-        refine, capacities; `update` always stays.
+        refine, capacities.
     Returns: the manifest.
     Raises: PartitionFormatError where the old folder is damaged, InputError; nothing is left behind then.
     Notes: gives the same files as `partition_graph` from the source. Memory: 20 bytes per edge of the edge list, 8 per
@@ -116,7 +115,7 @@ def repartition(
 def config_of(manifest: dict[str, Any]) -> CutConfig:
     """How an old cut was made; defaults where it was made by something else."""
     found: dict[str, Any] = {"seed": int(manifest["seed"]), "clusters": manifest["graph"].get("clusters", False)}
-    for name, choices in (("method", METHODS), ("effort", EFFORTS), ("order", ORDERS), ("update", UPDATES)):
+    for name, choices in (("method", METHODS), ("effort", EFFORTS), ("order", ORDERS)):
         if manifest.get(name) in choices:
             found[name] = manifest[name]
     return CutConfig(**found)
@@ -338,7 +337,7 @@ def merge_parts(
         state = start_state(edge_list, forward, num_parts)
         rebalance(edge_list, state, arc_limit(edge_list, shares, BALANCE))
         forward = state.edge_part
-    owner = balanced_owners(edge_list, forward, shares, reverse, config.update or "owners")
+    owner = balanced_owners(edge_list, forward, shares, reverse)
     # A key that keeps vertices of an old part side by side, in their old order.
     order, first = np.empty(edge_list.num_nodes, dtype=np.int64), 0
     for part in parts:

@@ -1,27 +1,30 @@
 """Who is compared in `distgnn bench`, by name. Needs neither torch nor MPI: the command line checks names first."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from distgnn.config import UPDATES, WIRES, Settings
-from distgnn.config.run import preset_options
+from distgnn.config import WIRES, Settings
+from distgnn.config.extras import attached
 from distgnn.errors import InputError
 
-PAPER = "paper"
 EXACT = "cd-0"
 SUPPRESSED = "suppressed"
-SWITCHES = ("paper-rule", SUPPRESSED)
 VALUES = {"late-row-average": float, "backward": str, "warmup": int}
+
+
+def of_extras() -> dict[str, dict[str, Any]]:
+    """What extras add: options by the name of a contender, or by "/word"."""
+    return {name: options for one in attached("contenders") for name, options in one.items()}
 
 
 @dataclass(frozen=True)
 class Contender:
-    """An algorithm, and words behind slashes: "cd-5/int8", "cd-0/copies", "cd-5/warmup=20".
+    """An algorithm, and words behind slashes: "cd-5/int8", "cd-5/warmup=20"; or a name that an extra has.
 
-    Words: an update; a wire; backward=WIRE; late-row-average=WEIGHT; warmup=EPOCHS; paper-rule (`--remote-rule paper`,
-    with update on copies); suppressed (messages of training steps are packed and never sent: what the program would
-    cost if the network cost nothing). "paper" is the paper's whole form (update on copies, nothing kept, every layer
-    aggregates before it multiplies); it takes "/suppressed" and no other word.
+    Words: a wire; backward=WIRE; late-row-average=WEIGHT; warmup=EPOCHS; suppressed (messages of training steps are
+    packed and never sent: what the program would cost if the network cost nothing); words of extras. A name of an extra
+    takes "/suppressed" and no other word.
 
     Args: options: of `distgnn train`, by name.
     """
@@ -38,19 +41,18 @@ class Contender:
     def parse(cls, name: str) -> "Contender":
         """From its name. Raises: InputError for what is no algorithm or word, or does not go together."""
         algorithm, *words = name.split("/")
-        if algorithm == PAPER and set(words) <= {SUPPRESSED}:
-            return cls(name, {"algorithm": EXACT} | preset_options("distgnn"), bool(words))
+        known = of_extras()
+        if algorithm in known and set(words) <= {SUPPRESSED}:
+            return cls(name, {"algorithm": EXACT} | known[algorithm], bool(words))
         found: dict[str, str] = {}
         for word in words:
             kind, equals, value = word.partition("=")
             if not equals or kind not in VALUES:
-                kind, value = _kind_of(word), word
+                kind, value = _kind_of(word, known), word
             if kind in found:
                 raise InputError(f"{name}: {found[kind]} and {value} are both given")
             found[kind] = value
-        options: dict[str, Any] = {"algorithm": algorithm, "update": found.get("update")}
-        if "paper-rule" in found:
-            options |= {"remote_rule": "paper", "update": found.get("update", "copies")}
+        options: dict[str, Any] = {"algorithm": algorithm} | known.get(f"/{found.get('extra')}", {})
         names = {"wire": "wire", "backward": "wire_backward", "late-row-average": "late_row_average"}
         for kind, option in (names | {"warmup": "warmup_epochs"}).items():
             if kind in found:
@@ -60,14 +62,14 @@ class Contender:
         return made
 
 
-def _kind_of(word: str) -> str:
-    for name, choices in {"update": UPDATES, "wire": WIRES}.items():
-        if word in choices:
-            return name
-    if word in SWITCHES:
+def _kind_of(word: str, known: Mapping[str, Any]) -> str:
+    if word == SUPPRESSED:
         return word
-    known = [*UPDATES, *WIRES, *SWITCHES, *(f"{name}=…" for name in VALUES)]
-    raise InputError(f"unknown word {word!r}: choose from {', '.join(known)}")
+    if word in WIRES or f"/{word}" in known:
+        return "wire" if word in WIRES else "extra"
+    added = [name.removeprefix("/") for name in known if name.startswith("/")]
+    words = [*WIRES, SUPPRESSED, *(f"{name}=…" for name in VALUES), *added]
+    raise InputError(f"unknown word {word!r}: choose from {', '.join(words)}")
 
 
 def _value(name: str, found: dict[str, str], kind: str) -> Any:
@@ -80,10 +82,10 @@ def _value(name: str, found: dict[str, str], kind: str) -> Any:
 def parse_contenders(names: list[str]) -> list[Contender]:
     """From names, with the exact run before them. Raises: InputError for what is none, and for no name at all."""
     if not names:
-        raise InputError("no algorithms: expected names such as cd-0,cd-5,0c")
+        raise InputError("no algorithms: expected names such as cd-0,cd-5")
     return [Contender.parse(name) for name in dict.fromkeys([EXACT, *names])]
 
 
 def listed(text: str) -> list[str]:
-    """The words of "cd-0, cd-5,0c"."""
+    """The words of "cd-0, cd-5"."""
     return [word.strip() for word in text.split(",") if word.strip()]

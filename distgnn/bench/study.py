@@ -41,7 +41,7 @@ from distgnn.system.cores import available_cores, threads_per_rank
 from distgnn.system.output import say
 from distgnn.system.processor import machine
 
-ALGORITHMS = ("cd-0", "cd-5", "cd-5/int8", "0c")
+ALGORITHMS = ("cd-0", "cd-5", "cd-5/int8")
 ONE_RUN = {"resume": True, "patience": 0, "overwrite": False}
 
 
@@ -152,7 +152,7 @@ def study(
         data: as of `dg.fit`; it is cut once for each number of ranks, into the cache of cuts. Or a partition folder, or
             a list of them; then `ranks` are their parts.
         model: a name or `ModelConfig`. ranks: numbers of processes on this machine.
-        algorithms: as "cd-0", "cd-5/int8", "0c", "paper"; cd-0 is always among them.
+        algorithms: as "cd-0", "cd-5/int8", and names of extras; cd-0 is always among them.
         networks: "here" is measured; others, as "1gbit", are predicted.
         runs: seeds of each training; epochs: of each; accuracy: train to the end at all.
         tolerance: the target metric is cd-0's final one less this.

@@ -33,7 +33,6 @@ class Runner:
         settings = contender.settings(base)
         schedule, delay = settings.schedule, settings.algorithm.delay
         self.contender, self._wire = contender, "/".join(dict.fromkeys(schedule.wires))
-        self._update = settings.run.update
         options = settings.graph_options() | {"plain_tensors": True, "say": say}
         self.graph: DistGraph = load(parts, settings.run.algorithm, **options)
         torch.manual_seed(settings.train.seed)
@@ -79,7 +78,7 @@ class Runner:
             "name": self.contender.name,
             "ranks": ranks,
             "threads": num_threads(),
-            "update": self._update,
+            "update": self.graph.update,
             "wire": self._wire,
             "epochs_measured": len(seconds),
             "epoch_seconds_median": median["seconds"],

@@ -4,7 +4,7 @@ from distgnn.config.cut import CutConfig
 from distgnn.config.model import EDGE_MODELS, MODELS, NORMS, Block, ModelConfig, check_graph_has
 from distgnn.config.option import DTYPES, check_choice, did_you_mean
 from distgnn.config.run import LaunchConfig, RunConfig, num_threads
-from distgnn.config.schedule import UPDATES, Algorithm, Schedule
+from distgnn.config.schedule import Algorithm, Schedule
 from distgnn.config.settings import Settings, check_types, parse_sections, read_sections, read_settings
 from distgnn.config.together import ATTENTION_MODELS, DEEP_MODELS, UNWEIGHTED_MODELS
 from distgnn.config.train import TrainConfig
@@ -12,7 +12,7 @@ from distgnn.config.wires import WIRES, row_bytes
 
 __all__ = [
     "ATTENTION_MODELS", "DEEP_MODELS", "DTYPES", "EDGE_MODELS", "MODELS", "NORMS", "UNWEIGHTED_MODELS",
-    "UPDATES", "WIRES", "Algorithm", "Block", "CutConfig", "LaunchConfig", "ModelConfig", "RunConfig", "Schedule",
+    "WIRES", "Algorithm", "Block", "CutConfig", "LaunchConfig", "ModelConfig", "RunConfig", "Schedule",
     "Settings", "TrainConfig", "check_choice", "check_graph_has", "check_types", "did_you_mean",
     "num_threads", "parse_sections", "read_sections", "read_settings", "row_bytes",
 ]  # fmt: skip

@@ -10,7 +10,6 @@ from numbers import Integral
 from typing import Any
 
 from distgnn.config.option import check_values, documented, option, options_of
-from distgnn.config.schedule import UPDATES
 from distgnn.config.together import check_together, uses_effort
 from distgnn.errors import InputError
 
@@ -52,9 +51,6 @@ class CutConfig:
         "keep", "Self-loops; add gives each vertex exactly one.", choices=SELF_LOOPS, title="choice for self-loops"
     )
     order: str = _setting("shuffled", "Order in which libra reads the edges.", choices=ORDERS)
-    update: str = _setting(
-        "owners", "Where training updates vertices: the cut has few exchanged rows, or few copies.", choices=UPDATES
-    )
     capacities: Sequence[float] | None = _setting(
         None, "Relative speeds of the ranks, such as 2,1,1.", default_text="all equal"
     )
@@ -119,11 +115,11 @@ class CutConfig:
         how |= {} if self.split is None else {"split": str(self.split)}
         how |= {} if self.normalize_feats == "none" else {"normalize_feats": self.normalize_feats}
         how |= {} if self.effort == "normal" else {"effort": self.effort}
-        return how | {"refined": self.refined, "groups": int(self.groups), "update": self.update}
+        return how | {"refined": self.refined, "groups": int(self.groups)}
 
 
 # All that edges alone need.
-CUT_OPTIONS = ("method", "seed", "order", "refine", "capacities", "groups", "update", "effort")
+CUT_OPTIONS = ("method", "seed", "order", "refine", "capacities", "groups", "effort")
 
 
 def make_config(method: str | CutConfig, options: Mapping[str, Any], known: Collection[str] | None = None) -> CutConfig:

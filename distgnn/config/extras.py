@@ -35,6 +35,7 @@ class Extra:
         hooks: name of a point -> "module:name"; `docs/architecture.md` lists the points.
         recipes: names of recipes that train several times and choose -> ("module:function", help).
         ranks_per_part: the setting of `Schedule` that says how many ranks share a part.
+        all_rows: the setting of `Schedule` with which a model sees halo rows, too.
     """
 
     commands: Mapping[str, str] = field(default_factory=dict)
@@ -45,6 +46,7 @@ class Extra:
     hooks: Mapping[str, str] = field(default_factory=dict)
     recipes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     ranks_per_part: str = ""
+    all_rows: str = ""
 
 
 @cache
@@ -86,6 +88,11 @@ def all_names(config: type) -> set[str]:
 def ranks_per_part(schedule: Mapping[str, Any]) -> int:
     """How many ranks share a part, by the settings of a `Schedule`."""
     return max((schedule.get(extra.ranks_per_part, 1) for extra in extras().values()), default=1)
+
+
+def sees_all_rows(schedule: Mapping[str, Any]) -> bool:
+    """Does a model see halo rows, too, by the settings of a `Schedule`?"""
+    return any(bool(schedule.get(extra.all_rows)) for extra in extras().values())
 
 
 def load(name: str, place: str) -> Any:

@@ -2,11 +2,10 @@
 
 import os
 from dataclasses import dataclass
-from typing import Any
 
 from distgnn.config.extras import extended
 from distgnn.config.option import DTYPES, check_choice, check_values, documented, option, options_of
-from distgnn.config.schedule import UPDATES, Algorithm, Schedule
+from distgnn.config.schedule import Algorithm, Schedule
 from distgnn.config.together import check_together
 from distgnn.errors import InputError
 from distgnn.system.cores import users_threads
@@ -15,23 +14,15 @@ FEAT_NORMS = ("none", "center", "standardize", "row-l2")
 OF_COLUMNS = ("center", "standardize")  # from statistics over vertices
 CHECKPOINT_EVERY = 10  # epochs, where ranks may be started again and nothing else is said
 EXCHANGE, COMPUTATION = "Algorithm and exchange", "Computation"
-PRESETS: dict[str, dict[str, Any]] = {"distgnn": {"update": "copies", "cache_first": False, "transform_first": False}}
 
 
 @documented
 @dataclass(frozen=True)
 @extended
 class RunConfig:
-    """Which algorithm, who updates a vertex, the dtype of rows, and with how many seeds."""
+    """Which algorithm, the dtype of rows, and with how many seeds."""
 
-    algorithm: str = option("cd-0", "cd-0: exact. cd-R: rows count R epochs late. 0c: no exchange.", panel=EXCHANGE)
-    update: str | None = option(
-        None,
-        "Who computes a vertex: its owner, or every rank with a copy of it (the paper's form).",
-        panel=EXCHANGE,
-        choices=UPDATES,
-        default_text="owners; 0c: copies",
-    )
+    algorithm: str = option("cd-0", "cd-0: exact. cd-R: rows count R epochs late.", panel=EXCHANGE)
     dtype: str = option(
         "float32",
         "Dtype of feature rows; with bfloat16, weights and sums are float32.",
@@ -52,19 +43,12 @@ class RunConfig:
         1, "Number of seeds to train with; the report has mean and standard deviation.", panel="Training", least=1
     )
 
-    def check(self) -> tuple[Algorithm, str]:
-        """The parsed algorithm and who updates a vertex. Raises: InputError for a setting that no run can have."""
+    def check(self) -> Algorithm:
+        """The parsed algorithm. Raises: InputError for a setting that no run can have."""
         algorithm = Algorithm.parse(self.algorithm)
-        update = algorithm.check_update(self.update)
         check_values(self)
         parse_feat_norm(self.feat_norm)
-        return algorithm, update
-
-
-def preset_options(preset: str) -> dict[str, Any]:
-    """The fields of RunConfig that `--preset` fixes, by name. Raises: InputError for an unknown preset."""
-    check_choice("preset", preset, tuple(PRESETS))
-    return PRESETS[preset]
+        return algorithm
 
 
 @documented

@@ -5,50 +5,34 @@ from dataclasses import dataclass
 from functools import partial
 
 from distgnn.config.extras import asked_for, extended, ranks_per_part
-from distgnn.config.option import check_choice, check_values, documented, option, options_of
+from distgnn.config.option import check_values, documented, option, options_of
 from distgnn.config.together import check_together
 from distgnn.config.wires import WIRES
 from distgnn.errors import InputError
-
-UPDATES = ("owners", "copies")
-REMOTE_RULES = ("held", "paper")
 
 _option = partial(option, panel="Algorithm and exchange")
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A schedule of exchanges: cd-0 (exact), cd-r (`delay` r), or 0c (`no_exchange` in training)."""
+    """A schedule of exchanges: cd-0 (exact) or cd-r (`delay` r)."""
 
     name: str
     delay: int | None
-    no_exchange: bool = False
 
     @property
     def exact(self) -> bool:
         """Is every exchange synchronous?"""
-        return self.delay is None and not self.no_exchange
+        return self.delay is None
 
     @classmethod
     def parse(cls, name: str) -> "Algorithm":
-        """From "cd-0", "cd-R" or "0c". Raises: InputError for anything else."""
-        if name == "0c":
-            return cls(name, None, no_exchange=True)
+        """From "cd-0" or "cd-R". Raises: InputError for anything else."""
         match = re.fullmatch(r"cd-(\d{1,4})", name)
         if match is None:
-            raise InputError(
-                f"unknown algorithm {name!r}: choose cd-0 (exact), cd-R (R epochs late) or 0c (no exchange)"
-            )
+            raise InputError(f"unknown algorithm {name!r}: choose cd-0 (exact) or cd-R (R epochs late)")
         delay = int(match[1])
         return cls(name, delay or None)
-
-    def check_update(self, update: str | None) -> str:
-        """Who updates a vertex, "owners" or "copies"; None picks what the algorithm needs. Raises: InputError."""
-        if update is None:
-            return "copies" if self.no_exchange else "owners"
-        check_choice("update", update, UPDATES)
-        check_together(algorithm=self, update=update)
-        return update
 
 
 @documented
@@ -61,12 +45,6 @@ class Schedule:
     wire: str = _option("float32", "Width of rows in training messages.", choices=tuple(WIRES))
     wire_backward: str | None = _option(
         None, "Width of gradients in messages.", choices=tuple(WIRES), default_text="as --wire"
-    )
-    remote_rule: str = _option(
-        "held",
-        "held: what arrived last stays in use. paper: remote partial sums count only in the epoch in which they "
-        "arrive, and gradients are not exchanged (the published cd-R).",
-        choices=REMOTE_RULES,
     )
     late_row_average: float = _option(
         0.0, "Weight of the held row in a moving average with the row that arrives (cd-R; 0: it is replaced)."
@@ -82,25 +60,30 @@ class Schedule:
         return ranks_per_part(vars(self))
 
     @property
+    def by_extra(self) -> list[str]:
+        """Extras that are asked to let rows travel in another way: one at most."""
+        return asked_for("graph", self)
+
+    @property
     def exact(self) -> bool:
         """Does cd-0 with this schedule compute what one process computes?"""
         return self.wires == ("float32", "float32")
 
     def caution(self, algorithm: Algorithm) -> str | None:
         """A line for a schedule that was measured to harm training (docs/LOG.md); None for all others."""
-        if algorithm.delay == 1 and not self.late_row_average and self.remote_rule == "held":
+        if algorithm.delay == 1 and not self.late_row_average and not self.by_extra:
             line = "cd-1 without late-row-average makes the loss swing on some graphs: "
             return f"{line}add --late-row-average 0.8, or take cd-5"
         return None
 
-    def check(self, algorithm: Algorithm, update: str) -> None:
-        """Raise InputError for a setting that no schedule can have, or that this algorithm or update would ignore."""
+    def check(self, algorithm: Algorithm) -> None:
+        """Raise InputError for a setting that no schedule can have, or that this algorithm would ignore."""
         check_values(self)
         if not 0 <= self.late_row_average < 1:
             weight = f"late_row_average is {self.late_row_average}"
             raise InputError(f"{weight}: expected a weight from 0 up to, but not including, 1")
-        check_together(**options_of(self), algorithm=algorithm, update=update)
-        if len(both := asked_for("graph", self)) > 1:
+        check_together(**options_of(self), algorithm=algorithm)
+        if len(both := self.by_extra) > 1:
             raise InputError(
                 f"extras {' and '.join(both)} exchange rows in different ways: leave the options of one out"
             )

@@ -32,7 +32,7 @@ else:
 SECTIONS = ("train", "model", "data", "run")
 LARGEST_INT = 2**63 - 1
 SECTION_OF = {"train": "train", "model": "model", "run": "run", "schedule": "run"}
-OF_GRAPH = ("update", "dtype", "cache_first", "transform_first", "feat_norm")  # of RunConfig, beside the algorithm
+OF_GRAPH = ("dtype", "cache_first", "transform_first", "feat_norm")  # of RunConfig, beside the algorithm
 OF_ONE_RUN = ("run_dir", "overwrite", "resume", "offload")  # never taken from another run
 
 
@@ -46,21 +46,21 @@ class Settings:
     schedule: Schedule = field(default_factory=Schedule)
 
     def checked(self) -> "Settings":
-        """The same settings, with `update` and `wire_backward` filled in.
+        """The same settings, with `wire_backward` filled in.
 
         Raises: InputError for the first setting that makes no sense, alone or beside another.
         """
         self.train.check()
-        algorithm, update = self.run.check()
-        self.schedule.check(algorithm, update)
+        algorithm = self.run.check()
+        self.schedule.check(algorithm)
         self.model.check()
         groups = self.train, self.model, self.run, self.schedule
         known: dict[str, Any] = {name: value for group in groups for name, value in options_of(group).items()}
-        known |= {"algorithm": algorithm, "update": update, "exact": algorithm.exact and self.schedule.exact}
+        known |= {"algorithm": algorithm, "exact": algorithm.exact and self.schedule.exact}
         of_model = {"by_arc": self.model.by_arc, "is_bare": self.model.around.is_bare}
         check_together(**known, **of_model, ranks_per_part=self.schedule.ranks_per_part)
         schedule = replace(self.schedule, wire_backward=self.schedule.wires[1])
-        return replace(self, run=replace(self.run, update=update), schedule=schedule)
+        return replace(self, schedule=schedule)
 
     def with_task(self, graph: dict[str, Any], given: Set[str]) -> "Settings":
         """With task regression where none is given, and the vertices of the graph have values in place of classes."""

@@ -31,22 +31,8 @@ def _needs_float32(model: str, norm: str, is_bare: bool, weighted: bool) -> bool
 
 RULES = [Rule(*row) for row in (
     # how rows travel
-    ("0c needs update on copies: without exchanges an owner has no rows of other ranks",
-     lambda algorithm, update: algorithm.no_exchange and update == "owners"),
-    ("0c sends nothing in training: leave --wire out, or choose cd-R",
-     lambda algorithm, wire, wire_backward: algorithm.no_exchange and {wire, wire_backward} - {"float32", None}),
-    ("0c sends nothing in training: leave --warmup-epochs out, or choose cd-R",
-     lambda algorithm, warmup_epochs: algorithm.no_exchange and warmup_epochs != 1),
     ("--late-row-average averages rows that are late: {algorithm.name} has none; choose cd-R, R >= 1",
      lambda algorithm, late_row_average: late_row_average and algorithm.delay is None),
-    ("--remote-rule paper is about late rows: {algorithm.name} has none; choose cd-R, R >= 1",
-     lambda algorithm, remote_rule: remote_rule == "paper" and algorithm.delay is None),
-    ("--remote-rule paper is a rule of update on copies: add --update copies",
-     lambda update, remote_rule: remote_rule == "paper" and update != "copies"),
-    ("--late-row-average is about held rows: --remote-rule paper holds none",
-     lambda remote_rule, late_row_average: remote_rule == "paper" and late_row_average),
-    ("--remote-rule paper exchanges no gradients: leave --wire-backward out",
-     lambda remote_rule, wire, wire_backward: remote_rule == "paper" and wire_backward not in (None, wire)),
     # training
     ("metric {metric} is not for task {task}: choose from {metrics}",
      lambda task, metric: metric not in (None, *METRICS_OF[task]) and {"metrics": ", ".join(METRICS_OF[task])}),
@@ -83,10 +69,6 @@ RULES = [Rule(*row) for row in (
      lambda task, decoder: decoder is not None and task not in PAIR_TASKS),
     ("decoder dot gives one number: task edge needs one for each class, choose mlp or concat",
      lambda task, decoder: decoder == "dot" and task == "edge"),
-    # update on copies: what it is not for
-    ("{by_arc} works arc by arc, which update on copies (also of 0c and preset distgnn) does not: choose update "
-     "owners, or model sage, gcn or gin",
-     lambda by_arc, update: by_arc and update == "copies"),
     # a cut
     ("a link split is made in memory, without a limit: split the graph first (GraphData.split_links(…).save(folder)) "
      "and cut that folder with memory",

@@ -79,7 +79,7 @@ def fit(
         threads: per rank; data_root: where named graphs lie; quiet: nothing but errors is printed.
         hosts: machines, as of `launch`, in place of ranks; all must see `out`, or the cache (DISTGNN_CACHE).
         options: every field of `TrainConfig`, of `ModelConfig` (models by name), and of loading (dtype, algorithm,
-            wire, feat_norm, …); `runs`, `folds`; `memory`, `recipe`, `preset`; the Trainer's optimizer, scheduler,
+            wire, feat_norm, …); `runs`, `folds`; `memory`, `recipe`; the Trainer's optimizer, scheduler,
             loss, metrics and callbacks as objects.
 
     Returns: FitResult: test_accuracy, history, predict(), model, save(). With `runs` (seeds) or `folds` over one cut a

@@ -10,12 +10,11 @@ import numpy as np
 from distgnn.config import MODELS, ModelConfig, Settings, check_choice
 from distgnn.config.cut import check_names
 from distgnn.config.option import option_name, wrong_kinds
-from distgnn.config.run import preset_options
 from distgnn.config.settings import SECTION_OF
 from distgnn.errors import InputError
 
 OBJECTS = ("optimizer", "scheduler", "loss", "metrics", "callbacks")  # of the Trainer
-ONLY_HERE = ("preset", "recipe", "memory", "debug", "folds")  # further options of `distgnn train`, and of `fit`
+ONLY_HERE = ("recipe", "memory", "debug", "folds")  # further options of `distgnn train`, and of `fit`
 NAMED = (  # arguments of `fit` itself
     "data", "model", "ranks", "epochs", "out", "partition", "split", "seed", "threads", "hosts", "data_root", "quiet",
 )  # fmt: skip
@@ -97,9 +96,6 @@ def read_keywords(model: Any, options: Mapping[str, Any]) -> Keywords:
         settings = replace(settings, train=replace(settings.train, lr=None))  # type: ignore[arg-type]  # its own
     given = values.keys() | (groups["model"] if whole else set())
     more = {name: options[name] for name in ONLY_HERE if options.get(name) is not None}
-    if "preset" in more:
-        fixed = preset_options(more["preset"])
-        settings, given = replace(settings, run=replace(settings.run, **fixed)), given | fixed.keys()
     return Keywords(settings, given, objects, more)
 
 

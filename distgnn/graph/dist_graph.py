@@ -7,7 +7,7 @@ Legend: O owned rows, A local arcs, D width.
     DGLInterface (base class)         columns by name and DGL's message passing
     PyGInterface (base class)         the same columns by PyG's names, and `edge_index`
 
-`CopyGraph` and graphs of extras replace what is said here of rows and aggregation.
+Graphs of extras replace what is said here of rows and aggregation.
 
 Over 300 lines: each member is a documented line of the interface that models see.
 """
@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,7 +39,6 @@ from distgnn.interop.dgl.api import DGLInterface
 from distgnn.interop.dgl.frame import Frame, Frames
 from distgnn.interop.pyg.api import PyGInterface, register
 from distgnn.kernels import Tuning
-from distgnn.ops.aggregation.aggregate_copies import CopyAggregator
 from distgnn.ops.aggregation.aggregator import Aggregator, Arcs, Site
 from distgnn.ops.aggregation.constant_rows import ConstantRows
 from distgnn.ops.aggregation.row_scale import RowScale
@@ -93,7 +92,7 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         debug: agree on every exchange before it starts.
         tuning: what `load` measured for this part; None: the defaults.
         offload: a folder where features, and rows that wait for the backward pass, live in files; None: in memory.
-        schedule: the fields of `Schedule` (warmup_epochs, wire, wire_backward, remote_rule, late_row_average). They
+        schedule: the fields of `Schedule` (warmup_epochs, wire, wire_backward, late_row_average). They
             are about training steps: evaluation is always synchronous and sends whole rows.
 
     Attributes:
@@ -111,7 +110,9 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         290
     """
 
-    _update: str = "owners"
+    update: str = "owners"  # who updates a vertex
+    sends_in_training: bool = True
+    late_rows_stay: bool = True  # what arrived last stays in use
 
     local: LocalGraph
     info: dict[str, Any]
@@ -172,7 +173,7 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         self.dtype = DTYPES[dtype]
         self.tuning = tuning or Tuning()
         self.algorithm, self.schedule = Algorithm.parse(algorithm), Schedule(**schedule)
-        self.schedule.check(self.algorithm, self.update)
+        self.schedule.check(self.algorithm)
         self.random_keys = RandomKeys(seed)
         self.transport = Transport(comm, debug)
         self.transport.in_pieces = comm.size > 1 and comm.allreduce(offload is not None)
@@ -401,21 +402,18 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
     def _aggregator(self, arcs: Arcs, direction: int) -> Aggregator:
         return Aggregator(arcs, self.exchanges.exact[direction], self.exchanges.delayed[direction])
 
-    @property
-    def update(self) -> str:
-        """Who updates a vertex: "owners" or "copies"."""
-        return self._update
-
     @cached_property
-    def forward_arcs(self) -> Aggregator | CopyAggregator:
+    def forward_arcs(self) -> Any:
         """The aggregator over the arcs of all ranks."""
         return self._aggregator(Arcs.of(self.part, self.tuning), 0)
 
-    def backward_arcs(self, weighted: bool) -> Aggregator | CopyAggregator:
+    def backward_arcs(self, weighted: bool) -> Any:
         """The aggregator over transposed arcs, made when first needed; with edge weights it keeps the arc map."""
         if weighted not in self._backward_arcs:
-            part, forward = self.part, cast(Aggregator, self.forward_arcs)
-            arcs = forward.arcs.transposed(part.num_at("source"), part.num_source_halos, part.symmetric, weighted)
+            part = self.part
+            arcs = self.forward_arcs.arcs.transposed(
+                part.num_at("source"), part.num_source_halos, part.symmetric, weighted
+            )
             self._backward_arcs[weighted] = self._aggregator(arcs, 1)
         return self._backward_arcs[weighted]
 

@@ -25,7 +25,6 @@ from distgnn.config.extras import attached
 from distgnn.config.option import check_choice
 from distgnn.config.schedule import Schedule
 from distgnn.errors import RunError
-from distgnn.graph.copy_graph import CopyGraph
 from distgnn.graph.cores import choose_threads, describe_binding, spread_over_nodes
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.face.row_graph import with_rows
@@ -61,7 +60,6 @@ def load(
     folder: str | Path,
     algorithm: str = "cd-0",
     comm: MPI.Comm | None = None,
-    update: str | None = None,
     say: Callable[[str], None] | None = say_on_stderr,
     plain_tensors: bool = False,
     leave: Collection[str] = (),
@@ -74,8 +72,7 @@ def load(
     Collective: yes, over `comm` (default: all ranks).
 
     Args:
-        algorithm: "cd-0", "cd-r" or "0c".
-        update: who updates a vertex: "owners" (default) or "copies" (the DistGNN paper's form; 0c needs it).
+        algorithm: "cd-0" or "cd-r".
         say: called on rank 0 with one line on ranks, threads and cores, and with warnings; None: silent.
         plain_tensors: columns are ordinary tensors with this rank's rows, and what a script computes of them is this
             rank's; else they are rows of all ranks (`distgnn.rows`).
@@ -102,12 +99,11 @@ def load(
     comm = init(comm, leave, printing=plain_tensors)
     if isinstance(comm, WatchedComm) and comm.crew is not None:
         comm.crew.alike.wanted = check_steps
-    update = Algorithm.parse(algorithm).check_update(update)
     with raise_together(comm):
         check_names(options, OPTIONS)
         manifest = read_manifest(folder)
         schedule = Schedule(**{one.name: options[one.name] for one in fields(Schedule) if one.name in options})
-        schedule.check(Algorithm.parse(algorithm), update)
+        schedule.check(Algorithm.parse(algorithm))
         check_folder(options.get("offload"))
         check_rank_count(folder, manifest["num_parts"], comm.size, schedule.ranks_per_part)
     check_same(comm, {"partition": manifest["sha256"]}, "give every rank the same partition folder")
@@ -117,7 +113,7 @@ def load(
             part = load_part(folder, part_id)
         narrow = options.get("dtype") == "bfloat16"
         tuning = job_tuning(comm, len(part.blocks["owned_owned"].indices), products, narrow)
-        graph = graph_kind(schedule, update)(part, comm, algorithm=algorithm, tuning=tuning, **options)
+        graph = graph_kind(schedule)(part, comm, algorithm=algorithm, tuning=tuning, **options)
     leave_on_disk(part.arc_ids)  # read while the part was checked; needed by layers that work arc by arc only
     kernels.give_back_freed_memory()
     if say:
@@ -131,9 +127,9 @@ def load(
     return TypedGraph(face) if part.graph.get("types") else face  # type: ignore[return-value]
 
 
-def graph_kind(schedule: Schedule, update: str) -> type[DistGraph]:
+def graph_kind(schedule: Schedule) -> type[DistGraph]:
     """The class of graphs under a schedule: an extra's, where a setting of it is given."""
-    return next(attached("graph", schedule), CopyGraph if update == "copies" else DistGraph)
+    return next(attached("graph", schedule), DistGraph)
 
 
 EFFECTS = {  # of `init` on its process

@@ -23,7 +23,7 @@ class TrainingExchanges:
 
     Attributes:
         exact: forward and backward, of evaluation and, under cd-0 with whole rows, of training.
-        delayed: forward and backward, of training steps; None where those are exact or there are none (0c).
+        delayed: forward and backward, of training steps; None where those are exact.
     """
 
     def __init__(self, graph: Any, exact: tuple[Exchange, Exchange]):
@@ -32,7 +32,7 @@ class TrainingExchanges:
         self._exact_now = False  # within `all_exact`
         self.exact: tuple[Exchange, Exchange] = exact
         self.delayed: tuple[DelayedExchange | None, DelayedExchange | None] = (None, None)
-        if not (algorithm.no_exchange or (algorithm.delay is None and schedule.exact)):
+        if not (algorithm.exact and schedule.exact):
             bins = make_bins(plan, algorithm.delay or 1, transport.comm)
             self.delayed = self._delayed(0, bins), self._delayed(1, [one.transposed() for one in bins])
 
@@ -40,17 +40,16 @@ class TrainingExchanges:
         delay, schedule = self._graph.algorithm.delay or 0, self._graph.schedule
         warmup = schedule.warmup_epochs if delay else 0
         wire = self._graph.wire_of(schedule.wires[direction], direction)
-        held = schedule.remote_rule == "held"
-        weight, exact = schedule.late_row_average, self.exact[direction]
+        weight, exact, held = schedule.late_row_average, self.exact[direction], self._graph.late_rows_stay
         return DelayedExchange(exact, bins, delay, warmup, wire, late_row_average=weight, held=held)
 
     @property
     def exchanges_exactly(self) -> bool:
-        return not (self._graph.algorithm.no_exchange or self.delayed[0])
+        return self._graph.sends_in_training and self.delayed[0] is None
 
     @property
     def aggregates_exactly(self) -> bool:
-        return not self._graph.algorithm.no_exchange and all(one is None or one.keeps_rows for one in self.delayed)
+        return self._graph.sends_in_training and all(one is None or one.keeps_rows for one in self.delayed)
 
     @property
     def waits_for_rows(self) -> bool:
@@ -95,7 +94,7 @@ class TrainingExchanges:
 
         Collective: yes. Messages in flight are completed and not applied (`DelayedExchange.state_dict`); training goes
         on to the same bits, here and, with `load_state_dict`, in another process on the same partition with the same
-        settings. Empty where nothing is held (cd-0 and 0c).
+        settings. Empty where nothing is held (cd-0).
         """
         return {
             f"{direction}.{name}": array

@@ -34,7 +34,6 @@ def balanced_owners(
     edge_part: np.ndarray,
     shares: np.ndarray,
     reverse_part: np.ndarray | None = None,
-    update: str = "owners",
 ) -> np.ndarray:
     """Owners [N] int32 for an assignment of arcs; shares: [P], see `part_shares`.
 
@@ -44,8 +43,6 @@ def balanced_owners(
     the mean of local rows; then owners move between copies while that evens out. Only where a part is still beyond
     it is a vertex given away at the cost of more rows, first to a copy whose part then exchanges no more than the
     one that exchanges most, in the end to a part that holds none of its arcs, one that exchanges little.
-
-    With update on "copies", isolated vertices fill up the parts that hold fewest copies: all of them are computed.
     """
     num_parts = len(shares)
     sources = targets = empty_mask(edge_list.num_nodes, num_parts)
@@ -54,10 +51,10 @@ def balanced_owners(
     mark_arcs(edge_list.src, edge_list.dst, edge_part, False, sources, targets)
     if edge_list.two_way and reverse_part is not None:
         mark_arcs(edge_list.dst, edge_list.src, reverse_part, True, sources, targets)
-    return owners_among(sources, targets, shares, update)
+    return owners_among(sources, targets, shares)
 
 
-def owners_among(sources: np.ndarray, targets: np.ndarray, shares: np.ndarray, update: str = "owners") -> np.ndarray:
+def owners_among(sources: np.ndarray, targets: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """Owners [N] int32, as `balanced_owners`, from the parts where arcs leave and arrive: masks uint64 [N, W]."""
     num_parts, num_nodes = len(shares), len(sources)
     copies = count_copies(sources, targets)
@@ -72,11 +69,11 @@ def owners_among(sources: np.ndarray, targets: np.ndarray, shares: np.ndarray, u
     # Most copies first: they weigh most, and what comes later can even out what they leave.
     _choose_exchanging(choosing[many:][::-1], sources, targets, shares, exchanged, owned, owner)
     _choose(choosing[isolated:many], sources, targets, shares, exchanged, owned, owner)
-    # An isolated vertex exchanges nothing, it is only computed: with owned rows, or, with update on copies, with all
-    # local rows. Owned rows are evened out by parts that are not beyond the limit of local ones.
+    # An isolated vertex exchanges nothing, it is only computed. Owned rows are evened out by parts that are not beyond
+    # the limit of local ones.
     rows = count_parts(sources, targets, num_parts)
     room = np.maximum(owned_limit(int(rows.sum()) + isolated, shares) - rows, 0)
-    owner[choosing[:isolated]] = fill_up(owned if update == "owners" else rows, isolated, shares, room)
+    owner[choosing[:isolated]] = fill_up(owned, isolated, shares, room)
     if num_nodes:
         owned = np.bincount(owner, minlength=num_parts)
         even_out(choosing, copies, sources, targets, shares, exchanged, owned, owner)

@@ -40,7 +40,7 @@ def test_options_are_those_that_scripts_depend_on(command):
     assert options_of(command) == frozen
 
 
-@pytest.mark.parametrize("words, says", [(["--model", "sgae"], "did you mean sage?"), (["--preset", "distgn"], "did")])
+@pytest.mark.parametrize("words, says", [(["--model", "sgae"], "did you mean sage?"), (["--norm", "layr"], "did")])
 def test_a_wrong_choice_names_the_most_similar_one(refused, parts, words, says):
     refused("train", parts, *words, says=says)
 

@@ -38,23 +38,6 @@ def test_a_name_says_the_format(refused, parts, tmp_path, end):
 
 
 @pytest.mark.parametrize(
-    ("model", "words"),
-    [
-        ("gat", ["--preset", "distgnn"]),
-        ("gatv2", ["--algorithm", "0c"]),
-        *(
-            (name, ["--update", "copies"])
-            for name in ("edgegat", "gine", "rgcn", "gcn2 --weighted", "appnp --weighted")
-        ),
-    ],
-)
-def test_models_arc_by_arc_are_refused_on_copies(refused, parts, tmp_path, words, model):
-    name, *weighted = model.split()
-    said = f"error: {' with '.join([name, *weighted])} works arc by arc, which update on copies"
-    refused("train", parts, "--model", name, *weighted, "--run-dir", tmp_path / "run", *words, says=said)
-
-
-@pytest.mark.parametrize(
     ("fields", "words", "says"),
     [
         ({}, [], "the graph has no labels"),

@@ -12,7 +12,6 @@ OPTIONS = {
     "cd-3 int8": {"algorithm": "cd-3", "wire": "int8"},
     "late_row_average": {"algorithm": "cd-2", "late_row_average": 0.9},
     "cd-0 int4": {"algorithm": "cd-0", "wire": "int4"},
-    "paper": {"algorithm": "cd-2", "update": "copies", "remote_rule": "paper"},
     "cd-0": {"algorithm": "cd-0"},
 }
 

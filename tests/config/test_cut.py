@@ -35,7 +35,7 @@ def test_an_unknown_option_is_named_with_the_nearest(options, message):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"method": "magic"}, {"order": "x"}, {"update": "x"}, {"direction": "x"}, {"self_loops": "x"}, {"seed": -1},
+    [{"method": "magic"}, {"order": "x"}, {"direction": "x"}, {"self_loops": "x"}, {"seed": -1},
      {"seed": 2**63}, {"seed": True}, {"seed": 1.5}, {"normalize_feats": "x"}, {"effort": "x"}],
 )  # fmt: skip
 def test_settings_that_cannot_be(wrong):

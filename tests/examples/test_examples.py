@@ -21,7 +21,7 @@ NEEDS = dict.fromkeys(("dgl_model.py", "export.py", "fit_dgl.py"), "dgl")
 NEEDS |= dict.fromkeys(("pyg_model.py", "fit_pyg.py"), "torch_geometric") | {"search_optuna.py": "optuna"}
 SHORTER = {  # each fit starts ranks
     "search_optuna.py": [("search_optuna.py 3", "search_optuna.py 1")],
-    "delayed_study.py": [('    "cd-5": {"algorithm": "cd-5"},\n', ""), ('    "0c": {"algorithm": "0c"},\n', "")],
+    "delayed_study.py": [('    "cd-5": {"algorithm": "cd-5"},\n', ""), ('    "0c": {"copy_updates": "0c"},\n', "")],
 }
 IN_ONE_PROCESS = {
     "fit_pyg.py": "largest difference to result.predict(): ",

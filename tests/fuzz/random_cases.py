@@ -30,13 +30,9 @@ BOUNDS = {  # dtype: (of losses, of logits): rounding of sums in another order, 
 SCHEDULES = {  # all of them exact in every epoch of the test
     "cd-0": {},
     "cd-2 in warm-up": {"algorithm": "cd-2", "warmup_epochs": EPOCHS + 1},
-    "cd-0 on copies": {"update": "copies"},
-    "paper's rule in warm-up": {
-        "algorithm": "cd-2", "update": "copies", "remote_rule": "paper", "warmup_epochs": EPOCHS + 1,
-    },
     "aggregate first": {"transform_first": False},
     "no constant rows": {"cache_first": False},
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -103,14 +99,11 @@ class Case:
         except InputError:
             return False
         typed = self.model in (*EDGE_MODELS, "rgcn")
-        update = SCHEDULES[self.schedule].get("update", "owners")
         return (
             self.num_edges >= 10
             and self.num_nodes >= 12
             and not (self.task == "link" and self.num_edges < 60)  # too few pairs to hold some out
-            and (update == "owners" or (not self.config.by_arc and not self.label_reuse))
             and not (typed and self.self_loops == "add")  # an added self-loop has neither features nor a type
-            and not (update == "copies" and self.optimizer == "kfac")  # refused
             and not (self.remat and "cd-2" in SCHEDULES[self.schedule].get("algorithm", ""))
             and (not self.batches or self._goes_in_batches())
         )

@@ -188,20 +188,19 @@ def test_products_are_ours_where_these_were_quicker(folder, monkeypatch, own):
     assert called == (["product"] * 3 + ["turned"] if own else [])
 
 
-@pytest.mark.parametrize("update", ["owners", "copies"])
-def test_two_graphs_keep_their_own_rounding(folder, monkeypatch, update):
+def test_two_graphs_keep_their_own_rounding(folder, monkeypatch):
     """Sums go by blocks, and products are torch's, in the one whose job says so, whatever was loaded since."""
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 512 * 100)
     monkeypatch.setattr(blocks, "FEWEST_ARCS", 1)
     called, blocked = [], kernels.spmm_blocked
     monkeypatch.setattr(kernels, "spmm_blocked", lambda graph, *a, **k: called.append(graph) or blocked(graph, *a, **k))
     jobs = {"blocked": 1, "own_products": 0}, {"blocked": 0, "own_products": 1}
-    alone = [_results(loaded(folder, update=update, products=job)) for job in jobs]
+    alone = [_results(loaded(folder, products=job)) for job in jobs]
     assert {graph.num_blocks for graph in called} == {3}
     for one, other in zip(*alone, strict=True):  # the order of sums differs, nothing else
         assert not torch.equal(one, other)
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-3)
-    graphs = [loaded(folder, update=update, products=job) for job in jobs]
+    graphs = [loaded(folder, products=job) for job in jobs]
     for copies in (graphs, [graph.with_part(graph.local) for graph in graphs]):
         again = [_results(graph) for graph in copies]
         assert all(

@@ -86,7 +86,7 @@ def dist_graph(graph: GraphData, comm: MPI.Comm, cut: VertexCut | None = None, *
     cut = cut or random_cut(edges, comm.size // schedule.ranks_per_part)
     places = np.random.default_rng(5).permutation(graph.num_nodes) if options.pop("clusters", False) else None
     local = local_part(graph, edges, cut, comm.rank // schedule.ranks_per_part, places)
-    kind = graph_kind(schedule, options.pop("update", "owners"))
+    kind = graph_kind(schedule)
     return kind(local, comm, **{"dtype": "float64"} | options)
 
 

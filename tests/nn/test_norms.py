@@ -48,10 +48,10 @@ def randomised(module):
 
 
 @pytest.mark.mpi(3)
-@pytest.mark.parametrize(("momentum", "update"), [(0.1, "owners"), (None, "owners"), (0.1, "copies")])
-def test_batch_norm_equals_torchs_on_all_rows(comm, momentum, update):
+@pytest.mark.parametrize("momentum", [0.1, None])
+def test_batch_norm_equals_torchs_on_all_rows(comm, momentum):
     data = random_graph()
-    graph = dist_graph(data, comm, update=update)
+    graph = dist_graph(data, comm)
     theirs = randomised(torch.nn.BatchNorm1d(WIDTH, momentum=momentum))
     ours = dnn.BatchNorm1d(WIDTH, momentum=momentum).double()
     ours.load_state_dict(theirs.state_dict())
@@ -121,7 +121,6 @@ def test_pair_norm(comm, individually):
     theirs = torch.nn.Module()
     theirs.forward = whole
     data = random_graph()
-    for update in ("owners", "copies"):
-        same_on_ranks(dist_graph(data, comm, update=update), data, dnn.PairNorm(1.5, individually), theirs)
+    same_on_ranks(dist_graph(data, comm), data, dnn.PairNorm(1.5, individually), theirs)
     with pytest.raises(ValueError, match="this PairNorm knows no graph"):
         dnn.PairNorm()(torch.ones(2, 2))

@@ -12,10 +12,9 @@ TOLERANCE = {"rtol": 1e-12, "atol": 1e-12}  # float64 sums in another order
 
 
 @pytest.mark.mpi(3)
-@pytest.mark.parametrize("update", ["owners", "copies"])
-def test_rows_and_gradients_equal_those_of_the_whole_graph(comm, update):
+def test_rows_and_gradients_equal_those_of_the_whole_graph(comm):
     data = random_graph(3)
-    graph = dist_graph(data, comm, update=update)
+    graph = dist_graph(data, comm)
     x = np.random.default_rng(0).standard_normal((data.num_nodes, 3))
     rows = torch.from_numpy(x[graph.row_ids]).requires_grad_()
     every = [np.random.default_rng(rank).integers(0, data.num_nodes, (rank * 40, 2)) for rank in range(comm.size)]

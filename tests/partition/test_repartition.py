@@ -55,15 +55,6 @@ def test_the_files_are_those_of_the_source(tmp_path, kind, options):
     assert back["parts"] == read_manifest(tmp_path / "two")["parts"]
 
 
-def test_a_cut_for_updates_on_copies_stays_one(tmp_path):
-    graph = graph_of("directed")
-    for update in ("owners", "copies"):
-        partition_graph(graph, 2, tmp_path / update, update=update)
-        expected = partition_graph(graph, 3, tmp_path / f"{update}-expected", update=update)
-        found = repartition(tmp_path / update, 3, tmp_path / f"{update}-3")
-        assert found["parts"] == expected["parts"] and found["update"] == update
-
-
 def test_a_place_that_is_taken_and_a_damaged_part_are_refused(tmp_path):
     partition_graph(graph_of("plain"), 2, tmp_path / "two")
     with pytest.raises(InputError, match="exists already"):

@@ -23,8 +23,8 @@ def bench(
     config: Annotated[TrainConfig, Only("epochs", "lr", "seed", eval_every=10)],
     run: Annotated[RunConfig, Only("runs")],
     algorithms: str = _option(
-        "cd-0,cd-5,cd-5/int8,0c",
-        "Names, with words: /copies /int8 /late-row-average=0.95 /paper-rule /suppressed; paper.",
+        "cd-0,cd-5,cd-5/int8",
+        "Names, with words: /int8 /late-row-average=0.95 /suppressed; and of extras.",
     ),
     network: str = _option("here", "here is measured; others are predicted, as here,1gbit,10gbit."),
     rounds: int = _option(4, "Turns of 3 epochs that each algorithm gets."),

@@ -22,7 +22,7 @@ DATA_ROOT = "Folder of named datasets (default: DISTGNN_DATA or ./data)."
 AllThreads = Annotated[int | None, typer.Option(help="Threads (default: all cores).")]
 Overwrite = Annotated[bool, typer.Option(help="Replace an existing partition folder, if nothing else is in it.")]
 OPTIONS = Only(
-    "method", "refine", "effort", "seed", "direction", "self_loops", "order", "update", "capacities", "normalize_feats",
+    "method", "refine", "effort", "seed", "direction", "self_loops", "order", "capacities", "normalize_feats",
     "memory", "split", "renumber", "merge", "link_split", "clusters",
 )  # fmt: skip
 

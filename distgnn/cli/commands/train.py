@@ -17,7 +17,7 @@ from distgnn.config import LaunchConfig, ModelConfig, RunConfig, Schedule, Setti
 from distgnn.config.extras import searches
 from distgnn.config.option import option_name
 from distgnn.config.recipes import with_recipe
-from distgnn.config.run import CHECKPOINT_EVERY, preset_options
+from distgnn.config.run import CHECKPOINT_EVERY
 from distgnn.config.settings import check_names, check_same_graph, describe_graph, read_sections
 from distgnn.config.task import LOWER_IS_BETTER, human_metric
 from distgnn.config.together import rules_about
@@ -41,9 +41,6 @@ def train(
     schedule: Schedule,
     training: TrainConfig,
     launching: LaunchConfig,
-    preset: str | None = in_panel(
-        "Algorithm and exchange", None, "distgnn: the paper's form (update on copies, nothing kept)."
-    ),
     recipe: str | None = in_panel(
         "Training",
         None,
@@ -81,9 +78,6 @@ def train(
     if ranks is not None:
         parts = context.with_resource(cut_first(context, parts, ranks, schedule.ranks_per_part, training, not quiet))
     given = given_options(context)
-    if preset is not None:
-        fixed = preset_options(preset)
-        run, given = replace(run, **fixed), given | fixed.keys()
     starting = training.timeout if launching.restarts and under_mpi() else 0
     with start_limit(starting), checked_together():
         manifest = read_manifest(parts)

@@ -64,8 +64,8 @@ EXTRA = Extra(
             lambda cluster_batches, exact: cluster_batches and not exact,
         ),
         Rule(
-            "cluster batches need update on owners: leave --update out",
-            lambda cluster_batches, update: cluster_batches and update != "owners",
+            "cluster batches need update on owners: leave --copy-updates out",
+            lambda cluster_batches, copy_updates: cluster_batches and copy_updates,
         ),
         Rule(SUMS, lambda cluster_batches, by_arc: cluster_batches and by_arc),
         Rule(_alone("label reuse"), lambda cluster_batches, label_reuse: cluster_batches and label_reuse),

@@ -122,8 +122,8 @@ def passes_of(config: TrainConfig, model: nn.Module, whole: Any, graph: Any) -> 
     options = part_of(config, BatchOptions)
     if not options.cluster_batches:
         return None
-    update, reuses = getattr(graph, "update", "owners"), callable(getattr(model, "loss_rows", None))
-    beside = {"update": update, "exact": graph.exchanges_exactly, "label_reuse": reuses}
+    reuses = callable(getattr(model, "loss_rows", None))
+    beside = {"exact": graph.exchanges_exactly, "label_reuse": reuses}
     check_together(cluster_batches=1, **beside)
     for module in model.modules():
         kinds = {kind.__name__ for kind in type(module).__mro__}

@@ -23,8 +23,6 @@ LINES = (
     ("--split-columns is for exact rows: leave it out, or choose algorithm cd-0 and float32 on the wire",
      lambda split_columns, algorithm, wire, wire_backward:
          split_columns > 1 and (not algorithm.exact or {wire, wire_backward} - {"float32", None})),
-    ("--split-columns is for update on owners: leave --update copies out",
-     lambda split_columns, update: split_columns > 1 and update == "copies"),
     ("with --split-columns ranks are started again as many as before: leave --min-ranks and --parts-for out",
      lambda split_columns, min_ranks, parts_for: split_columns > 1 and (min_ranks, parts_for) != (None, None)),
     ("--split-columns is for models of sums and means: {by_arc} works arc by arc; leave --split-columns out",

@@ -24,8 +24,8 @@ EXTRA = Extra(
     rules=(
         # Every copy of a vertex has a share of its gradient: sums of their squares are another matrix on more ranks.
         Rule(
-            "optimizer kfac is for update on owners: leave update copies out, or choose another optimizer",
-            lambda optimizer, update: optimizer == "kfac" and update == "copies",
+            "optimizer kfac is for update on owners: leave copy_updates out, or choose another optimizer",
+            lambda optimizer, copy_updates: optimizer == "kfac" and copy_updates,
         ),
         Rule(  # whose product is part of the convolution: it has no factors of its own
             "--optimizer kfac has no factors for residuals: choose --block plain, or another optimizer",

@@ -28,10 +28,6 @@ EXTRA = Extra(
             ),
         ),
         Rule(
-            "--ranks-per-node is for update on owners: leave --update copies out",
-            lambda ranks_per_node, update: ranks_per_node > 1 and update == "copies",
-        ),
-        Rule(
             "rows of --offload travel in pieces between all ranks: leave --ranks-per-node or --offload out",
             lambda ranks_per_node, offload: ranks_per_node > 1 and offload,
         ),

@@ -22,7 +22,7 @@ NETWORKS: Any = typer.Option(
 def replay(
     parts: Annotated[str, typer.Argument(help="Partition folder, of at least 2 parts.")],
     model: ModelConfig,
-    run: Annotated[RunConfig, Only("algorithm", "update", "dtype", "cache_first", "transform_first")],
+    run: Annotated[RunConfig, Only("algorithm", "dtype", "cache_first", "transform_first")],
     schedule: Schedule,
     training: Annotated[TrainConfig, Only("task", "seed")],
     network: list[str] = NETWORKS,
@@ -87,7 +87,7 @@ def _made_of(report: dict[str, Any], settings: Settings) -> list[tuple[str, str]
     last, run = report["replays"][-1], settings.run
     peaks = [rank["peak_rss_bytes"] for rank in last["of_rank"]]
     return [
-        ("settings", f"{run.algorithm}, update on {run.update}, {settings.schedule.wire} on the wire"),
+        ("settings", f"{run.algorithm}, {settings.schedule.wire} on the wire"),
         ("a rank", f"{report['threads']} threads, at most {human_bytes(max(peaks))} of memory"),
         ("messages", f"{last['messages']:,} in an epoch, sums over ranks apart"),
     ]

@@ -11,7 +11,6 @@ from distgnn.config import Schedule, TrainConfig
 from distgnn.config.extras import all_names, untouched
 from distgnn.config.train import OVER_ALL_EPOCHS
 from distgnn.errors import InputError
-from distgnn.graph.copy_graph import CopyGraph
 from distgnn.train.checkpoint.fingerprint import difference
 
 # What may change between the parts of one run: none of it changes a number of an epoch.
@@ -43,7 +42,7 @@ def run_settings(config: TrainConfig, metric: str, describe: dict[str, Any], gra
     sections["run"] = {name: value for name, value in sections.get("run", {}).items() if name not in OF_RANKS}
     made = {"algorithm": graph.algorithm.name, "dtype": str(graph.dtype).removeprefix("torch.")}
     made |= {"feat_norm": graph.feat_norm.name} if graph.feat_norm else {}
-    sections["graph"] = made | {"update": "copies" if isinstance(graph, CopyGraph) else "owners"}
+    sections["graph"] = made | {"update": graph.update}
     return {f"{section}.{name}": value for section, values in sections.items() for name, value in values.items()}
 
 

@@ -32,7 +32,7 @@ has 200 MB of its own and 190 MB of pages of libraries that all ranks map; one t
 
 from typing import Any, NamedTuple
 
-from distgnn.config.extras import attached, ranks_per_part
+from distgnn.config.extras import attached, ranks_per_part, sees_all_rows
 from distgnn.config.model import DEEP_MODELS
 from distgnn.config.task import HELD_OUT, PAIR_TASKS
 from distgnn.config.wires import row_bytes
@@ -103,7 +103,7 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
     """The blocks of `estimate_bytes` by name, in bytes: the table above."""
     part, graph, model, run = manifest["parts"][part_id], manifest["graph"], settings["model"], settings["run"]
     item, shares, train = ITEM_BYTES[run["dtype"]], ranks_per_part(run), settings.get("train", {})
-    rows = part["rows"] if run["update"] == "copies" else part["owned"]  # on copies the model sees halo rows too
+    rows = part["rows"] if sees_all_rows(run) else part["owned"]
     rows = -(-rows // shares)
     width, layers, outputs = model["hidden_feats"], max(model["num_layers"] - 1, 1), graph["num_classes"]
     keeps = KEEPS[model["name"]]
@@ -122,7 +122,7 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
     of_training = inner * width + last + (0 if run.get("cache_first", True) else min(graph["num_feats"], width))
     messages = exchanged * (1 + keeps.halos) * max(width if inner else last, graph["num_feats"]) / shares
     output_rows: float = OUTPUT_ROWS
-    if run["algorithm"] not in ("cd-0", "0c"):
+    if run["algorithm"] != "cd-0":
         messages = _late_rows(manifest, part_id, run, of_training / shares, messages)
         kept += inner + (outputs >= width)  # a sum of late rows is kept: it cannot be made again
         if model["name"] in ("sage", "gcn"):
@@ -141,7 +141,7 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
     if train.get("task") in PAIR_TASKS:
         outputs, pairs = width, _bytes_of_pairs(manifest, part_id, train, width * item)
     # Of sage and gcn all hidden rows of an exact step are narrow; of others some are float32, as outputs are.
-    narrow = run["dtype"] == "bfloat16" and model["name"] in ("sage", "gcn") and run["algorithm"] in ("cd-0", "0c")
+    narrow = run["dtype"] == "bfloat16" and model["name"] in ("sage", "gcn") and run["algorithm"] == "cd-0"
     inputs = 0 if train.get("offload") else rows * graph["num_feats"] * INPUT_BYTES[run["dtype"]]
     of_hidden, of_outputs = (2 / item, 4 / item) if narrow else (1, 1)
     numbers = {

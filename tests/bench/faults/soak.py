@@ -84,7 +84,8 @@ class Soak:
         self.algorithm, self.mpiexec = "", False
 
     def job(self, folder: Path, resume: bool = False, restarts: int = 1000) -> Job:
-        words = ["train", self.work / "parts", "--run-dir", folder, "--algorithm", self.algorithm]
+        words = ["train", self.work / "parts", "--run-dir", folder]
+        words += ["--copy-updates" if self.algorithm == "0c" else "--algorithm", self.algorithm]
         words += ["--epochs", self.args.epochs, "--eval-every", 50, "--dtype", "float64", "--hidden-feats", 16]
         words += ["--quiet", "--threads", 1]
         words += ["--checkpoint-every", EVERY, "--timeout", self.args.timeout, "--restarts", restarts]

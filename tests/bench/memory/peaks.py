@@ -78,7 +78,7 @@ ON_RANKS = (
     "sage --algorithm cd-5",
     "sage --algorithm cd-5 --wire int8",
     "sage --algorithm cd-5 --wire bfloat16",
-    "sage --algorithm 0c --update copies",
+    "sage --copy-updates 0c",
     "gcn --algorithm cd-5",
     "gat --algorithm cd-5",
 )

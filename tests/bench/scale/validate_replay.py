@@ -19,7 +19,8 @@ import statistics
 from itertools import product
 from pathlib import Path
 
-from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig
+from distgnn.bench.contenders import Contender
+from distgnn.config import ModelConfig, Settings
 from distgnn.datasets import load_graph
 from distgnn.extras.replay import predict
 from distgnn.extras.replay.emulate import emulated
@@ -84,9 +85,7 @@ def cut(work: Path, graph: str, ranks: int) -> str:
 
 
 def settings_of(algorithm: str, hidden_feats: int) -> Settings:
-    name, *wire = algorithm.split("/")
-    schedule = Schedule(wire=wire[0]) if wire else Schedule()
-    return Settings(TrainConfig(), ModelConfig("sage", hidden_feats, 3), RunConfig(algorithm=name), schedule).checked()
+    return Contender.parse(algorithm).settings(Settings(model=ModelConfig("sage", hidden_feats, 3)))
 
 
 def recorded_there(parts: str, settings: Settings, repeats: int) -> list:

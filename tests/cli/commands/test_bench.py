@@ -17,25 +17,17 @@ FILES = ["accuracy-2", "scaling", "time"]
 
 
 def test_names():
-    found = {one.name: one for one in parse_contenders(["cd-5", "0c", "cd-2/copies", "cd-1/int8", "paper/suppressed"])}
-    assert list(found) == ["cd-0", "cd-5", "0c", "cd-2/copies", "cd-1/int8", "paper/suppressed"]
-    runs = {name: one.settings(Settings()) for name, one in found.items()}
-    updates = ["owners", "owners", "copies", "copies", "owners", "copies"]
-    assert [one.run.update for one in runs.values()] == updates
-    assert runs["cd-1/int8"].schedule.wires == ("int8", "int8") and not runs["paper/suppressed"].run.cache_first
-    assert [one.suppressed for one in found.values()] == [False] * 5 + [True]
+    found = {one.name: one for one in parse_contenders(["cd-5", "cd-1/int8", "cd-5/suppressed"])}
+    assert list(found) == ["cd-0", "cd-5", "cd-1/int8", "cd-5/suppressed"]
+    assert found["cd-1/int8"].settings(Settings()).schedule.wires == ("int8", "int8")
+    assert [one.suppressed for one in found.values()] == [False] * 3 + [True]
     careful = Contender.parse("cd-2/int4/backward=int8/late-row-average=0.5/warmup=3").settings(Settings()).schedule
     assert (careful.wires, careful.late_row_average, careful.warmup_epochs) == (("int4", "int8"), 0.5, 3)
-    rule = Contender.parse("cd-2/paper-rule").settings(Settings())
-    assert (rule.run.update, rule.schedule.remote_rule) == ("copies", "paper")
     for wrong, says in {
-        "cd-2/int3": "unknown word 'int3': choose from owners, copies, float32",
+        "cd-2/int3": "unknown word 'int3': choose from float32",
         "cd-2/int4/int8": "int4 and int8 are both given",
         "cd-2/late-row-average=much": "late-row-average=much is not a number",
-        "cd-2/owners/paper-rule": "add --update copies",
-        "0c/int8": "0c sends nothing",
         "fast": "unknown algorithm",
-        "0c/owners": "needs update on copies",
     }.items():
         with pytest.raises(InputError, match=says):
             Contender.parse(wrong)

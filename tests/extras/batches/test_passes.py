@@ -114,8 +114,6 @@ def test_a_run_stopped_within_a_pass_is_resumed_to_the_same_bits(comm, shared_tm
         ({"inductive": True}, "do not go with --inductive"),
         ({"verify_every": 2}, "do not go with --verify-every"),
         ({"algorithm": "cd-2"}, "need algorithm cd-0"),
-        ({"algorithm": "0c"}, "need algorithm cd-0"),
-        ({"update": "copies"}, "need update on owners"),
         ({"wire": "int8"}, "float32 on the wire"),
         ({"model": "gat"}, "gat does not"),
         ({"model": "appnp", "weighted": True}, "appnp with --weighted does not"),
@@ -168,7 +166,7 @@ def test_held_rows_are_what_the_estimate_says(tmp_path, weighted):
     trainer = Trainer(network, graph, TrainConfig(**BATCHES))
     trainer.train_epoch(0)
     held = sum(array.nbytes for array in trainer.passes.held().values())
-    settings = {"model": model, "run": {"dtype": "float32", "update": "owners", "algorithm": "cd-0"}}
+    settings = {"model": model, "run": {"dtype": "float32", "algorithm": "cd-0"}}
     needed = [estimate_bytes(manifest, 0, settings | more) for more in ({}, {"train": BATCHES})]
     assert needed[1] - needed[0] == held > 0
 
@@ -178,7 +176,6 @@ def test_held_rows_are_what_the_estimate_says(tmp_path, weighted):
     [
         ({"clusters": False}, "sage", "distgnn partition --clusters"),
         ({"algorithm": "cd-2", "dtype": "float32"}, "sage", "need algorithm cd-0"),
-        ({"update": "copies"}, "sage", "need update on owners"),
         ({}, "gat", "GATConv does not"),
     ],
 )

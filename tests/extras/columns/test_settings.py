@@ -15,7 +15,6 @@ REFUSED = [
     ({"model": "gcn2", "weighted": True}, "gcn2 with --weighted works arc by arc; leave --split-columns"),
     ({"algorithm": "cd-2"}, "--split-columns is for exact rows"),
     ({"wire": "int8"}, "--split-columns is for exact rows"),
-    ({"update": "copies"}, "--split-columns is for update on owners"),
     ({"inductive": True}, "inductive training is for one rank a part"),
 ]
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from distgnn import ops
 from distgnn.config import ModelConfig, TrainConfig
-from distgnn.errors import InputError, RunStopped
+from distgnn.errors import RunStopped
 from distgnn.extras.kfac.optimizer import (
     DECAY,
     GROWTH,
@@ -200,15 +200,6 @@ def test_recomputed_layers_make_the_same_steps(comm):
     data = random_graph(4)
     kept, again = (losses(make(dist_graph(data, comm), settings={"remat": remat})) for remat in (False, True))
     assert kept == again
-
-
-@pytest.mark.mpi(2)
-@pytest.mark.parametrize("algorithm", ["cd-0", "cd-2", "0c"])
-def test_update_on_copies_is_refused(comm, algorithm):
-    """Later steps depended on the number of ranks: every copy has a share of the gradient."""
-    graph = dist_graph(random_graph(1), comm, algorithm=algorithm, update="copies")
-    with pytest.raises(InputError, match="kfac is for update on owners"):
-        make(graph)
 
 
 # --- checkpoints ----------------------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """The settings of K-FAC: its rate, what it does not go with, and the rows of the recipe that it changes."""
 
-import pytest
-
 from distgnn.config import Settings, TrainConfig, read_sections
 from distgnn.config.recipes import pick
 
@@ -10,11 +8,6 @@ def test_it_has_a_rate_of_its_own_in_a_file_too(tmp_path):
     assert TrainConfig(optimizer="kfac").lr == 0.01
     (tmp_path / "config.toml").write_text('[train]\noptimizer = "kfac"\n')
     assert Settings().with_saved(read_sections(tmp_path / "config.toml"), "config.toml").train.lr == 0.01
-
-
-@pytest.mark.parametrize("words", [["--update", "copies"], ["--algorithm", "0c"]])
-def test_update_on_copies_is_refused(refused, parts, words):
-    refused("train", parts, "--optimizer", "kfac", *words, says="kfac is for update on owners")
 
 
 def test_the_recipe_takes_it_with_its_rate_unless_an_optimizer_is_given():

@@ -37,7 +37,6 @@ def test_losses_are_those_of_plain_messages(comm, name):
     [
         ({"algorithm": "cd-2"}, "--ranks-per-node is for exact rows"),
         ({"wire": "int8"}, "--ranks-per-node is for exact rows"),
-        ({"update": "copies"}, "--ranks-per-node is for update on owners"),
         ({"offload": "DIR"}, "rows of --offload travel in pieces"),
     ],
 )

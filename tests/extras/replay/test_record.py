@@ -16,12 +16,7 @@ from distgnn.nn import model_for
 from distgnn.partition import partition_graph
 from distgnn.train import Trainer
 
-CASES = [
-    ("cd-0", "owners", "float32"),
-    ("cd-0", "copies", "float32"),
-    ("cd-2", "owners", "int8"),
-    ("0c", "copies", "float32"),
-]
+CASES = [("cd-0", "float32"), ("cd-2", "int8")]
 
 
 @pytest.fixture
@@ -33,10 +28,10 @@ def parts(comm, shared_tmp_path):
 
 
 @pytest.mark.mpi(3)
-@pytest.mark.parametrize("name, update, wire", CASES)
-def test_what_ranks_send_is_recorded(comm, parts, name, update, wire):
+@pytest.mark.parametrize("name, wire", CASES)
+def test_what_ranks_send_is_recorded(comm, parts, name, wire):
     """One rank has a core at a time."""
-    run = RunConfig(algorithm=name, update=update)
+    run = RunConfig(algorithm=name)
     settings = Settings(TrainConfig(), ModelConfig("sage", 8, 3), run, Schedule(wire=wire)).checked()
     found = comm.bcast(record(parts, settings, comm, repeats=2, at_once=1))
     delay = settings.algorithm.delay or 1
@@ -51,7 +46,7 @@ def test_what_ranks_send_is_recorded(comm, parts, name, update, wire):
     slow, quick = (predict.epoch(found, Network(bandwidth=rate)) for rate in (1e3, 1e10))
     assert slow.low < slow.seconds < slow.high and slow.pair_bytes == quick.pair_bytes
     assert slow.sent_bytes == sum(map(sum, slow.pair_bytes)) or name == "cd-2"
-    assert (slow.seconds > 1.5 * quick.seconds and slow.messages > 0) or name == "0c"
+    assert slow.seconds > 1.5 * quick.seconds and slow.messages > 0
     assert quick.phases["aggregate"] > 0 and 0 < quick.efficiency <= 1
 
 

@@ -88,13 +88,6 @@ def test_every_refusal_of_the_table_is_among_them():
     assert {layer.name for layer in PYG if layer.how == "refused"} <= USES.keys()
 
 
-def test_update_on_copies_is_refused():
-    from cut_graphs import whole_graph
-
-    with pytest.raises(ValueError, match="update on owners"):
-        _ = whole_graph(random_graph(2), update="copies").edge_index
-
-
 @pytest.mark.mpi(2)
 def test_a_graph_that_is_gone_refuses_nothing(comm):
     graph = dist_graph(random_graph(2, num_nodes=83), comm)  # as no other test, whose graph may still be held

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from distgnn.datasets import load_graph
-from distgnn.errors import InputError
 from distgnn.kernels.runtime import threads
-from distgnn.partition import PartitionBook, cut_edges
+from distgnn.partition import PartitionBook, cut_edges, methods
 from distgnn.partition.cmr.roles import refine_roles
 from distgnn.partition.core.shares import owned_limit, part_shares
 from distgnn.partition.folder.describe import rows_between_groups
@@ -21,12 +20,19 @@ def one_way():
     return edges
 
 
-def test_fewer_rows_at_the_balances(one_way):
-    by_copies = PartitionBook(one_way, cut_edges(one_way, 6, update="copies"))
-    by_rows = PartitionBook(one_way, cut_edges(one_way, 6, update="owners"))
+def both_cuts(edges, monkeypatch, **options):
+    """Books of a cut that does not charge roles, and of one that does."""
+    by_rows = PartitionBook(edges, cut_edges(edges, 6, **options))
+    monkeypatch.setattr(methods, "refine_roles", lambda edges, parts, owner, shares, effort: (parts, owner))
+    return PartitionBook(edges, cut_edges(edges, 6, **options)), by_rows
+
+
+def test_fewer_rows_at_the_balances(one_way, monkeypatch):
+    by_copies, by_rows = both_cuts(one_way, monkeypatch)
     assert by_rows.exchange_rows < 0.95 * by_copies.exchange_rows
     assert by_rows.edge_balance <= 1.03 and by_rows.owned_balance <= 1.05
     # A vertex with both roles in a part is one local row; a limit of copies, two of it there, lets rows reach 1.06.
+    monkeypatch.undo()
     for book in (by_rows, PartitionBook(one_way, cut_edges(one_way, 32))):
         assert book.copies_balance <= 1.045
 
@@ -35,9 +41,8 @@ def test_rows_between_groups_leave_out_those_inside():
     assert rows_between_groups(np.arange(16).reshape(4, 4), 2) == 2 + 3 + 6 + 7 + 8 + 9 + 12 + 13
 
 
-def test_roles_are_charged_between_groups_too(one_way):
-    by_copies = PartitionBook(one_way, cut_edges(one_way, 6, groups=2, update="copies"))
-    by_rows = PartitionBook(one_way, cut_edges(one_way, 6, groups=2, update="owners"))
+def test_roles_are_charged_between_groups_too(one_way, monkeypatch):
+    by_copies, by_rows = both_cuts(one_way, monkeypatch, groups=2)
     between = [rows_between_groups(book.pair_rows, 2) for book in (by_copies, by_rows)]
     assert between[1] < 0.97 * between[0] and by_rows.exchange_rows < 0.97 * by_copies.exchange_rows
     assert by_rows.edge_balance <= 1.03 and by_rows.owned_balance <= 1.05
@@ -73,8 +78,3 @@ def test_the_same_bytes_for_any_number_of_threads(one_way, monkeypatch, set_num_
         cuts.append(cut_edges(one_way, 5))
     np.testing.assert_array_equal(cuts[1].edge_part, cuts[0].edge_part)
     np.testing.assert_array_equal(cuts[1].owner, cuts[0].owner)
-
-
-def test_unknown_update(one_way):
-    with pytest.raises(InputError, match="unknown update 'nobody'"):
-        cut_edges(one_way, 2, update="nobody")

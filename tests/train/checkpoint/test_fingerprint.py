@@ -19,7 +19,7 @@ def test_a_graph_is_recognised_however_it_is_cut_and_stored(comm):
     data.feats[:, 2:] = 0
     expected = fingerprint(dist_graph(data, comm))
     assert fingerprint(dist_graph(data, comm, random_cut(data.edge_list(), 2, 5, split_arcs=True))) == expected
-    assert fingerprint(dist_graph(data, comm, update="copies", dtype="float32")) == expected
+    assert fingerprint(dist_graph(data, comm, dtype="float32")) == expected
     assert fingerprint(whole_graph(data)) == expected
     data.feats = scipy.sparse.csr_matrix(data.feats)
     assert fingerprint(dist_graph(data, comm)) == expected

@@ -39,10 +39,7 @@ def metrics(folder) -> list[dict]:
 
 RUNS = {
     "owners": {},
-    "copies": {"dtype": "float32", "update": "copies"},
     "late, narrow": {"algorithm": "cd-2", "dtype": "float32", "wire": "int8", "late_row_average": 0.5},
-    "late, on copies": {"algorithm": "cd-2", "update": "copies"},
-    "no exchange": {"algorithm": "0c", "update": "copies"},
 }
 
 

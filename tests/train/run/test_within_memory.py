@@ -13,7 +13,7 @@ from distgnn.train.run import estimate
 from distgnn.train.run.within_memory import MemoryLimit, choose
 
 MODEL = {"name": "sage", "num_layers": 3, "hidden_feats": 64}
-RUN = {"dtype": "float32", "update": "owners", "algorithm": "cd-0"}
+RUN = {"dtype": "float32", "algorithm": "cd-0"}
 SETTINGS = {"model": MODEL, "run": RUN}
 
 

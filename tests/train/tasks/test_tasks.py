@@ -47,7 +47,6 @@ CASES = {
     "link": {"metric": "hits@3"},
     "link, beside": {"num_negatives": 3, "negatives": "source"},
     "link, mlp": {"metric": "rocauc"},
-    "link, copies": {},
 }
 
 
@@ -72,8 +71,7 @@ def predictions(trainer: Trainer, graph) -> np.ndarray:
 @pytest.mark.parametrize("case", CASES)
 def test_ranks_change_nothing(comm, case):
     data = graph_for(case if case == "link, beside" else case.partition(",")[0])
-    options = {"update": "copies"} if case == "link, copies" else {}
-    graphs = dist_graph(data, comm, **options), whole_graph(data)
+    graphs = dist_graph(data, comm), whole_graph(data)
     many, one = (trainer_for(graph, case) for graph in graphs)
     results = [trainer.fit() for trainer in (many, one)]
     for found, expected in zip(*(result.records for result in results), strict=True):

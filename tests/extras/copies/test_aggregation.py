@@ -17,7 +17,7 @@ TOLERANCE = {"rtol": 1e-11, "atol": 1e-11}  # float64 sums in another order
 def test_all_copies_get_the_sum_and_gradients_are_exact(comm, directed, split_arcs):
     data = random_graph(5, directed=directed)
     cut = random_cut(data.edge_list(), comm.size, split_arcs=split_arcs)
-    graph = dist_graph(data, comm, cut, update="copies")
+    graph = dist_graph(data, comm, cut, copy_updates="held")
     num_ids = data.edge_list().num_edges * (1 if directed else 2)
     weights = np.random.default_rng(2).random(num_ids)
     matrix = dense_adjacency(data, weights) / np.maximum(dense_adjacency(data).sum(1), 1)[:, None]
@@ -41,7 +41,7 @@ def test_all_copies_get_the_sum_and_gradients_are_exact(comm, directed, split_ar
 @pytest.mark.mpi(3)
 def test_0c_is_each_ranks_own_arcs_and_evaluation_is_exact(comm):
     data = random_graph(6)
-    graph = dist_graph(data, comm, update="copies", algorithm="0c")
+    graph = dist_graph(data, comm, copy_updates="0c")
     own = np.zeros((graph.num_rows, graph.num_rows))
     block = graph.forward_arcs.block
     np.add.at(own, (np.repeat(np.arange(graph.num_rows), np.diff(block.indptr)), block.indices), 1.0)
@@ -62,6 +62,6 @@ def test_0c_is_each_ranks_own_arcs_and_evaluation_is_exact(comm):
 
 @pytest.mark.mpi(2)
 def test_what_needs_single_arcs_is_refused(comm):
-    graph = dist_graph(random_graph(6), comm, update="copies")
+    graph = dist_graph(random_graph(6), comm, copy_updates="held")
     with pytest.raises(InputError, match="need update on owners"):
         ops.edge_softmax(graph, torch.zeros(graph.num_edges(), 1, dtype=torch.float64))

@@ -15,8 +15,10 @@ import numpy as np
 import torch
 
 from distgnn.comm.plans import plan_to_all_copies
+from distgnn.config.extras import part_of
+from distgnn.extras.copies.aggregation import CopyAggregator, arcs_of_all_rows
+from distgnn.extras.copies.extra import HELD, NOTHING, PAPER, CopyOptions
 from distgnn.graph.dist_graph import DistGraph
-from distgnn.ops.aggregation.aggregate_copies import CopyAggregator, arcs_of_all_rows
 from distgnn.ops.aggregation.aggregator import Block
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.aggregation.row_scale import RowScale
@@ -24,14 +26,29 @@ from distgnn.partition import ExchangePlan, LocalGraph
 
 
 class CopyGraph(DistGraph):
-    """A DistGraph whose rows are [owned | halo copies]; it takes the same arguments.
+    """A DistGraph whose rows are [owned | halo copies]; it takes the same arguments, and `copy_updates`.
 
     Notes:
         Features of halo copies come by one broadcast at the start. Layers that need more than sums and means of
         neighbours (max, attention) are for update on owners.
     """
 
-    _update = "copies"
+    @property
+    def rule(self) -> str:
+        return part_of(self.schedule, CopyOptions).copy_updates or HELD
+
+    @property
+    def update(self) -> str:  # type: ignore[override]
+        """Who updates a vertex, and which remote sums count."""
+        return "copies" if self.rule == HELD else f"copies, {self.rule}"
+
+    @property
+    def sends_in_training(self) -> bool:  # type: ignore[override]
+        return self.rule != NOTHING
+
+    @property
+    def late_rows_stay(self) -> bool:  # type: ignore[override]
+        return self.rule != PAPER
 
     @staticmethod
     def plan_of(local: LocalGraph) -> ExchangePlan:
@@ -60,8 +77,8 @@ class CopyGraph(DistGraph):
             self.local.target_halo_rows,
             self.num_owned,
             direction == 1,
-            self.algorithm.no_exchange,
-            exchanges.delayed[0] if self.schedule.remote_rule == "paper" else None,
+            self.rule == NOTHING,
+            exchanges.delayed[0] if self.rule == PAPER else None,
         )
 
     def _filled(self, column: torch.Tensor, value: int | bool) -> torch.Tensor:
@@ -75,7 +92,7 @@ class CopyGraph(DistGraph):
     def _scale(self, kind: str, factors: Callable[[np.ndarray], np.ndarray]) -> RowScale:
         """With the degrees in this rank's own arcs, too, where remote rows may not count (0c, the paper's rule)."""
         own = None
-        if self.algorithm.no_exchange or self.schedule.remote_rule == "paper":
+        if self.rule != HELD:
             block = self.forward_arcs.block
             counts = np.diff(block.indptr) if kind == "in" else np.bincount(block.indices, minlength=self.num_rows)
             of_own = factors(counts)

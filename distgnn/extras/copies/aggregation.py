@@ -50,7 +50,7 @@ class CopyAggregator:
         arrivals: under the paper's rule the forward exchange, which knows what arrives in which epoch.
     """
 
-    sums_only: ClassVar[str] = "update on owners: load the graph with update='owners'"
+    sums_only: ClassVar[str] = "update on owners: load the graph without copy_updates"
 
     block: Block
     exchange: Exchange
