@@ -98,7 +98,10 @@ def pair_file(pairs: Any, names: np.ndarray | None, num_nodes: int, folder: str)
     if isinstance(found, np.memmap) and file is not None:
         return str(file.resolve())
     kept = Path(folder) / "pairs.npy"
-    np.save(kept, np.ascontiguousarray(found))
+    try:
+        np.save(kept, np.ascontiguousarray(found))
+    except OSError as error:
+        raise InputError(f"{where}: cannot be kept in {folder}: {error.strerror or error}") from error
     return str(kept)
 
 

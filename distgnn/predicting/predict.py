@@ -12,7 +12,7 @@ import copy
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ from distgnn.predicting.foreign_weights import load_foreign
 from distgnn.predicting.pairs import decoder_of, encoder_of, names_in, pair_file, score_pairs
 from distgnn.predicting.row_by_row import RowByRow
 from distgnn.predicting.row_files import TABLES, Classes, Target
+from distgnn.predicting.within_memory import check_limit, watched_peak
 from distgnn.rows import RowTensor, local_of
 from distgnn.rows.align import in_space
 from distgnn.system.calls.launch import call_on_ranks, check_ranks
@@ -93,6 +94,7 @@ def predict(
     before: Any = None,
     hops: int | None = None,
     offload: str | Path | None = None,
+    memory: str | int | None = None,
     quiet: bool = False,
 ) -> Any:
     """The rows that a trained model gives for all vertices, exactly, on ranks of this machine.
@@ -115,7 +117,8 @@ def predict(
         changed: ids of vertices whose features or edges are others than in `before`, an earlier answer (rows, a dict of
             them, or its `.npy`); vertices behind its rows are new. Only what lies within `hops` of them is computed
             again, on one rank: equal to a whole pass on one rank to the bit. hops: None: they are measured.
-        offload: a folder of a disk, where large rows wait in files that have no names.
+        offload: a folder of a disk, where large rows wait in files that have no names. memory: a limit of each rank,
+            "8GB", beside pages of mapped files: kept, or refused before ranks are started, with what would fit.
         overwrite: replace such a file; partition, threads, data_root, quiet: as of `dg.fit`; seed: of the cut's split.
 
     Returns:
@@ -159,6 +162,8 @@ def predict(
     if changed is not None:
         if is_parts(data) or isinstance(partition, str | Path) or classes:
             raise InputError("changed needs the graph itself, and gives rows: no partition folder, and no classes")
+        if memory is not None:
+            raise InputError("memory is of a pass over all vertices: leave it, or changed, out")
         graph = load_graph(data, data_root, seed) if isinstance(data, str | Path) else load_graph(data)
         config = partition or CutConfig()
         how = Pass(partial(_rows_of, packed, names, embeddings, config, threads), hops, config.direction, tell)
@@ -174,6 +179,8 @@ def predict(
                 called = names_in(cut.folder, cut.manifest)
                 ends = pair_file(pairs, called, cut.manifest["num_nodes"], folder)
             job = Job(cut.folder, packed, names, folder, not quiet, embeddings, offload=wait, pairs=ends)
+            if memory is not None:
+                tell(check_limit(memory, cut.folder, cut.manifest, offload is not None, partial(_measured, job)))
             count = cut.manifest["num_parts"]
             made = call_on_ranks(predict_part, (job,), count, threads=threads, graceful=True)[0]
             mode: Any = None if target is None else "r"
@@ -214,14 +221,42 @@ def _rows_of(
     odd: int | None = None,
 ) -> dict[str, np.ndarray]:
     """The rows of a graph in memory, on this process alone. Args: odd: a vertex whose features are no numbers."""
-    with tempfile.TemporaryDirectory(prefix="distgnn-predict-") as folder:
-        partition_graph(graph, 1, Path(folder) / "parts", config, say=lambda line: None)
-        job = Job(str(Path(folder) / "parts"), packed, names, folder, False, embeddings, odd)
+    with _alone(graph, config) as folder:
+        job = Job(f"{folder}/parts", packed, names, folder, False, embeddings, odd)
         made = call_on_ranks(predict_part, (job,), 1, threads=threads, graceful=True)[0]
         for name, one in made.items():
             if one is not None:
                 raise InputError(f"changed is for rows of vertices, and {name} is none: leave changed out")
         return {name: np.load(Path(folder) / f"{place}.npy") for place, name in enumerate(made)}
+
+
+def _measured(job: Job, tiny: GraphData, small: GraphData, offload: bool) -> tuple[int, int]:
+    """Run the model of a job on two graphs, in a process of its own. For its result see `Measure`."""
+    config = CutConfig()
+    with _alone(tiny, config) as first, _alone(small, config) as second:
+        wait, pairs = (job.offload or second) if offload else None, None if job.pairs is None else ""
+        of_both = [
+            replace(job, parts=f"{folder}/parts", folder=folder, offload=wait, pairs=pairs, speak=False)
+            for folder in (first, second)
+        ]
+        peak: int = call_on_ranks(_peak_of_second, (of_both,), 1, apart=True)[0]
+        file = Path(second) / "0.npy"
+        return peak, np.load(file, mmap_mode="r")[:1].nbytes if file.is_file() else 0
+
+
+def _peak_of_second(jobs: list[Job]) -> int:
+    predict_part(jobs[0])  # kernels are compiled
+    with watched_peak() as peak:
+        predict_part(jobs[1])
+    return peak[0]
+
+
+@contextmanager
+def _alone(graph: GraphData, config: CutConfig) -> Iterator[str]:
+    """A folder that holds `parts`, of one rank."""
+    with tempfile.TemporaryDirectory(prefix="distgnn-predict-") as folder:
+        partition_graph(graph, 1, Path(folder) / "parts", config, say=lambda line: None)
+        yield folder
 
 
 @contextmanager
@@ -277,7 +312,7 @@ def predict_part(job: Job) -> dict[str, Any]:
         face = graph if sees_rows(model, graph) else graph.plain
         with named_faults(model, face), RowByRow():
             made = model(face, face.feats)
-            if decode is not None and job.pairs is not None:
+            if decode is not None and job.pairs:
                 rows = _owned_rows(graph, "encode", made)
                 if rows is None:
                     raise on_all_ranks(InputError(f"{type(model).__name__} gave no rows of vertices for pairs"))

@@ -138,15 +138,17 @@ class Target:
                 if names is not None:
                     np.save(folder / "names.npy", names, allow_pickle=False)
             return
-        unfinished = path.with_name(f"{path.name}.partial")
+        made = {path: rows} if names is None else {path.with_suffix(".names.npy"): names, path: rows}
+        unfinished = {one: one.with_name(f"{one.name}.partial") for one in made}
         try:
-            with open(unfinished, "wb") as stream:
-                np.lib.format.write_array(stream, rows, allow_pickle=False)
-            os.replace(unfinished, path)
+            for one, array in made.items():
+                with open(unfinished[one], "wb") as stream:
+                    np.lib.format.write_array(stream, array, allow_pickle=False)
+            for one in made:
+                os.replace(unfinished[one], one)
         finally:
-            unfinished.unlink(missing_ok=True)
-        if names is not None:
-            np.save(path.with_suffix(".names.npy"), names, allow_pickle=False)
+            for one in unfinished.values():
+                one.unlink(missing_ok=True)
 
 
 def write_table(graph: Any, target: Target, write: Callable[[str], int], about: Classes | str, key: str) -> int:

@@ -1,9 +1,17 @@
 """What `dg.predict` gives is the plain forward pass in evaluation mode, whatever the layers, on any number of ranks."""
 
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
-from command import distgnn
+from command import distgnn, slowness
 from cut_graphs import random_graph
 
 import distgnn as dg
@@ -11,9 +19,10 @@ from distgnn.errors import InputError
 from distgnn.interop.pyg import arc_set
 from distgnn.ops import buffers, file_memory
 from distgnn.ops.edges import arc_blocks, softmax
-from distgnn.partition import partition_graph
+from distgnn.partition import partition_graph, read_manifest
 from distgnn.predicting.foreign_weights import load_foreign
 from distgnn.predicting.predict import Job, predict_part
+from distgnn.predicting.within_memory import check_limit
 from distgnn.system.calls.packing import pack
 from distgnn.system.other_libraries import import_dgl
 
@@ -59,6 +68,33 @@ def attr(layer):
     return lambda: Wrapped(layer(), column="edge_attr")
 
 
+ALONE = {"allow_zero_in_degree": True}
+DGL = {  # as DGL's examples have them
+    "GraphConv": lambda dgl: [dgl.GraphConv(WIDTH, 8, activation=torch.relu, **ALONE), dgl.GraphConv(8, 4, **ALONE)],
+    "SAGEConv": lambda dgl: [dgl.SAGEConv(WIDTH, 8, "mean"), dgl.SAGEConv(8, 4, "pool")],
+    "GATConv": lambda dgl: [dgl.GATConv(WIDTH, 4, 2, feat_drop=0.5, attn_drop=0.5, residual=True, **ALONE)],
+    "GATv2Conv": lambda dgl: [dgl.GATv2Conv(WIDTH, 4, 2, attn_drop=0.5, **ALONE)],
+    "GINConv": lambda dgl: [dgl.GINConv(torch.nn.Linear(WIDTH, 4), "max", learn_eps=True)],
+    "SGConv": lambda dgl: [dgl.SGConv(WIDTH, 4, k=2, **ALONE)],
+    "TAGConv": lambda dgl: [dgl.TAGConv(WIDTH, 4, k=2)],
+}
+
+
+class OfDgl(torch.nn.Module):
+    """Layers of DGL, and a batch norm."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(DGL[name](import_dgl().nn))
+        self.norm = torch.nn.BatchNorm1d(4)
+
+    def forward(self, graph, feats):
+        for layer in self.layers:
+            feats = layer(graph, feats)
+            feats = feats.flatten(1) if feats.dim() > 2 and layer is not self.layers[-1] else feats
+        return self.norm(feats.mean(1) if feats.dim() > 2 else feats)
+
+
 MLP = torch.nn.Sequential
 SMALL = {"aggregators": ["mean", "max", "std"], "scalers": ["identity", "amplification"], "deg": torch.ones(9)}
 MODELS = {
@@ -95,6 +131,7 @@ MODELS = {
     "relations, films": lambda: Wrapped(pyg.FiLMConv(WIDTH, 4, RELATIONS), column="edge_type"),
     "a tuple": lambda: Wrapped(pyg.GCNConv(WIDTH, 8), pyg.GCNConv(8, 4), gives=tuple),
     "a dict": lambda: Wrapped(pyg.GCNConv(WIDTH, 8), gives=lambda rows: {"hidden": rows[0], "mean": rows[0].mean(0)}),
+    **{f"DGL's {name}": partial(OfDgl, name) for name in DGL},
     "without a graph": lambda: torch.nn.Sequential(torch.nn.Linear(WIDTH, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4)),
 }
 
@@ -140,12 +177,17 @@ def named(made):
 
 def models_and_rows(source, dtype):
     """(name, model in training mode, what the plain library gives by name)."""
-    data = source.to_pyg()
+    data, graph = source.to_pyg(), source.to_dgl()
     data.x, data.edge_attr = data.x.to(dtype), data.edge_attr.to(dtype)
     for name, make in MODELS.items():
         torch.manual_seed(0)
         model = make().to(dtype)
-        arguments = {"without a graph": (data.x,)}.get(name, (data,) if isinstance(model, Wrapped) else None)
+        if isinstance(model, OfDgl):
+            graph.ndata["feat"] = data.x
+        arguments = (graph, data.x) if isinstance(model, OfDgl) else None
+        arguments = arguments or {"without a graph": (data.x,)}.get(
+            name, (data,) if isinstance(model, Wrapped) else None
+        )
         arguments = arguments or (data.x, data.edge_index)
         model.train()
         model(*arguments)  # running statistics
@@ -186,27 +228,9 @@ def test_the_plain_forward_pass(comm, shared_tmp_path, monkeypatch):
             comm.Barrier()
 
 
-def test_dgl_and_ours_on_one_rank():
-    dgl = import_dgl()
-    source = random_graph(4, directed=True)
-
-    class Net(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.conv, self.drop = dgl.nn.SAGEConv(WIDTH, 4, "mean"), torch.nn.Dropout(0.5)
-
-        def forward(self, graph, feats):
-            return self.drop(self.conv(graph, feats))
-
-    torch.manual_seed(0)
-    model, graph = Net().train(), source.to_dgl()
-    with torch.no_grad():
-        wanted = model.eval()(graph, graph.ndata["feat"])
-    found = dg.predict(model.train(), graph, ranks=1, quiet=True)
-    assert model.training and found.dtype == torch.float32
-    torch.testing.assert_close(found, wanted)
-    ours = dg.nn.GraphSAGE(WIDTH, 8, 4)
-    assert dg.predict(ours, source, ranks=1, quiet=True).shape == (60, 4)
+def test_ours_on_one_rank():
+    found = dg.predict(dg.nn.GraphSAGE(WIDTH, 8, 4).train(), random_graph(4), ranks=1, quiet=True)
+    assert found.shape == (60, 4) and found.dtype == torch.float32
 
 
 def sage():
@@ -315,6 +339,45 @@ def test_weights_from_elsewhere(tmp_path):
         load_foreign(model, tmp_path / "cut.pt")
 
 
+@pytest.mark.parametrize(("ending", "most"), [(".npy", 600), ("", 600), (".csv", 2000), (".parquet", 1500)])
+def test_a_disk_that_is_full_at_half(tmp_path, ending, most):
+    """No file may be longer: the rows themselves, or the table made of them."""
+    pytest.importorskip("pyarrow")
+    partition_graph(random_graph(4), 1, tmp_path / "parts", say=lambda line: None)
+    before = set(tmp_path.iterdir())
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, limits[1]))
+    try:
+        with pytest.raises(InputError, match="cannot write predictions to") as caught:
+            dg.predict(sage(), tmp_path / "parts", quiet=True, out=tmp_path / f"z{ending}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "\n" not in str(caught.value) and set(tmp_path.iterdir()) == before
+
+
+def test_a_limit_on_memory(tmp_path):
+    """Of what a small pass takes, and with what would fit; the smallest there is runs."""
+    partition_graph(random_graph(4), 2, tmp_path / "parts", say=lambda line: None)
+    manifest, asked = read_manifest(tmp_path / "parts"), []
+
+    def measure(tiny, small, offload):
+        asked.append(offload)
+        assert tiny.num_nodes < small.num_nodes and small.feats.shape[1] == WIDTH
+        return small.num_nodes * (10_000_000 if offload else 40_000_000), 16
+
+    def line(limit, offload=False):
+        return check_limit(limit, str(tmp_path / "parts"), manifest, offload, measure)
+
+    assert re.match(r"memory: about \S+ GB a rank, beside mapped files, of 100 GB", line("100GB"))
+    needs = r"rank \d needs about \S+ [GM]B beside mapped files, and memory is 1.5 GB: take"
+    with pytest.raises(InputError, match=f"{needs} [3-9] ranks or offload"):
+        line("1.5GB")
+    with pytest.raises(InputError, match=f"{needs} [3-9] ranks$".replace("1.5 GB", "600 MB")):
+        line("600MB", True)
+    with pytest.raises(InputError, match="the program alone takes 345 MB"):
+        line("300MB")
+
+
 @pytest.mark.slow
 def test_in_a_shell(tmp_path):
     (tmp_path / "my_model.py").write_text(
@@ -332,3 +395,37 @@ def test_in_a_shell(tmp_path):
     np.testing.assert_allclose(np.load(tmp_path / "z.npy"), wanted.numpy(), rtol=1e-6)
     done = distgnn("predict", f"{tmp_path / 'my_model.py'}:none", *words, "--overwrite")
     assert (done.returncode, "has no function 'none'" in done.stderr) == (2, True)
+    done = distgnn("predict", f"{tmp_path / 'my_model.py'}:make", *words, "--overwrite", "--memory", "100MB")
+    assert (done.returncode, "the program alone takes" in done.stderr) == (2, True), done.stderr
+    (tmp_path / "ids.txt").write_text("3\n7\n")
+    more = ("--changed", tmp_path / "ids.txt", "--before", tmp_path / "z.npy", "--out", tmp_path / "y.npy", "--quiet")
+    done = distgnn("predict", f"{tmp_path / 'my_model.py'}:make", *words[:4], 1, *more[:4], "--ranks", 1, *more[4:])
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), wanted.numpy(), rtol=1e-6)
+
+
+WAITS = """
+import pathlib, time, torch
+class Waits(torch.nn.Module):
+    def forward(self, x):
+        pathlib.Path(__file__).with_suffix(".begun").touch()
+        time.sleep(60)
+        return x
+"""
+
+
+@pytest.mark.slow
+def test_stopped_by_hand(tmp_path):
+    """Ctrl-C in a pass: no file, no line of Python."""
+    (tmp_path / "waits.py").write_text(WAITS)
+    (tmp_path / "out").mkdir()
+    words = ["predict", f"{tmp_path / 'waits.py'}:Waits", "communities:nodes=200", "--ranks", "2"]
+    command = [sys.executable, "-m", "distgnn.cli", *words, "--out", str(tmp_path / "out" / "z.npy")]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120 * slowness()
+    while not (tmp_path / "waits.begun").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    said = running.communicate(timeout=120 * slowness())[1]
+    assert running.returncode not in (0, 1) and "Traceback" not in said, said
+    assert not list((tmp_path / "out").iterdir())

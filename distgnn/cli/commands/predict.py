@@ -40,18 +40,23 @@ def predict(
     pairs: str | None = in_panel(OWN, None, "File of pairs (.npy, table): write the scores of these links instead."),
     ranks: int | None = in_panel(OWN, None, "Processes (default: one for each socket, or part)."),
     offload: str | None = in_panel(OWN, None, "Folder of a disk where large rows wait, to save memory."),
+    memory: str | None = in_panel(OWN, None, "Memory of a rank, beside mapped files, such as 8GB: kept, or refused."),
+    changed: str | None = in_panel(
+        OWN, None, "File of ids (a line each, or .npy): vertices that are others than in --before; compute only these."
+    ),
+    before: str | None = in_panel(OWN, None, "The earlier answer, .npy."),
     threads: Threads = None,
     overwrite: Overwrite = False,
     quiet: Silent = False,
 ) -> None:
     """Predict every vertex, or the edges of the test split: with a run's best weights, or a model trained elsewhere."""
+    own: dict[str, Any] = {"weights": weights, "layers": layers, "pairs": pairs, "ranks": ranks, "offload": offload}
+    own |= {"memory": memory, "changed": changed, "before": before}
     if is_function(run):
-        wanted: Any = tuple(one.strip() for one in layers.split(",")) if layers else ()
-        how = {"weights": weights, "layers": wanted, "classes": classes, "embeddings": embeddings, "pairs": pairs}
-        return _with_own_model(
-            run, parts, out, overwrite, quiet, how | {"ranks": ranks, "threads": threads, "offload": offload}
-        )
-    own = {"weights": weights, "layers": layers, "pairs": pairs, "ranks": ranks, "offload": offload}
+        own["layers"] = tuple(one.strip() for one in layers.split(",")) if layers else ()
+        own["changed"] = None if changed is None else _ids_in(changed)
+        how = {"classes": classes, "embeddings": embeddings, "threads": threads}
+        return _with_own_model(run, parts, out, overwrite, quiet, own | how)
     for name, value in own.items():
         if value is not None:
             raise InputError(f"--{name} is for FILE.py:FUNCTION: a run folder has its own model, a part for each rank")
@@ -116,6 +121,12 @@ def _say_what(out: str, kind: str, count: int, of_vertices: bool, named: bool) -
 def is_function(text: str) -> bool:
     """Is this FILE.py:FUNCTION?"""
     return text.rpartition(":")[0].endswith(".py")
+
+
+def _ids_in(file: str) -> Any:
+    from distgnn.datasets.files.kinds import read_column
+
+    return read_column("changed", file)
 
 
 def made_by(text: str) -> Any:

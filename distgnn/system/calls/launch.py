@@ -77,11 +77,13 @@ def call_on_ranks(
     timeout: float | None = None,
     graceful: bool = False,
     hosts: Sequence[str] | str | None = None,
+    apart: bool = False,
 ) -> list[Any]:
-    """As `launch`. Args: graceful: a first signal asks the ranks to end by themselves."""
+    """As `launch`. Args: graceful: a first signal asks the ranks to end by themselves; apart: one rank, too, is a
+    process of its own."""
     ranks = check_ranks(ranks, hosts)
     check_temporary()
-    if ranks == 1 and hosts is None:
+    if ranks == 1 and hosts is None and not apart:
         with _threads(threads):
             return [function(*args)]
     place = None if hosts is None else working_folder()  # other machines see it, too

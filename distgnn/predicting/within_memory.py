@@ -1,0 +1,128 @@
+"""`dg.predict(…, memory=)`: what a pass without gradients takes of a rank, and a refusal before ranks are started.
+
+A pass over a random graph with the columns and the degree of the one that is meant is measured, in another process:
+
+    slope     anonymous bytes of the pass, above a tiny one's before, for each vertex
+    a rank's  PROGRAM_BYTES + MARGIN · (O · slope + messages + on rank 0 the answer's rows of another rank)
+    messages  sent and received rows · slope / KEPT
+
+Legend: O owned rows. Pages of mapped files do not count: the kernel drops them.
+"""
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distgnn.datasets import GraphData
+from distgnn.errors import InputError
+from distgnn.kernels import give_back_freed_memory
+from distgnn.partition import load_part
+from distgnn.system.sizes import parse_bytes
+from distgnn.system.units import human_bytes
+
+VERTICES, ARCS = 1 << 16, 1 << 22  # of the larger graph, at most
+PROGRAM_BYTES = 345_000_000  # 200 MB, and 100 MB more of one that compiles
+KEPT = 2  # rows of the widest layer, of all that a vertex has: a message is one
+MARGIN = 1.1  # peaks between two looks, and other shapes of graphs
+INTERVAL = 0.002  # seconds
+OTHER_PARTS, MOST_RANKS = 1.2, 256  # halos grow where parts are more
+
+Measure = Callable[[GraphData, GraphData, bool], tuple[int, int]]
+"""(a tiny graph, a small one, with offload?) -> bytes: of the second's pass above the first's; of an answer's row."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Bytes of a pass: of each vertex, and of a row of its answer."""
+
+    slope: float
+    answer: int
+
+
+def check_limit(limit: str | int, folder: str, manifest: dict[str, Any], offload: bool, measure: Measure) -> str:
+    """A line on what a rank takes. Raises: InputError where it is more than the limit, with what would fit."""
+    most, parts = parse_bytes(limit), manifest["parts"]
+    taken = _taken(folder, manifest, offload, measure)
+    needed = [_needed(taken, manifest, rank) for rank in range(len(parts))]
+    rank = int(np.argmax(needed))
+    if needed[rank] <= most:
+        return f"memory: about {human_bytes(needed[rank])} a rank, beside mapped files, of {human_bytes(most)}"
+    fits = []
+    if most > PROGRAM_BYTES:
+        ranks = int(len(parts) * OTHER_PARTS * (needed[rank] - PROGRAM_BYTES) / (most - PROGRAM_BYTES)) + 1
+        fits += [f"{max(ranks, len(parts) + 1)} ranks"] if ranks < MOST_RANKS else []
+    if not offload:
+        other = _taken(folder, manifest, True, measure)
+        less = max(_needed(other, manifest, one) for one in range(len(parts)))
+        fits += [f"offload ({human_bytes(less)})"] if less <= most else []
+    advice = f"take {' or '.join(fits)}" if fits else f"the program alone takes {human_bytes(PROGRAM_BYTES)}"
+    raise InputError(
+        f"rank {rank} needs about {human_bytes(needed[rank])} beside mapped files, and memory is {human_bytes(most)}: "
+        f"{advice}"
+    )
+
+
+def _needed(taken: Taken, manifest: dict[str, Any], rank: int) -> int:
+    parts, pair_rows = manifest["parts"], manifest["pair_rows"]
+    halos = sum(pair_rows[rank]) + sum(row[rank] for row in pair_rows)
+    others = max((one["owned"] for one in parts[1:]), default=0) if rank == 0 else 0
+    rows = parts[rank]["owned"] * taken.slope + halos * taken.slope / KEPT + others * taken.answer
+    return int(PROGRAM_BYTES + MARGIN * rows)
+
+
+def _taken(folder: str, manifest: dict[str, Any], offload: bool, measure: Measure) -> Taken:
+    first = load_part(folder, 0, check=False)
+    if first.types:
+        raise InputError("memory is estimated for graphs of one type: leave it out")
+    degree = max(1, -(-sum(part["arcs"] for part in manifest["parts"]) // max(1, manifest["num_nodes"])))
+    size = max(64, min(VERTICES, ARCS // degree))
+    try:
+        peak, answer = measure(_like(first, 64, degree), _like(first, size, degree), offload)
+    except InputError as error:
+        raise InputError(f"memory is estimated on a small graph, where the model fails: {error}") from error
+    return Taken(peak / size, answer)
+
+
+def _like(part: Any, size: int, degree: int) -> GraphData:
+    """A random graph with the columns of a part."""
+    random, arcs = np.random.default_rng(0), size * degree
+
+    def some(array: Any, rows: int) -> Any:
+        return None if array is None or not len(array) else array[np.arange(rows) % len(array)]
+
+    by_vertex = {name: some(getattr(part, name), size) for name in ("node_types",)}
+    feats = None if part.feats is None else part.feats[np.arange(size) % part.feats.shape[0]]
+    by_arc = {name: some(getattr(part, name), arcs) for name in ("edge_weight", "edge_feats", "edge_types")}
+    edges = random.integers(0, size, (arcs, 2))
+    names = {name: part.graph[name] for name in ("edge_type_names", "node_type_names") if part.graph.get(name)}
+    return GraphData("like", size, edges, True, feats=feats, **by_vertex, **by_arc, **names)
+
+
+@contextmanager
+def watched_peak() -> Iterator[list[int]]:
+    """Within, this process's anonymous memory is looked at; behind, one number: bytes at the peak above the start."""
+    give_back_freed_memory()
+    base, found, stop = _anonymous(), [0], threading.Event()
+
+    def look() -> None:
+        while not stop.wait(INTERVAL):
+            found[0] = max(found[0], _anonymous() - base)
+
+    watch = threading.Thread(target=look, name="distgnn-memory", daemon=True)
+    watch.start()
+    try:
+        yield found
+    finally:
+        stop.set()
+        watch.join()
+
+
+def _anonymous() -> int:
+    found = re.search(r"RssAnon:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return 1024 * int(found[1]) if found else 0
