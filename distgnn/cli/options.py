@@ -89,12 +89,15 @@ def _options_of(kind: type, only: Only | None) -> list[inspect.Parameter]:
     types, options = typing.get_type_hints(kind), []
     for field in dataclasses.fields(kind):
         default = field.default
+        if only is None and not field.metadata["panel"]:
+            continue
         if only is not None:
             if field.name not in only.defaults:
                 continue
             default = field.default if only.defaults[field.name] is dataclasses.MISSING else only.defaults[field.name]
         completed = _starting(field.metadata["choices"]) if field.metadata["choices"] else None
-        shown = typer.Option(help=help_of(field), rich_help_panel=field.metadata["panel"], autocompletion=completed)
+        panel = field.metadata["panel"] or None
+        shown = typer.Option(help=help_of(field), rich_help_panel=panel, autocompletion=completed)
         # Not `Annotated[…]`, which type checkers read as a type; its `__class_getitem__` is gone in Python 3.13.
         read = types[field.name] if types[field.name] in PLAIN else str | None  # a list is written as text, too
         annotation: Any = operator.getitem(Annotated, (read, shown))

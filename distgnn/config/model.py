@@ -7,11 +7,12 @@ from typing import Any
 from distgnn.config.extras import extended, touched
 from distgnn.config.option import check_choice, check_values, documented, option, options_of
 from distgnn.config.task import DECODERS
-from distgnn.config.together import ATTENTION_MODELS, DEEP_MODELS, ONE_PASS_MODELS, check_together
+from distgnn.config.together import ATTENTION_MODELS, DEEP_MODELS, ONE_PASS_MODELS, TYPED_MODELS, check_together
 from distgnn.errors import InputError
 
 MODELS = ("sage", "gcn", "gin", "gat", "gatv2", "gcn2", "appnp", "gine", "edgegat", "rgcn")
 EDGE_MODELS = ("gine", "edgegat")
+ALL_MODELS = (*MODELS, "rgat", "hgt")  # with those that need a graph of several types
 NORMS = ("layer", "batch", "graph", "pair", "none")
 BLOCKS = ("plain", "residual", "preact")
 RESIDUALS = ("linear", "identity")
@@ -87,9 +88,9 @@ class ModelConfig:
 
     name: str = _option(
         "sage",
-        "Layers; gine and edgegat use edge features, rgcn edge types. Few labels with sparse features: appnp, and "
-        "other defaults, which a line says.",
-        choices=MODELS,
+        "Layers; gine and edgegat use edge features, rgcn edge types; rgcn, rgat and hgt types of vertices. Few labels "
+        "with sparse features: appnp, and other defaults, which a line says.",
+        choices=ALL_MODELS,
         name="model",
     )
     hidden_feats: int = _option(256, "Width of hidden layers.", least=1)
@@ -97,9 +98,9 @@ class ModelConfig:
     dropout: float = _option(0.5, "Dropout after each hidden layer; masks belong to vertices, not to ranks.")
     norm: str = _option("layer", "Normalisation after each hidden layer.", choices=NORMS)
     weighted: bool = _option(
-        False, "Multiply messages by the graph's edge weights (not gatv2, gine, edgegat and rgcn)."
+        False, "Multiply messages by the graph's edge weights (not gatv2, gine, edgegat, rgcn, rgat and hgt)."
     )
-    num_heads: int = _option(4, "Heads of gat, gatv2 and edgegat; they share the hidden width.", least=1)
+    num_heads: int = _option(4, "Heads of gat, gatv2, edgegat, rgat and hgt; they share the hidden width.", least=1)
     block: str = _option(
         "plain",
         "A hidden layer: norm, ReLU and dropout of conv(x) (plain), of conv(x) and a residual (residual), or "
@@ -154,7 +155,7 @@ class ModelConfig:
     def by_arc(self) -> str:
         """The model, in words, that makes messages arc by arc, at owners; empty for models of sums and means."""
         weighted = self.weighted and self.name in DEEP_MODELS  # normalized by the weights of all in-arcs
-        by_arc = weighted or self.name in (*ATTENTION_MODELS, "gine", "rgcn")
+        by_arc = weighted or self.name in (*ATTENTION_MODELS, *TYPED_MODELS, "gine")
         return f"{self.name}{' with --weighted' * self.weighted}" * by_arc
 
 
@@ -162,6 +163,8 @@ def check_graph_has(model: str, num_edge_feats: int, num_relations: int) -> None
     """Raise InputError for a graph without the edge features or edge types that a model needs."""
     if model in EDGE_MODELS and num_edge_feats < 1:
         raise InputError(f"{model} needs edge features: this graph has none (edge_feats.npy); choose another model")
+    if model in ALL_MODELS[len(MODELS) :]:
+        raise InputError(f"{model} is of graphs of several types, with relations: this graph has one; choose gat")
     if model == "rgcn" and num_relations < 1:
         raise InputError("rgcn needs edge types: this graph has none (edge_types.npy); choose another model")
 

@@ -37,7 +37,7 @@ def option(
 
     Args:
         help: one sentence for the command line and the documentation.
-        panel: heading of the group that the option is shown in.
+        panel: heading of the group that the option is shown in; empty: files and Python have it, commands do not.
         choices: the values it may have; least: the smallest number (None is allowed where it is the default).
         default_text: says what a default of None means.
         name: of the option, where it is not the field's.

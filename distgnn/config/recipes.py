@@ -39,6 +39,7 @@ def has_few_labels(graph: Mapping[str, Any]) -> bool:
 
 
 FAST = (
+    Row("several types", lambda graph, task: bool(graph.get("types")), {"lr": 0.003}),
     Row("tasks on pairs or values", lambda graph, task: task != "node", {"lr": 0.003}),
     Row(
         "few labels, sparse features",
@@ -109,19 +110,23 @@ def pick(
 
 
 def with_recipe(
-    settings: Settings, given: set[str], recipe: str | None, manifest: dict[str, Any]
+    settings: Settings, given: set[str], recipe: str | None, manifest: dict[str, Any], by_name: bool = True
 ) -> tuple[Settings, str]:
     """The settings with what a recipe, or None: the defaults, pick for this graph, and the line that says so.
 
     A resumed run has its own settings. Recipes that search choose on the ranks.
+
+    Args: by_name: the model is the one of the settings, not a user's own.
     """
     if recipe in searches():
+        if settings.knows_types(manifest["graph"], by_name):
+            raise InputError(f"recipe {recipe} searches among models of graphs of one type: leave it out")
         return settings, ""
     graph, task = manifest["graph"] | {"num_nodes": manifest["num_nodes"]}, settings.train.task
 
     def allows(options: Mapping[str, Any]) -> bool:
         try:
-            settings.with_options(options).checked()
+            settings.with_options(options).checked().check_types(manifest["graph"], by_name)
         except InputError:
             return False
         return True

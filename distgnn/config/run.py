@@ -30,9 +30,7 @@ class RunConfig:
         choices=DTYPES,
     )
     cache_first: bool = option(True, "Keep the aggregation of the input features.", panel=COMPUTATION)
-    transform_first: bool = option(
-        True, "Multiply by the weights before aggregating where a layer narrows.", panel=COMPUTATION
-    )
+    transform_first: bool = option(True, "Multiply by the weights before aggregating where a layer narrows.", panel="")
     feat_norm: str = option(
         "none",
         "What is done to features, with commas between steps: center and standardize columns, scale rows to norm 1 "

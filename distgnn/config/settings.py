@@ -14,12 +14,14 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from distgnn.config.extras import touched
 from distgnn.config.model import ModelConfig, check_graph_has
 from distgnn.config.option import did_you_mean, option_name, options_of, wrong_kinds
 from distgnn.config.run import RunConfig
 from distgnn.config.schedule import Algorithm, Schedule
+from distgnn.config.target import of_target
 from distgnn.config.task import check_graph_for, check_training_graph
-from distgnn.config.together import DEEP_MODELS, UNWEIGHTED_MODELS, check_together
+from distgnn.config.together import DEEP_MODELS, TYPED_MODELS, UNWEIGHTED_MODELS, check_together
 from distgnn.config.train import TrainConfig
 from distgnn.errors import InputError, RunError
 from distgnn.system.regular_file import read_text
@@ -45,6 +47,10 @@ class Settings:
     run: RunConfig = field(default_factory=RunConfig)
     schedule: Schedule = field(default_factory=Schedule)
 
+    @property
+    def _groups(self) -> tuple[Any, ...]:
+        return self.train, self.model, self.run, self.schedule
+
     def checked(self) -> "Settings":
         """The same settings, with `wire_backward` filled in.
 
@@ -54,22 +60,45 @@ class Settings:
         algorithm = self.run.check()
         self.schedule.check(algorithm)
         self.model.check()
-        groups = self.train, self.model, self.run, self.schedule
-        known: dict[str, Any] = {name: value for group in groups for name, value in options_of(group).items()}
-        known |= {"algorithm": algorithm, "exact": algorithm.exact and self.schedule.exact}
-        of_model = {"by_arc": self.model.by_arc, "is_bare": self.model.around.is_bare}
-        check_together(**known, **of_model, ranks_per_part=self.schedule.ranks_per_part)
+        check_together(**self._known())
         schedule = replace(self.schedule, wire_backward=self.schedule.wires[1])
         return replace(self, schedule=schedule)
 
+    def _known(self) -> dict[str, Any]:
+        """All settings by the names of their options, as rules look at them."""
+        algorithm = self.run.check()
+        known: dict[str, Any] = {name: value for group in self._groups for name, value in options_of(group).items()}
+        known |= {"algorithm": algorithm, "exact": algorithm.exact and self.schedule.exact}
+        known |= {"by_arc": self.model.by_arc, "is_bare": self.model.around.is_bare}
+        return known | {"ranks_per_part": self.schedule.ranks_per_part}
+
     def with_task(self, graph: dict[str, Any], given: Set[str]) -> "Settings":
         """With task regression where none is given, and the vertices of the graph have values in place of classes."""
+        graph = of_target(graph, self.train.target)
         if "task" in given or self.train.task != "node" or graph["labels"] or not graph.get("num_values"):
             return self
         return replace(self, train=replace(self.train, task="regression"))
 
-    def check_graph(self, graph: dict[str, Any]) -> None:
-        """Raise InputError where the model needs what the graph (of a partition's manifest) does not have."""
+    def knows_types(self, graph: dict[str, Any], by_name: bool = True) -> bool:
+        """Does the run see the types and relations of a graph? The models for one type see one vertex set."""
+        return bool(graph.get("types")) and (not by_name or self.model.name in TYPED_MODELS)
+
+    def check_types(self, graph: dict[str, Any], by_name: bool = True) -> bool:
+        """Raise InputError for settings that do not go with the types of a graph; returns `knows_types`."""
+        typed, own = self.knows_types(graph, by_name), any(map(touched, self._groups))
+        known = {"typed": typed, "of_extras": own, "graph": of_target(graph, self.train.target)}
+        check_together(**self._known(), **known)
+        return typed
+
+    def check_graph(self, graph: dict[str, Any], by_name: bool = True) -> None:
+        """Raise InputError where the model needs what the graph (of a partition's manifest) does not have.
+
+        Args: by_name: the model is the one of these settings, not a user's own.
+        """
+        num_feats, typed = graph["num_feats"], self.check_types(graph, by_name)
+        graph = of_target(graph, self.train.target)
+        if not typed:
+            graph["num_feats"] = num_feats
         if self.model.weighted and not graph["edge_weight"]:
             raise InputError("--weighted needs edge weights: this partition has none")
         bad = graph.get("nonpositive_weights", 0)
@@ -80,8 +109,8 @@ class Settings:
             )
         check_graph_for(self.train.task, graph)
         check_training_graph(self.train, graph)
-        check_together(**options_of(self.train), graph=graph)
-        check_graph_has(self.model.name, graph.get("num_edge_feats", 0), graph.get("num_relations", 0))
+        if not typed:
+            check_graph_has(self.model.name, graph.get("num_edge_feats", 0), graph.get("num_relations", 0))
 
     def weights_left_out(self, graph: dict[str, Any]) -> str:
         """The line on edge weights of a graph that the model does not use; empty where there are none, or it does."""

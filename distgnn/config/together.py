@@ -17,10 +17,18 @@ from distgnn.config.task import CLASS_TASKS, METRICS_OF, PAIR_TASKS
 from distgnn.errors import InputError
 
 ATTENTION_MODELS = ("gat", "gatv2", "edgegat")
-UNWEIGHTED_MODELS = {"gatv2": "gat", "gine": "gin", "edgegat": "gat", "rgcn": "gcn"}  # and what takes weights
+UNWEIGHTED_MODELS = {
+    "gatv2": "gat",
+    "gine": "gin",
+    "edgegat": "gat",
+    "rgcn": "gcn",
+    "rgat": "gat",
+    "hgt": "gat",
+}  # and what takes weights
 DEEP_MODELS = ("gcn2", "appnp")
+TYPED_MODELS = ("rgcn", "rgat", "hgt")  # of types and relations, where a graph has them
 ONE_PASS_MODELS = ("sage", "gcn", "gat")  # a hidden layer is one function: see distgnn.ops
-WORKED_OUT = {"algorithm", "exact", "by_arc", "is_bare", "ranks_per_part", "graph"}
+WORKED_OUT = {"algorithm", "exact", "by_arc", "is_bare", "ranks_per_part", "graph", "typed", "of_extras"}
 BFLOAT16 = ", ".join(ONE_PASS_MODELS)
 
 
@@ -56,7 +64,7 @@ RULES = [Rule(*row) for row in (
     ("{model} has no relations to share weights between: num_bases is for rgcn",
      lambda model, num_bases: num_bases and model != "rgcn"),
     ("hidden_feats is {hidden_feats}: expected a multiple of num_heads, {num_heads}",
-     lambda model, hidden_feats, num_heads: model in ATTENTION_MODELS and hidden_feats % num_heads),
+     lambda model, hidden_feats, num_heads: model in (*ATTENTION_MODELS, "rgat", "hgt") and hidden_feats % num_heads),
     (f"bfloat16 is for {BFLOAT16} with norm layer or none, block plain, without stem, head and input_dropout (and gat "
      "without weights): choose float32",
      lambda dtype, model, norm, is_bare, weighted:
@@ -69,6 +77,25 @@ RULES = [Rule(*row) for row in (
      lambda task, decoder: decoder is not None and task not in PAIR_TASKS),
     ("decoder dot gives one number: task edge needs one for each class, choose mlp or concat",
      lambda task, decoder: decoder == "dot" and task == "edge"),
+    # types and relations
+    ("a target is for models that know types: {known}, and your own",
+     lambda target, typed: target is not None and not typed and {"known": ", ".join(TYPED_MODELS)}),
+    ("{model} of several types has norm layer or none: leave --norm {norm} out",
+     lambda typed, model, norm: typed and model in TYPED_MODELS and norm not in ("layer", "none")),
+    ("{model} of several types has plain layers: leave block, stem, head, input_dropout and remat out",
+     lambda typed, model, is_bare, remat: typed and model in TYPED_MODELS and (remat or not is_bare)),
+    ("rows of relations are exchanged exactly and whole: leave --algorithm and --wire out",
+     lambda typed, exact: typed and not exact),
+    ("rows of several types are float32 or float64: leave bfloat16 out",
+     lambda typed, dtype: typed and dtype == "bfloat16"),
+    ("features of several types are taken as they are: leave feat_norm out",
+     lambda typed, feat_norm: typed and feat_norm != "none"),
+    ("a graph of several types is trained on as a whole: leave inductive out",
+     lambda typed, inductive: typed and inductive),
+    ("tasks on a graph of several types are node and regression, not {task}",
+     lambda typed, task: typed and task in PAIR_TASKS),
+    ("a graph of several types goes with no option of an extra: leave these out",
+     lambda typed, of_extras: typed and of_extras),
     # a cut
     ("a link split is made in memory, without a limit: split the graph first (GraphData.split_links(…).save(folder)) "
      "and cut that folder with memory",

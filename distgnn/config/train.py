@@ -41,6 +41,11 @@ class TrainConfig:
     task: str = _training(
         "node", "What is predicted: classes or values, of vertices or of edges, or links.", choices=TASKS
     )
+    target: str | None = _training(
+        None,
+        "Type of vertices that the task is on, in a graph of several types.",
+        default_text="the one that has labels",
+    )
     epochs: int = _training(200, "Passes over the whole graph, one step of the optimiser each.", least=1)
     optimizer: str = _training(
         "adam",

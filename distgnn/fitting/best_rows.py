@@ -11,12 +11,14 @@ from torch import nn
 
 from distgnn.comm import raise_together
 from distgnn.config import CutConfig, TrainConfig
+from distgnn.config.together import TYPED_MODELS
 from distgnn.datasets import GraphData, load_graph
 from distgnn.datasets.findings.findings import Findings
 from distgnn.errors import InputError
 from distgnn.fitting.source import is_parts
 from distgnn.fitting.user_model import adapt, copied
 from distgnn.graph.loader import load, say_on_stderr
+from distgnn.graph.task_rows import rows_of_task
 from distgnn.nn import distribute, model_for
 from distgnn.partition import partition_graph
 from distgnn.train.checkpoint.weights import load_best, read_feat_norm
@@ -41,13 +43,16 @@ def best_rows(
     module: nn.Module | None = None,
     embeddings: bool = False,
 ) -> tuple[Any, nn.Module, torch.Tensor]:
-    """This rank's graph, the model with the run's best weights, and the rows it gives. Collective: yes.
+    """This rank's graph (of types the rows of the task), the model with the run's best weights, and the rows it gives.
+
+    Collective: yes.
 
     Args: module: a user's own; None: the run's settings name the model. embeddings: the rows that its last layer is
         given, in place; of pairs, the rows that a pair's score is made of.
     """
     config = None if module is not None else model_config(run, settings)
     options: dict[str, Any] = {"dtype": run_dtype(run, settings), "plain_tensors": config is not None}
+    options["types"] = config is None or config.name in TYPED_MODELS
     options["sparse_feats"] = config is not None and config.takes_sparse_feats
     norm = read_feat_norm(run, settings) or "none"
     graph: Any = load(parts, **options, feat_norm=norm, say=say_on_stderr if speak else None)
@@ -58,12 +63,13 @@ def best_rows(
             network = adapt(copied(module))  # type: ignore[arg-type]
             if not sees_rows(network, graph):
                 distribute(network, graph)
-        load_best(run, network.to(graph.weight_dtype))
+        load_best(run, network.to(graph.plain.weight_dtype))
     network.eval()
+    task = rows_of_task(graph, settings.get("train", {}).get("target"))
     watched = LastLayer(network) if embeddings and run_task(settings) in ON_VERTICES else None
     with torch.no_grad():
         made = run_model(network, graph)
-        return graph, network, made if watched is None else watched.rows(graph)
+        return task, network, made if watched is None else watched.rows(task)
 
 
 def rows_of_other(
@@ -80,7 +86,7 @@ def rows_of_other(
             f"{data} is a partition folder: give the graph, or use distgnn predict {run} {data} --out FILE"
         )
     graph = load_graph(data, findings=Findings())
-    for name, kind in WIDTHS.items():
+    for name, kind in WIDTHS.items() if not there.get("types") else ():
         found = int(getattr(graph, {"num_relations": "num_edge_types"}.get(name, name)))
         if int(there.get(name, 0)) != found:
             raise InputError(f"this graph has {found} {kind}, and the one of the training {there.get(name, 0)}")
@@ -109,7 +115,7 @@ def write_rows_of_run(
 def _with_classes(graph: GraphData, there: dict[str, Any]) -> GraphData:
     """The graph with as many classes as the run's, whatever labels it has; without labels all are unknown."""
     count, several = int(there["num_classes"]), bool(there["multilabel"])
-    if not there["labels"]:
+    if not there["labels"] or graph.types:
         return graph
     if graph.labels is None:
         unknown = np.zeros((graph.num_nodes, count), np.int64) if several else np.full(graph.num_nodes, -1)

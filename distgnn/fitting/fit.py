@@ -215,9 +215,9 @@ def _checked(asked: Keywords, cut: Cut, out: Any, by_name: bool, model: Any) -> 
     settings = settings.with_task(cut.manifest["graph"], asked.given)
     recipe, picked = asked.more.get("recipe"), ""
     if recipe is not None or (by_name and not asked.objects.keys() & {"optimizer", "loss"}):  # defaults: of our models
-        settings, picked = with_recipe(settings, asked.given, recipe, cut.manifest)
+        settings, picked = with_recipe(settings, asked.given, recipe, cut.manifest, by_name)
     settings = settings.checked()
-    settings.check_graph(cut.manifest["graph"])
+    settings.check_graph(cut.manifest["graph"], by_name)
     return settings, picked
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from distgnn.config import MODELS, ModelConfig, Settings, check_choice
+from distgnn.config import ALL_MODELS, ModelConfig, Settings, check_choice
 from distgnn.config.cut import check_names
 from distgnn.config.option import option_name, wrong_kinds
 from distgnn.config.settings import SECTION_OF
@@ -82,7 +82,7 @@ def read_keywords(model: Any, options: Mapping[str, Any]) -> Keywords:
             raise InputError(f"{clash[0]} is given twice: in the ModelConfig and by keyword")
         default, model = replace(default, model=model), model.name
     elif isinstance(model, str):
-        check_choice("model", model, MODELS)
+        check_choice("model", model, ALL_MODELS)
         values["model"] = model
     elif model is not None and values.keys() & groups["model"]:
         name = sorted(values.keys() & groups["model"])[0]

@@ -97,13 +97,14 @@ def train_on_this_rank(
         run, config = settings.run, replace(settings.train)
         plain = by_name and not (own and own.trainer)  # a user's code sees rows of all ranks
         options: dict[str, Any] = {"debug": debug, "say": None, "plain_tensors": plain}
+        options["types"] = settings.knows_types(manifest["graph"], by_name)
         with raise_together(mpi.COMM_WORLD):
             products = _products_before(config)
         with compiling(speak):
             graph = load(parts, run.algorithm, products=products, **settings.graph_options(), **options)
             if words and places > 1:
                 compile_kernels(words, place, places)
-        sections["data"]["products"] = of_job(graph.tuning)
+        sections["data"]["products"] = of_job(graph.plain.tuning)
         if own is None or under_mpi():
             gc.freeze()  # what was imported and loaded stays: collections within training steps need not look at it
         if config.run_dir is None:
@@ -149,7 +150,7 @@ def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bo
     network = model_for(settings.model, graph, config.task) if own.make_model is None else own.make_model(graph)
     say = None if speak else lambda text: None
     trainer = Trainer(network, graph, config, describe=sections, say=say, **own.trainer)
-    for line in (*describe_binding(graph.comm), graph.schedule.caution(graph.algorithm)):
+    for line in (*describe_binding(graph.comm), graph.plain.schedule.caution(graph.plain.algorithm)):
         if line:
             trainer.say(line)
     bar = speak and graph.rank == 0 and "console" in config.loggers
@@ -195,10 +196,12 @@ def _runs_inside(
     graph: Any, settings: Settings, sections: dict[str, Any], speak: bool, own: Own
 ) -> Iterator[dict[str, Any]]:
     """The summary of each seed, or fold, which has a run folder of its own. Collective: yes."""
+    from distgnn.graph.task_rows import rows_of_task
     from distgnn.train.folds import fold_masks, folds_of
 
     config, folds = settings.train, own.folds
-    fold_of, columns = folds_of(graph.plain, folds, config.seed) if folds else None, set(graph.plain.ndata)
+    rows, columns = rows_of_task(graph, config.target), set(graph.plain.ndata)
+    fold_of = folds_of(rows, folds, config.seed) if folds else None
     for place in range(folds or settings.run.runs):
         name, seed = f"fold-{place}", config.seed
         if place:
@@ -209,6 +212,6 @@ def _runs_inside(
         else:
             for name in set(graph.plain.ndata) - columns:  # that a model has kept: others are for training now
                 del graph.plain.ndata[name]
-            graph.plain.set_splits(fold_masks(fold_of, place, folds))
+            rows.set_splits(fold_masks(fold_of, place, folds))
         one: TrainConfig = replace(config, seed=seed, run_dir=str(Path(str(config.run_dir)) / name))
         yield _one_run(graph, replace(settings, train=one), sections, speak, own)

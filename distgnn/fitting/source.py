@@ -62,6 +62,7 @@ class _Source:
     lines: list[str]
     has_labels: bool = True
     has_values: bool = False
+    has_types: bool = False
 
 
 def is_parts(data: Any) -> bool:
@@ -90,7 +91,7 @@ def cut_of(
     """
     config = (config or CutConfig()).check_parts(num_parts)
     source = _read(data, data_root, config, task)
-    if not source.num_feats:  # before a large graph is cut
+    if not (source.num_feats or source.has_types):  # before a large graph is cut
         left_out = "".join(f"; {line}" for line in source.lines if line.startswith("left out"))
         raise InputError(
             "the graph has no features: training needs at least one feature per vertex (beside edges, a matrix or "
@@ -165,7 +166,9 @@ def _read(data: Any, data_root: str | Path | None, config: CutConfig, task: str 
 def _facts(graph: GraphData) -> dict[str, Any]:
     has_split = any(getattr(graph, name) is not None for name in (*SPLITS, *EDGE_SPLITS))
     facts = {"name": graph.name, "num_feats": graph.num_feats, "has_split": has_split}
-    return facts | {"has_labels": graph.labels is not None, "has_values": graph.node_values is not None}
+    columns = {name for of_type in graph.typed.values() for name in of_type}
+    facts |= {"has_labels": graph.labels is not None or "labels" in columns, "has_types": bool(graph.types)}
+    return facts | {"has_values": graph.node_values is not None or "values" in columns}
 
 
 # What identifies a graph before it is cut: a hash of its content, whatever it was made from.

@@ -16,6 +16,7 @@ from distgnn.errors import InputError
 from distgnn.fitting.on_rank import Own, check_machines, train_by_recipe
 from distgnn.fitting.user_model import adapt, draw_anew, not_given, without_compile
 from distgnn.nn import distribute
+from distgnn.ops.gradients import is_rows
 from distgnn.system.calls.packing import pack, unpack
 from distgnn.system.launch import under_mpi
 from distgnn.system.output import say
@@ -60,7 +61,8 @@ def train_part(job: Job) -> bytes | None:
             model = without_compile(model(graph))
             if not isinstance(model, nn.Module):
                 raise InputError(f"the function given as model made a {type(model).__name__}: expected a torch module")
-            made.append(pack(model, type(model).__name__) if graph.rank == 0 else b"")
+            has_tables = any(map(is_rows, model.parameters()))  # which all ranks pack
+            made.append(pack(model, type(model).__name__) if graph.rank == 0 or has_tables else b"")
         model = adapt(model)
         if not sees_rows(model, graph):
             distribute(model, graph)
@@ -70,11 +72,11 @@ def train_part(job: Job) -> bytes | None:
         return model
 
     def after(trainer: Any) -> None:
-        run, config, graph = str(trainer.config.run_dir), trainer.config, trainer.whole
+        run, config = str(trainer.config.run_dir), trainer.config
         trainer.model.eval()
         with torch.no_grad():
-            rows = run_model(trainer.model, graph)
-        write_best(graph, trainer.model, rows, config, str(Path(run) / PREDICTIONS))
+            rows = run_model(trainer.model, trainer.whole)
+        write_best(trainer.rows, trainer.model, rows, config, str(Path(run) / PREDICTIONS))
 
     own = Own(None if job.model is None else make_model, job.trainer, _seed, after, job.folds)
     with _seeded(job.settings.train.seed):

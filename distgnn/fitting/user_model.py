@@ -4,6 +4,7 @@
 |---|---|
 | (graph, feats), as DGL's models do | just that, in either order |
 | (x, edge_index, …), as PyG's do | feats, graph.edge_index, and by its name each further argument without a default |
+| (x_dict, edge_index_dict, …), of a typed graph; also `to_hetero`'s (x, edge_index, …) | dicts by type and relation |
 | (data) | the graph, which has x, edge_index, … |
 | (x) | feats |
 | (*args), around one module, as DataParallel's | what that one takes |
@@ -20,10 +21,17 @@ from distgnn.errors import InputError
 
 GRAPH = ("graph", "g", "dist_graph", "block")
 DATA = ("data",)
-FEATS = ("x", "feats", "feat", "features", "h", "input", "inputs", "in_feat", "node_feats", "node_feat", "xs")
-ARCS = ("edge_index", "adj_t", "adj", "edges")
+FEATS = (
+    *("x", "feats", "feat", "features", "h", "input", "inputs", "in_feat", "node_feats", "node_feat", "xs"),
+    *("x_dict", "h_dict", "feat_dict", "feats_dict"),
+)
+ARCS = ("edge_index", "adj_t", "adj", "edges", "edge_index_dict", "adj_t_dict")
 VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-COLUMNS = ("edge_weight", "edge_attr", "edge_type", "node_type", "batch")  # columns of the graph under PyG's names
+BY_TYPE = "_dict"  # behind the names of columns by type or relation
+COLUMNS = (  # of the graph, under PyG's names
+    *("edge_weight", "edge_attr", "edge_type", "node_type", "batch"),
+    *(f"{name}{BY_TYPE}" for name in ("edge_attr", "edge_weight")),
+)
 
 
 def adapt(model: nn.Module) -> nn.Module:
@@ -31,7 +39,8 @@ def adapt(model: nn.Module) -> nn.Module:
     model = without_compile(model)
     names = arguments_of(model)
     if names != ["graph", "feats"]:
-        model.forward = _Adapted(model.forward, names)
+        by_type = next((one for one in inspect.signature(model.forward).parameters if one.endswith(BY_TYPE)), "")
+        model.forward = _Adapted(model.forward, names, by_type)
     return model
 
 
@@ -70,15 +79,18 @@ def draw_anew(model: nn.Module) -> None:
 
 
 class _Adapted:
-    """`forward` of a module, called with (graph, feats)."""
+    """`forward` of a module, called with (graph, feats). Args: by_type: an argument that is a dict by type, if any."""
 
-    def __init__(self, forward: Any, names: list[str]):
-        self._forward, self._names = forward, names
+    def __init__(self, forward: Any, names: list[str], by_type: str = ""):
+        self._forward, self._names, self._by_type = forward, names, by_type
 
-    def __call__(self, graph: Any, feats: torch.Tensor) -> torch.Tensor:
-        given = {"graph": graph, "feats": feats}
+    def __call__(self, graph: Any, feats: Any) -> Any:
+        given, typed = {"graph": graph, "feats": feats}, isinstance(feats, dict)
+        if self._by_type and not typed:
+            raise InputError(f"forward takes {self._by_type}, and the graph has one type: give its x and edge_index")
         for name in (name for name in self._names if name not in given):
-            given[name] = getattr(graph, name, None)
+            there = name.removesuffix(BY_TYPE) + BY_TYPE if typed else name
+            given[name] = getattr(graph, there, None)
             if given[name] is None:
                 raise InputError(
                     f"forward takes {name}, and the graph has none: give it to the graph, or a default to {name}"

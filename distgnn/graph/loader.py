@@ -65,6 +65,7 @@ def load(
     leave: Collection[str] = (),
     check_steps: bool = True,
     products: Mapping[str, int] | None = None,
+    types: bool | None = None,
     **options: Any,
 ) -> DistGraph:
     """Load this rank's part of a partition folder.
@@ -81,6 +82,7 @@ def load(
             weights, settings. False: a script may make them differ.
         products: `data.products` of an earlier run's config.toml, to repeat its rounding; None: as is quickest on rank
             0's machine.
+        types: of parts with types, see these; False: one vertex set; None: where tensors are not plain.
         options: further arguments of `DistGraph`: dtype, seed, feat_norm, inductive, cache_first, offload, debug; the
             fields of `Schedule`.
 
@@ -113,6 +115,8 @@ def load(
             part = load_part(folder, part_id)
         narrow = options.get("dtype") == "bfloat16"
         tuning = job_tuning(comm, len(part.blocks["owned_owned"].indices), products, narrow)
+        typed = part.graph.get("types") and (not plain_tensors if types is None else types)
+        part.feats = None if typed else part.feats
         graph = graph_kind(schedule)(part, comm, algorithm=algorithm, tuning=tuning, **options)
     leave_on_disk(part.arc_ids)  # read while the part was checked; needed by layers that work arc by arc only
     kernels.give_back_freed_memory()
@@ -121,10 +125,10 @@ def load(
         for line in [*describe_binding(comm), *late_settings(), order]:
             if line and comm.rank == 0:
                 say(line)
-    if plain_tensors:
+    if plain_tensors and not typed:
         return graph
     face = with_rows(graph)
-    return TypedGraph(face) if part.graph.get("types") else face  # type: ignore[return-value]
+    return TypedGraph(face) if typed else face  # type: ignore[return-value]
 
 
 def graph_kind(schedule: Schedule) -> type[DistGraph]:

@@ -142,19 +142,20 @@ class Relation(DistGraph):
         }
         return RowScale(column[:, 0].copy(), halos["source"], halos["target"])
 
-    def joined(self, relations: "list[Relation]", shifts: list[tuple[int, int]]) -> "Relation":
+    def joined(self, relations: "list[Relation]", shifts: list[tuple[int, int]], of_all: bool = True) -> "Relation":
         """Several relations as one, whose ends are counted from these offsets. Collective: the first time.
 
+        Args: of_all: where offsets are of all types in order, the ends are rows of all types.
         Returns: a relation whose edata["relation"] has the number of each arc's relation.
         """
-        key = "joined", tuple(map(id, relations)), tuple(shifts)
+        key = "joined", tuple(map(id, relations)), tuple(shifts), of_all
         if key not in self.joined_before:
             ends = []
             for role, number in (("source", 0), ("target", 1)):
                 pieces = {shift[number]: one.space_at(role) for one, shift in zip(relations, shifts, strict=True)}
                 ids = [one.ids_at(role)[one.local_arcs.ends[role]] for one in relations]
                 places = np.concatenate([of + shift[number] for of, shift in zip(ids, shifts, strict=True)])
-                ends.append((_joined_space(pieces, self.types), places))
+                ends.append((_joined_space(pieces, self.types if of_all else []), places))
             spaces, places = zip(*ends, strict=True)
             first = np.cumsum([0, *(one.arc_space.num_global for one in relations)])
             arc_ids = np.concatenate([one.arc_space.places + at for one, at in zip(relations, first, strict=False)])

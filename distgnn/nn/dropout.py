@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
@@ -62,6 +63,12 @@ class Dropout(GraphModule):
             return ops.dropout_of(graph, rows, rows.row_space.draw_ids, self.p, self._draw(graph))
         self._check(rows, graph)
         return ops.dropout(graph, rows, self.p, self._draw(graph), self.over)
+
+    def of_ids(self, rows: torch.Tensor, ids: np.ndarray, graph: GraphView) -> torch.Tensor:
+        """The same for rows that have some other global ids, int64 [rows], as rows of a type have."""
+        if not self.training or self.p == 0:
+            return rows
+        return ops.dropout_of(graph, rows, ids, self.p, self._draw(graph))
 
     def epilogue(self, graph: GraphView, eps: float = 1e-5) -> ops.Epilogue:
         """ReLU and this dropout, for what takes them in one pass with other things; eps is a layer norm's."""

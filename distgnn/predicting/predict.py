@@ -29,7 +29,9 @@ from distgnn.errors import InputError, on_all_ranks
 from distgnn.fitting.progress import compiling, phases
 from distgnn.fitting.source import Cut, cut_of, given_parts, is_parts
 from distgnn.fitting.user_model import adapt, arguments_of, without_compile
+from distgnn.graph.face.typed_graph import TypedGraph
 from distgnn.graph.loader import load
+from distgnn.graph.task_rows import TaskRows
 from distgnn.kernels.runtime.tuning import OF_JOB
 from distgnn.ops.edges.arc_blocks import leaf
 from distgnn.ops.edges.on_arcs import in_blocks
@@ -190,9 +192,9 @@ def predict(
                 if ends is not None:
                     about = Classes() if classes else OUTPUT
                     return target.keep(found, called, about, pairs=np.load(ends, mmap_mode="r"))
-                file = names_file(Path(folder) / "0.npy")
+                texts = {name: np.load(one) for name, file in files.items() if (one := names_file(file)).is_file()}
                 words = Classes.of_graph(cut.manifest["graph"]) if classes else OUTPUT
-                return target.keep(found, np.load(file) if file.is_file() else None, words)
+                return target.keep(found, texts, words)
             return _answer(found)
 
 
@@ -309,9 +311,12 @@ def predict_part(job: Job) -> dict[str, Any]:
         model = adapt(model).eval()
         watched = LastLayer(model) if job.embeddings else None
         before = torch.get_rng_state()
-        face = graph if sees_rows(model, graph) else graph.plain
+        typed = isinstance(graph, TypedGraph)
+        if typed and (job.layers or job.embeddings or decode is not None):
+            raise on_all_ranks(InputError("layers, embeddings and pairs are of graphs of one type: leave them out"))
+        face = graph if typed or sees_rows(model, graph) else graph.plain
         with named_faults(model, face), RowByRow():
-            made = model(face, face.feats)
+            made = model(face, graph.x_dict if typed else face.feats)
             if decode is not None and job.pairs:
                 rows = _owned_rows(graph, "encode", made)
                 if rows is None:
@@ -328,9 +333,11 @@ def predict_part(job: Job) -> dict[str, Any]:
             return {OUTPUT: None}
         made = made if watched is None else watched.rows(graph)
         found = {**_named(made), **{name: given.get(name) for name in job.layers}}
-        names = graph.plain.local.node_names
-        if names is not None:
-            write_names(graph, graph.owned_ids, names, int(graph.num_nodes), str(Path(job.folder) / "0.npy"))
+        for place, name in enumerate(found):
+            of: Any = TaskRows(graph, name) if typed and name in graph.node_types else graph.plain
+            if of.local.node_names is not None:
+                file = str(Path(job.folder) / f"{place}.npy")
+                write_names(graph.plain, of.owned_ids, of.local.node_names, of.num_global_nodes, file)
         return {name: _kept(graph, name, place, one, job) for place, (name, one) in enumerate(found.items())}
 
 
@@ -356,6 +363,11 @@ def _named(made: Any) -> dict[str, Any]:
 
 def _kept(graph: Any, name: str, place: int, made: Any, job: Job) -> Any:
     """None, when rows have been written; or what is no row of each vertex."""
+    if isinstance(graph, TypedGraph):
+        kind = made.row_space.of_type if isinstance(made, RowTensor) else None
+        if kind not in graph.node_types:
+            raise on_all_ranks(InputError(f"the model gave a {type(made).__name__} for {name}: expected rows of types"))
+        graph = TaskRows(graph, kind)
     rows = _owned_rows(graph, name, made)
     if rows is None:
         return local_of(made).detach()

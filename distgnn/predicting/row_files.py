@@ -103,29 +103,29 @@ class Target:
     def keep(
         self,
         found: dict[str, Any],
-        names: np.ndarray | None,
+        names: Any,
         about: Classes | str = "output",
         key: str = "id",
         pairs: np.ndarray | None = None,
     ) -> Path | dict[str, Path]:
         """Write arrays [N, …] by name; returns the path, or paths by name.
 
-        Args: names: what vertices are called; about: what a table says of the first, or how it calls its numbers; key:
-            how it calls rows without names; pairs: ids [M, 2] whose rows these are.
+        Args: names: what vertices are called, or by result; about: what a table says of the first, or how it calls its
+            numbers; key: how it calls rows without names; pairs: ids [M, 2] whose rows these are.
         """
-        keys: dict[str, Key] = {key: _counted} if names is None else {"name": names.__getitem__}
-        if pairs is not None:
-            keys = {end: partial(_end, pairs[:, place], names) for place, end in enumerate(ENDS)}
         paths = {name: self.path_of(name, len(found) > 1) for name in found}
         for path in paths.values():
             self._check_free(path)
         for place, (name, path) in enumerate(paths.items()):
             try:
-                rows = np.asarray(found[name])
+                rows, called = np.asarray(found[name]), names.get(name) if isinstance(names, dict) else names
                 if self.out.suffix in TABLES:
+                    keys: dict[str, Key] = {key: _counted} if called is None else {"name": called.__getitem__}
+                    if pairs is not None:
+                        keys = {end: partial(_end, pairs[:, place], called) for place, end in enumerate(ENDS)}
                     _write_table(path, rows, keys, "output" if place else about)
                 else:
-                    self._write(rows, path, names if pairs is None else None)
+                    self._write(rows, path, called if pairs is None else None)
             except OSError as error:
                 raise InputError(f"cannot write predictions to {path}: {error.strerror or error}") from error
         return paths if len(paths) > 1 else next(iter(paths.values()))

@@ -14,7 +14,7 @@ from torch import nn
 from distgnn.comm import Counters, wait_for_all
 from distgnn.comm.ending.alike import Alike
 from distgnn.comm.sums import start_max_over_ranks
-from distgnn.ops.gradients import Bucket, broadcast_tensors, by_dtype, clip_gradients
+from distgnn.ops.gradients import Bucket, broadcast_tensors, by_dtype, clip_gradients, is_rows
 from distgnn.ops.own_loop import mark_summed
 from distgnn.ops.step_check import StepCheck
 
@@ -34,7 +34,8 @@ class GradientBuffer:
         comm: communicator of the graph; duplicated, so that sums may start between other collective calls.
         counters: where the time spent in `sum` is counted.
 
-    Attributes: overlap: sums start behind the backward pass; the same bits without.
+    Attributes: overlap: sums start behind the backward pass; the same bits without. parameters: all; shared: without
+        tables of rows of all ranks, whose gradients are not summed.
 
     Notes: buckets start in one order on every rank, the last parameters first: a bucket waits for those before it.
     """
@@ -43,7 +44,9 @@ class GradientBuffer:
         self.comm: Any = comm.Dup() if comm.size > 1 else comm
         self.counters: Counters = counters or Counters()
         self.parameters: list[nn.Parameter] = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        self._buckets = [bucket for same in by_dtype(self.parameters) for bucket in _buckets(same)]
+        self.shared: list[nn.Parameter] = [one for one in self.parameters if not is_rows(one)]
+        self._tables: list[Any] = [one.inner for one in self.parameters if is_rows(one)]
+        self._buckets = [bucket for same in by_dtype(self.shared) for bucket in _buckets(same)]
         self._bucket_of = {id(p): bucket for bucket in self._buckets for p in bucket.parameters}
         self.overlap = comm.size > 1
         self._requests: list[Any] = []
@@ -52,13 +55,15 @@ class GradientBuffer:
         self._alike = Alike()
         self.scale: float = 1.0  # what the last `clip` multiplied gradients with
         broadcast_tensors([*model.parameters(), *model.buffers()], comm)
-        for parameter in self.parameters if self.overlap else ():
+        for parameter in self.shared if self.overlap else ():
             parameter.register_post_accumulate_grad_hook(self._gradient_is_there)
 
     def zero(self) -> None:
         """Before the backward pass: there are no gradients."""
         for bucket in self._buckets:
             bucket.reset()
+        for table in self._tables:
+            table.grad = None
         self._armed, self.scale = self.overlap, 1.0
 
     def compare(self, check: StepCheck) -> None:
@@ -70,6 +75,8 @@ class GradientBuffer:
 
         Raises: RunError on every rank, where ranks have taken different things into the step.
         """
+        for table in self._tables:  # a table's gradient lies with its rows, whole
+            table.grad = torch.zeros_like(table) if table.grad is None else table.grad
         if self.comm.size == 1:
             for bucket in self._buckets:
                 for parameter, view in zip(bucket.parameters, bucket.views, strict=True):
@@ -86,7 +93,7 @@ class GradientBuffer:
                 self._alike.check(self.comm, self._most[:2], -self._most[2:], "")
             self._check = None
         self._armed, self._started = False, 0
-        mark_summed(self.parameters)  # torch optimisers refuse a step on others
+        mark_summed(self.shared)  # torch optimisers refuse a step on others
 
     def clip(self, most: float) -> float:
         """As `clip_gradients`; returns the norm before, and `scale` is what gradients were multiplied with."""

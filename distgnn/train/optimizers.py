@@ -15,6 +15,8 @@ from torch import nn
 from distgnn.config import TrainConfig
 from distgnn.config.extras import attached
 from distgnn.errors import InputError
+from distgnn.ops.gradients import is_rows
+from distgnn.rows import local_of
 from distgnn.train.steps.own_optimizers import SGD, Adam, AdamW, OwnOptimizer
 
 OWN: dict[str, type[OwnOptimizer]] = {one.name: one for one in (Adam, AdamW, SGD)}
@@ -93,7 +95,10 @@ def make_optimizer(
             )
     if optimizer is None:
         more = attached("optimizer") if config.optimizer not in OWN else ()
-        return (OWN | {one.name: one for one in more})[config.optimizer].of(parameters, config)
+        mine: list[Any] = [local_of(one) for one in parameters]
+        return (OWN | {one.name: one for one in more})[config.optimizer].of(mine, config)
+    if any(map(is_rows, parameters)):
+        raise InputError("tables of rows (dg.nn.NodeEmbedding) train with optimizers by name: adam, adamw, sgd")
     if config.optimizer != "adam":
         raise InputError(f"optimizer {config.optimizer} of the settings and a torch optimiser: choose one")
     if isinstance(optimizer, type) and issubclass(optimizer, torch.optim.Optimizer):

@@ -11,6 +11,7 @@ from distgnn.config.option import options_of
 from distgnn.config.task import check_graph_for, check_training_graph
 from distgnn.config.together import check_together
 from distgnn.errors import InputError
+from distgnn.graph.task_rows import rows_of_task
 from distgnn.interop.pyg.api import works_per_rank
 from distgnn.train.users_model import sees_rows
 
@@ -27,8 +28,9 @@ def check_trainable(model: nn.Module, graph: Any, config: TrainConfig, own_loss:
     beside = {"metric": None, "graph": graph.info}
     beside |= {"ranks_per_part": graph.schedule.ranks_per_part}
     check_together(**options_of(config) | options_of(graph.schedule) | beside)
-    check_graph_for(config.task, graph.info)
-    check_training_graph(config, graph.info)
+    info = rows_of_task(graph).info
+    check_graph_for(config.task, info)
+    check_training_graph(config, info)
     norm = graph.feat_norm
     if config.inductive and norm is not None and norm.mean is not None and not norm.inductive:
         raise InputError(
@@ -36,12 +38,6 @@ def check_trainable(model: nn.Module, graph: Any, config: TrainConfig, own_loss:
             "inductive=True"
         )
     check_forward(model)
-    tables = [name for name, one in model.named_parameters() if getattr(one, "knows_rows", False)]
-    if tables:
-        raise InputError(
-            f"{tables[0]} has a row for each vertex (dg.nn.NodeEmbedding), which the Trainer and its checkpoints do "
-            "not know: train it in a loop of your own, with torch.save(model.state_dict(), ...) on all ranks"
-        )
 
 
 def check_forward(model: nn.Module) -> None:

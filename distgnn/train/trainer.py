@@ -26,6 +26,7 @@ from distgnn.errors import RunStopped, on_all_ranks
 from distgnn.graph.face.row_graph import with_rows
 from distgnn.graph.induced import training_subgraph
 from distgnn.graph.memory import blocks_of
+from distgnn.graph.task_rows import rows_of_task
 from distgnn.ops.saved_rows import saved_in
 from distgnn.ops.step_check import StepCheck
 from distgnn.system.atomic import replace_file
@@ -36,6 +37,7 @@ from distgnn.train.checkpoint.fingerprint import fingerprint
 from distgnn.train.checkpoint.identity import is_told_apart, name_of, run_settings
 from distgnn.train.checkpoint.objects import flatten
 from distgnn.train.checkpoint.state import load_checkpoint, save_checkpoint
+from distgnn.train.checkpoint.tables import in_whole
 from distgnn.train.checkpoint.weights import pack
 from distgnn.train.extra_pass import exact_step, explain, step_errors
 from distgnn.train.gradients import GradientBuffer, lay_out
@@ -48,7 +50,7 @@ from distgnn.train.run.interrupt import Interrupts
 from distgnn.train.run.machine import where_this_rank_runs
 from distgnn.train.run.outputs import Outputs
 from distgnn.train.run.records import TrainResult, over_ranks, summarize
-from distgnn.train.run.run_folder import RunFolder, best_weights
+from distgnn.train.run.run_folder import best_weights
 from distgnn.train.run.trace import Trace
 from distgnn.train.steps.own_optimizers import OwnOptimizer
 from distgnn.train.steps.passes import Passes
@@ -101,6 +103,7 @@ class Trainer:
     model: nn.Module
     graph: Any  # that is trained on: of inductive training a part of `whole`
     whole: Any
+    rows: Any  # that the task is on, of `whole`
     config: TrainConfig
     own_metrics: dict[str, OwnMetric]
     own_loss: OwnLoss | None
@@ -125,13 +128,14 @@ class Trainer:
         describe: dict[str, Any] | None = None,
         say: Callable[[str], None] | None = None,
     ):
-        self._gives_rows, graph = getattr(graph, "knows_rows", False), graph.plain
+        self._gives_rows, graph = graph is not graph.plain, graph.plain
         self.model, self.whole, self.config = model.to(graph.weight_dtype), graph, config or TrainConfig()
         self.own_metrics, self.own_loss = dict(metrics or {}), loss
         with raise_together(graph.comm):
             check_own(self.config, self.own_metrics)
             self.callbacks: Callbacks = Callbacks(callbacks)
-            self.task: Task = task_for(self.config, model, graph)
+            self.rows = rows_of_task(graph, self.config.target)
+            self.task: Task = task_for(self.config, model, self.rows)
             check_trainable(model, graph, self.config, loss)
         check_same(graph.comm, self.config.as_dict(), "start every rank with the same settings")
         warn_of_modules_per_rank(model, graph)
@@ -279,7 +283,7 @@ class Trainer:
             self.optimizer.follow(self.schedules.learning_rate.value, None)
         self.outputs.write(lambda folder: result.records.extend(folder.keep_epochs(done)))
         if self.best_state:
-            self.outputs.write(self._write_best)
+            self._write_best()
         result.records[:] = self.graph.comm.bcast(result.records, root=0)
         folder = self.outputs.folder  # of rank 0
         if not done and folder is not None and folder.removed_epochs:
@@ -310,14 +314,14 @@ class Trainer:
         """Exact metrics of the model as it is now. Collective: yes."""
         logits = self._logits()
         with torch.no_grad():
-            found = self.task.evaluate(self.whole, logits, self.metric)
-        return found | own_metrics(self.whole, logits, self.own_metrics) if self.own_metrics else found
+            found = self.task.evaluate(self.rows, logits, self.metric)
+        return found | own_metrics(self.rows, logits, self.own_metrics) if self.own_metrics else found
 
     def predict(self) -> torch.Tensor:
         """Logits of all vertices with the model as it is now, in evaluation mode: rows, or of a graph with plain
         tensors this rank's rows [O, C]. Collective: yes."""
         logits = self._logits()
-        return seen_by_users(self.whole, logits)[1] if self._gives_rows else logits
+        return seen_by_users(self.rows, logits)[1] if self._gives_rows else logits
 
     def _logits(self) -> torch.Tensor:
         if not self.whole.algorithm.exact:  # exact messages are made anew, beside rows held for training
@@ -391,13 +395,13 @@ class Trainer:
     def _step_check(self, graph: Any, loss: torch.Tensor | None) -> StepCheck:
         """What is alike on all ranks in a step, and might be changed by a user's code."""
         optimizers = [self.optimizer.optimizer] if isinstance(self.optimizer, TorchOptimizer) else []
-        return StepCheck(self.gradients.parameters, loss, optimizers, self.modules, trail_of(self.model, graph))
+        return StepCheck(self.gradients.shared, loss, optimizers, self.modules, trail_of(self.model, graph))
 
     def _loss(self, graph: Any, logits: Any) -> tuple[torch.Tensor, float, torch.Tensor | None]:
         """As `share_of_loss`. Collective: as the loss is."""
         own, users = self.own_loss or self.task.loss, self.own_loss is not None
         smoothing = self.config.label_smoothing
-        return share_of_loss(self.model, graph, logits, own, users, smoothing)
+        return share_of_loss(self.model, rows_of_task(graph), logits, own, users, smoothing)
 
     def _keep_if_best(self, epoch: int, record: dict[str, Any]) -> None:
         """Keep weights that are the best so far."""
@@ -406,7 +410,9 @@ class Trainer:
         if self.schedules.stopping.is_best(epoch, -value if lower and value is not None else value):
             self.best_state = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
             self.best_record = record
-            self.outputs.write(self._write_best)
+            self._write_best()
 
-    def _write_best(self, folder: RunFolder) -> None:
-        replace_file(best_weights(folder.path), pack(self.best_state))
+    def _write_best(self) -> None:
+        if self.config.run_dir is not None:
+            best = in_whole(self.best_state)
+            self.outputs.write(lambda folder: replace_file(best_weights(folder.path), pack(best)))

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from distgnn.errors import DistGNNError, InputError, is_of_mpi, on_all_ranks
+from distgnn.graph.task_rows import TaskRows, rows_of_task
 from distgnn.rows import RowTensor
 from distgnn.rows.align import in_space
 
@@ -38,20 +39,23 @@ def sees_rows(model: nn.Module, graph: Any) -> bool:
 
 
 def run_model(model: nn.Module, graph: Any) -> torch.Tensor:
-    """What the model gives for this rank's rows [O, C], an ordinary tensor. Collective: yes."""
+    """What the model gives for this rank's rows [O, C] of the task, an ordinary tensor. Collective: yes."""
+    task = rows_of_task(graph)
     if not sees_rows(model, graph):
-        return model(graph, graph.feats)
-    face = face_of(graph)
+        return model(graph, graph.feats) if task is graph else model(task.face, task.local_feats)
+    face = face_of(task)
+    feats, space = (task.feats, task.vertex_space) if isinstance(task, TaskRows) else (face.feats, face.vertex_space)
     with named_faults(model, face):
-        out = model(face, face.feats)
-    dims = (1, 2) if graph.num_classes <= 2 else (2,)  # one number of each vertex may be [N]
-    if not isinstance(out, RowTensor) or out.shape[0] != face.num_nodes or out.row_dim or out.ndim not in dims:
+        out = model(face, feats)
+    out = task.picked(out) if isinstance(task, TaskRows) else out
+    dims = (1, 2) if task.num_classes <= 2 else (2,)  # one number of each vertex may be [N]
+    if not isinstance(out, RowTensor) or out.shape[0] != space.num_global or out.row_dim or out.ndim not in dims:
         given = f"a tensor {list(out.shape)}" if isinstance(out, torch.Tensor) else f"a {type(out).__name__}"
         if isinstance(out, tuple | list):
             given += f" of {len(out)}"
         raise on_all_ranks(
             InputError(
-                f"{type(model).__name__} gave {given} for {int(face.num_nodes)} vertices: the Trainer takes one "
+                f"{type(model).__name__} gave {given} for {space.num_global} vertices: the Trainer takes one "
                 "tensor [N, C], a row for each vertex, made of graph.feats"
             )
         )
@@ -62,7 +66,7 @@ def run_model(model: nn.Module, graph: Any) -> torch.Tensor:
         )
     if out.row_space.trail is not None:
         out.row_space.trail.given = out.origin
-    return in_space(out, face.vertex_space).inner
+    return in_space(out, space).inner
 
 
 def trail_of(model: nn.Module, graph: Any) -> Any:
@@ -85,7 +89,9 @@ def check_width(model: str, rows: torch.Tensor, width: int, of: str, least: bool
 def seen_by_users(graph: Any, logits: torch.Tensor) -> tuple[Any, torch.Tensor]:
     """The graph and its logits as a user's function gets them."""
     face = face_of(graph)
-    return (graph, logits) if face is None else (face, face.rows_of(logits))
+    if face is None:
+        return graph, logits
+    return face, graph.rows_of(logits) if isinstance(graph, TaskRows) else face.rows_of(logits)
 
 
 @contextmanager

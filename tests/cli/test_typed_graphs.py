@@ -7,6 +7,7 @@ import pytest
 
 import distgnn
 from distgnn.datasets import load_graph
+from distgnn.errors import InputError
 
 
 @pytest.fixture
@@ -43,21 +44,67 @@ def test_a_run_and_its_exported_model_predict_the_same(run, typed_parts, graph_f
     np.testing.assert_allclose(exported, np.load(out), rtol=1e-4, atol=1e-5)  # float32 sums in another order
 
 
-def test_a_typed_graph_is_cut_shown_and_trained_on(run, tmp_path):
-    """The program's own rgcn, from features of one width and none; `info` has a row for each type and relation."""
-    typed = "typed:nodes=900,classes=4,noise=0.5,mixing=0.1"
-    code, _, err = run("partition", typed, "--parts", 1, "--out", tmp_path / "parts", "--quiet")
-    assert code == 0, err
-    shown = run("info", tmp_path / "parts")[1]
-    assert (
-        "paper  train     171" in shown
-        and "author rev_writes" not in shown
-        and "paper rev_writes author  arcs" in shown
-    )
-    words = ("--model", "rgcn", "--hidden-feats", 16, "--num-layers", 2, "--epochs", 30, "--quiet")
-    code, _, err = run("train", tmp_path / "parts", *words, "--run-dir", tmp_path / "run")
+@pytest.fixture(scope="module")
+def several_types(tmp_path_factory):
+    """Parts of a graph of four types; three have no features."""
+    from distgnn.partition import partition_graph
+
+    folder = tmp_path_factory.mktemp("typed") / "parts"
+    graph = load_graph("typed:nodes=900,classes=4,noise=0.5,mixing=0.1")
+    partition_graph(graph, 1, folder, say=lambda line: None)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("rgcn", "--num-bases", 2, "--runs", 2, "--target", "paper"),
+        ("rgat", "--dtype", "float64", "--recipe", "fast", "--verify-every", 5),
+        ("hgt", "--norm", "none", "--dropout", 0, "--memory-report", "--offload", "."),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_typed_graph_is_shown_trained_on_and_predicted(run, several_types, tmp_path, words):
+    shown = run("info", several_types)[1]
+    assert "paper  train     171" in shown and "paper rev_writes author  arcs" in shown
+    small = ("--hidden-feats", 16, "--num-layers", 2, "--epochs", 30, "--lr", 0.01, "--quiet")
+    code, _, err = run("train", several_types, "--model", *words, *small, "--run-dir", tmp_path / "run")
     assert code == 0, err
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["test_metric"] > 0.6
+    one = tmp_path / "run" / "seed-0" if "--runs" in words else tmp_path / "run"
+    code, _, err = run("predict", one, several_types, "--out", tmp_path / "rows.npy", "--quiet")
+    assert code == 0, err
+    graph = load_graph("typed:nodes=900,classes=4,noise=0.5,mixing=0.1")
+    rows, papers = np.load(tmp_path / "rows.npy"), graph.typed["paper"]
+    right = rows.argmax(1) == papers["labels"]
+    expected = json.loads((one / "summary.json").read_text())["test_metric"]
+    assert rows.shape == (342, 4) and right[papers["test_mask"]].mean() == pytest.approx(expected)
+    with pytest.raises(InputError, match="becomes no other library's model"):
+        distgnn.to_pyg(str(one))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("rgcn", "--algorithm", "cd-2"), "relations are exchanged exactly and whole"),
+        (("rgat", "--wire", "bfloat16"), "relations are exchanged exactly and whole"),
+        (("hgt", "--dtype", "bfloat16"), "bfloat16"),
+        (("rgcn", "--feat-norm", "center"), "leave feat_norm out"),
+        (("rgcn", "--inductive"), "leave inductive out"),
+        (("rgat", "--norm", "batch"), "norm layer or none"),
+        (("rgat", "--remat"), "plain layers"),
+        (("hgt", "--block", "residual"), "plain layers"),
+        (("hgt", "--task", "link"), "node and regression, not link"),
+        (("hgt", "--target", "author"), "needs labels"),
+        (("hgt", "--recipe", "tuned"), "searches among models of graphs of one type"),
+        (("hgt", "--target", "ship"), "there is no type 'ship'"),
+        (("hgt", "--hidden-feats", 10), "expected a multiple of num_heads"),
+        (("sage", "--target", "paper"), "a target is for models that know types: rgcn, rgat, hgt"),
+    ],
+    ids=lambda value: "-".join(map(str, value)) if isinstance(value, tuple) else "",
+)
+def test_what_several_types_do_not_go_with_is_refused(refused, several_types, tmp_path, words, says):
+    refused("train", several_types, "--model", *words, "--epochs", 1, "--run-dir", tmp_path / "run", says=says)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +112,7 @@ def test_a_typed_graph_is_cut_shown_and_trained_on(run, tmp_path):
     [
         (("--model", "edgegat"), "edgegat needs edge features: this graph has none"),
         (("--model", "rgcn"), "rgcn needs edge types: this graph has none"),
+        (("--model", "hgt"), "hgt is of graphs of several types"),
         (("--num-bases", 2), "num_bases is for rgcn"),
         (("--model", "gine", "--weighted"), "gine takes no edge weights: choose gin"),
     ],

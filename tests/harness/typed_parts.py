@@ -18,6 +18,7 @@ from distgnn.partition import local_part
 from distgnn.system.other_libraries import import_dgl
 
 Key = tuple[str, str, str]
+CLASSES = 3
 
 
 @dataclass
@@ -52,7 +53,7 @@ class Typed:
         for name, count in self.counts.items():
             data[name].num_nodes = count
             for column, values in self.columns[name].items():
-                data[name][{"feats": "x", "labels": "y"}.get(column, column)] = torch.from_numpy(values)
+                data[name][{"feats": "x", "labels": "y", "values": "y"}.get(column, column)] = torch.from_numpy(values)
         for key, ends in self.edges.items():
             data[key].edge_index = torch.from_numpy(ends)
             for column, values in self.arc_columns[key].items():
@@ -92,7 +93,7 @@ def random_typed(seed: int = 0, *, same_width: bool = False) -> Typed:
     for name, count in counts.items():
         width = 6 if same_width else widths[name]
         columns[name] = {"feats": random.standard_normal((count, width))}
-    columns["paper"] |= {"labels": random.integers(0, 3, counts["paper"]), "train_mask": random.random(23) < 0.5}
+    columns["paper"] |= {"labels": random.integers(0, CLASSES, counts["paper"]), "train_mask": random.random(23) < 0.5}
     arc_columns = {
         key: {"feat": random.standard_normal((ends.shape[1], 4)), "weight": random.random(ends.shape[1]) + 0.5}
         for key, ends in edges.items()
@@ -150,6 +151,11 @@ def typed_graph(whole: Typed, comm: Any, seed: int = 1, lacking: str = "author",
     local: Any = local_part(data, edges, cut, comm.rank)
     ids = np.asarray(local.global_ids[: local.num_owned]).astype(np.int64)
     local.graph |= {"types": types, "relations": list(whole.edges)}
+    local.graph["typed"] = {
+        name: {column: [str(values.dtype), *values.shape[1:]] for column, values in columns.items()}
+        for name, columns in whole.columns.items()
+    }
+    local.graph["type_classes"] = {name: CLASSES for name, columns in whole.columns.items() if "labels" in columns}
     local.typed = {
         name: {column: values[ids[local.node_types == number] - starts[name]] for column, values in columns.items()}
         for number, (name, columns) in enumerate(whole.columns.items())

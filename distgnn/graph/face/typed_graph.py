@@ -61,7 +61,7 @@ class TypedGraph(DGLTypes):
         self.__dict__.update(plain=plain, face_of_all=graph, nodes_of=nodes, relations_of={}, given={})
         state = plain.__dict__
         types_of = [one.vertex_space for one in nodes.values()]
-        state["types"], state["joined_before"], state["face_of"] = types_of, {}, face_of
+        state["types"], state["joined_before"], state["face_of"], state["typed"] = types_of, {}, face_of, self
         dispatch.tell_dgl()
         ends = arc_ends(part, np.asarray(part.global_ids).astype(np.int64))
         of_arcs = np.asarray(part.edge_types)
@@ -75,6 +75,11 @@ class TypedGraph(DGLTypes):
             self.relations_of[key] = face_of(relation, spaces[1], RelationGraph)
 
     # --- types and relations ----------------------------------------------------------------------------------------
+
+    @property
+    def face(self) -> "TypedGraph":
+        """What scripts see of the graph: this."""
+        return self
 
     @property
     def node_types(self) -> list[str]:

@@ -5,12 +5,14 @@ from torch import nn
 from distgnn.config import ATTENTION_MODELS, DEEP_MODELS, EDGE_MODELS, UNWEIGHTED_MODELS, ModelConfig, check_graph_has
 from distgnn.config.extras import attached
 from distgnn.config.model import decoder_for
-from distgnn.config.task import check_graph_for
+from distgnn.config.task import PAIR_TASKS, check_graph_for
 from distgnn.errors import InputError
+from distgnn.graph.task_rows import TaskRows, rows_of_task
 from distgnn.nn.models.deep_stacks import APPNP, GCN2
 from distgnn.nn.models.edge_stacks import GINE, EdgeGAT
 from distgnn.nn.models.relational_stack import RGCN
 from distgnn.nn.models.stacks import GAT, GCN, GIN, Described, GATv2, GraphSAGE
+from distgnn.nn.models.typed_stack import typed_model_for
 from distgnn.nn.pair_predictor import PairDecoder, PairPredictor
 from distgnn.ops.graph_view import GraphView
 
@@ -30,14 +32,17 @@ def model_for(config: ModelConfig, graph: GraphView, task: str = "node") -> nn.M
         >>> model(graph, graph.feats).shape
         torch.Size([60, 4])
     """
+    task_rows = graph if task in PAIR_TASKS else rows_of_task(graph)
+    outputs = task_rows.num_classes
+    if task == "regression":
+        outputs = task_rows.num_values or (outputs if task_rows.info["multilabel"] else 1)
+    if isinstance(task_rows, TaskRows):
+        return typed_model_for(config, graph, task_rows, outputs)
     sizes = {name: getattr(graph, name) for name in ("num_edge_feats", "num_relations", "num_node_types")}
     config.check_beside(task=task)
     decoder = decoder_for(task, config.decoder)
     check_graph_for(task, graph.info)
     if decoder is None:
-        outputs = graph.num_classes
-        if task == "regression":
-            outputs = graph.num_values or (outputs if graph.info["multilabel"] else 1)
         return build_model(config, graph.num_feats, outputs, **sizes)
     encoder = build_model(config, graph.num_feats, config.hidden_feats, **sizes)
     outputs_of_pair = graph.info["num_edge_classes"] if task == "edge" else None

@@ -91,7 +91,7 @@ class ConstantRows:
         loops: object = None,
     ) -> torch.Tensor:
         """The kept result for these rows, or what `compute(will it be kept)` gives."""
-        if not self.enabled:
+        if not self.enabled or rows.requires_grad:  # a fused optimiser writes to weights without a new version
             return compute(False)
         self._met = [key for key in self._met if not key.is_dead]
         self._entries = [entry for entry in self._entries if not entry.rows.is_dead]

@@ -21,6 +21,7 @@ from distgnn.system.output import say
 from distgnn.train.checkpoint import files as files
 from distgnn.train.checkpoint.identity import check_identity
 from distgnn.train.checkpoint.objects import flatten, unflatten
+from distgnn.train.checkpoint.tables import in_whole, load_state, rows_of_state
 from distgnn.train.checkpoint.weights import pack
 from distgnn.train.steps.own_optimizers import OwnOptimizer
 
@@ -51,16 +52,17 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
                 name = DELAYED.format(rank=comm.rank)
                 entries[name] = files.write_arrays(partial, name, delayed)
                 delayed.clear()
+        for name, one in _states(trainer).items():
+            whole = in_whole(one)
+            with raise_together(comm), _writing(run):
+                if comm.rank == 0:
+                    entries[name] = files.write_file(partial, name, pack(whole))
+            del whole
         gathered = comm.gather(entries, root=0)
         with raise_together(comm), _writing(run):
             if comm.rank == 0:
                 everything = {name: entry for one in gathered for name, entry in one.items()}
-                model, random = trainer.model.state_dict(), torch.from_numpy(np.stack(random))
-                contents = {"model": pack(model), "random": pack({"torch": random})}
-                if isinstance(trainer.optimizer, OwnOptimizer):
-                    contents[trainer.optimizer.name] = pack(trainer.optimizer.state())
-                if trainer.best_state:
-                    contents["best"] = pack(trainer.best_state)
+                contents = {"random": pack({"torch": torch.from_numpy(np.stack(random))})}
                 objects: dict[str, Any] = trainer.objects()
                 if objects:
                     tensors: dict[str, torch.Tensor] = {}
@@ -77,6 +79,14 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
         if comm.rank == 0:
             files.clean(run)
         raise
+
+
+def _states(trainer: Any) -> dict[str, dict[str, torch.Tensor]]:
+    """By file what is alike on all ranks, but for tables: weights, the program's own optimiser, the best weights."""
+    found = {"model": trainer.model.state_dict()}
+    if isinstance(trainer.optimizer, OwnOptimizer):
+        found[trainer.optimizer.name] = rows_of_state(trainer.optimizer.state(), trainer.gradients.parameters)
+    return found | ({"best": trainer.best_state} if trainer.best_state else {})
 
 
 def load_checkpoint(run: Path, trainer: Any) -> int:
@@ -140,7 +150,8 @@ def check_tensors(path: Path, tensors: dict[str, dict[str, Any]], trainer: Any) 
     """Raise RunError unless names, shapes and dtypes fit the trainer's model and optimiser."""
     expected = {"model": trainer.model.state_dict()}
     if isinstance(trainer.optimizer, OwnOptimizer):
-        expected[trainer.optimizer.name] = trainer.optimizer.state_like(tensors.get(trainer.optimizer.name, {}))
+        like = trainer.optimizer.state_like(tensors.get(trainer.optimizer.name, {}))
+        expected[trainer.optimizer.name] = rows_of_state(like, trainer.gradients.parameters)
     if "best" in tensors:
         expected["best"] = expected["model"]
     for name, wanted in expected.items():
@@ -159,7 +170,7 @@ def _restore(trainer: Any, state: dict[str, Any], tensors: dict[str, Any]) -> No
     with raise_together(comm):
         trainer.model.load_state_dict(tensors["model"])
         if isinstance(trainer.optimizer, OwnOptimizer):
-            trainer.optimizer.load_state(tensors[trainer.optimizer.name])
+            load_state(trainer.optimizer, tensors[trainer.optimizer.name], trainer.gradients.parameters)
         if trainer.objects():  # the settings said that they are of the same kinds
             try:
                 trainer.load_objects(unflatten(state.get("objects"), tensors.get("objects", {})))

@@ -13,7 +13,8 @@ import torch
 from torch import nn
 
 from distgnn.config import ModelConfig, check_graph_has
-from distgnn.errors import RunError
+from distgnn.config.together import TYPED_MODELS
+from distgnn.errors import InputError, RunError
 from distgnn.graph.features.feat_norm import FeatNorm
 from distgnn.train.run.run_folder import model_config, read_config, run_dtype, run_task
 
@@ -39,6 +40,11 @@ def read_run(run: str) -> tuple[ModelConfig, GraphSizes, torch.dtype]:
     found = settings.get("data", {}).get("graph")
     if found is None:
         raise RunError(f"{run} does not say what graph it was trained on (no [data.graph] in config.toml): train again")
+    if found.get("types") and config.name in TYPED_MODELS:
+        raise InputError(
+            f"{run} is of {config.name} on types and relations, which becomes no other library's model: distgnn "
+            "predict writes what it predicts"
+        )
     if task == "regression":  # as `model_for` has it
         found = found | {"num_classes": found.get("num_values") or (found["num_classes"] if found["multilabel"] else 1)}
     known = {field.name for field in fields(GraphSizes)}

@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 
 from distgnn.config.extras import attached, ranks_per_part, sees_all_rows
 from distgnn.config.model import DEEP_MODELS
+from distgnn.config.target import of_target, target_type
 from distgnn.config.task import HELD_OUT, PAIR_TASKS
 from distgnn.config.wires import row_bytes
 from distgnn.errors import RunError
@@ -74,6 +75,11 @@ KEEPS = {
     "edgegat": Keeps(2.8, 1.9, 0.3, outputs=1, halos=1.9, by_arc=True),
     "rgcn": Keeps(1, 1, 5, by_arc=True),
 }
+TYPED_KEEPS = {"rgcn": (105, 3.4), "rgat": (127, 4.8), "hgt": (155, 14.5)}  # bytes of an arc; hidden rows of a layer
+TABLE_ROWS, WHOLE_TABLES = (
+    5,
+    3,
+)  # of a table: weights, gradient, two moments, best; whole ones of rank 0 that writes them
 REMAT_BESIDES, ATTENTION_BESIDES = 2.4, 0.6  # with --remat
 REMAT_GIN, REMAT_GAT = 3.2, 1.9  # the same beside the layers' inputs, of gat on one rank
 ALONE_GAT = -1.3  # of gat with a norm on one rank: z of the last layer lies where its input was
@@ -102,6 +108,8 @@ def estimate_bytes(manifest: dict[str, Any], part_id: int, settings: dict[str, A
 def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, Any]) -> dict[str, int]:
     """The blocks of `estimate_bytes` by name, in bytes: the table above."""
     part, graph, model, run = manifest["parts"][part_id], manifest["graph"], settings["model"], settings["run"]
+    if graph.get("types") and model["name"] in TYPED_KEEPS:
+        return _typed_blocks(manifest, part_id, settings)
     item, shares, train = ITEM_BYTES[run["dtype"]], ranks_per_part(run), settings.get("train", {})
     rows = part["rows"] if sees_all_rows(run) else part["owned"]
     rows = -(-rows // shares)
@@ -157,6 +165,29 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
         "features": inputs,
         "kept aggregation": 0 if is_alone_gat else inputs,
         **{name: int(item * count) for name, count in numbers.items()},
+    }
+
+
+def _typed_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, Any]) -> dict[str, int]:
+    """The blocks of a model of types. Fitted to ledgers of runs of two layers."""
+    part, graph, model, run = manifest["parts"][part_id], manifest["graph"], settings["model"], settings["run"]
+    target = target_type(graph, settings.get("train", {}).get("target")) or graph["types"][0]
+    (of_arc, each), item, width = TYPED_KEEPS[model["name"]], ITEM_BYTES[run["dtype"]], model["hidden_feats"]
+    widths = [columns["feats"][1] if (columns := graph["typed"].get(k, {})).get("feats") else 0 for k in graph["types"]]
+    here, everywhere = part["type_rows"], graph["type_counts"]
+    tables = [
+        sum(count for count, wide in zip(counts, widths, strict=True) if not wide) for counts in (here, everywhere)
+    ]
+    classes = of_target(graph, target)["num_classes"]
+    exchanged = sum(manifest["pair_rows"][part_id]) + sum(row[part_id] for row in manifest["pair_rows"])
+    return {
+        "program": PRIVATE_BYTES + SHARED_BYTES,
+        "structure": of_arc * part["arcs"],
+        "features": item * sum(count * wide for count, wide in zip(here, widths, strict=True)),
+        "tables": item * width * (TABLE_ROWS * tables[0] + (not part_id) * WHOLE_TABLES * tables[1]),
+        "hidden rows": int(item * width * each * model["num_layers"] * part["owned"]),
+        "outputs": item * OUTPUT_ROWS * classes * here[graph["types"].index(target)],
+        "messages and held rows": item * 2 * width * exchanged,
     }
 
 

@@ -41,7 +41,7 @@ def choose(comm: Any, manifest: dict[str, Any], settings: Settings, limit: Memor
     if not limit.chooses:
         return settings, ""
     line = ""
-    for words, one in _ways(settings):
+    for words, one in _ways(settings, manifest["graph"]):
         needed, together, free = needs(comm, manifest, one.sections(), limit.bytes)
         most, least = max(comm.allgather(needed)), min(comm.allgather(free))
         line = f"memory auto: {words} (about {human_bytes(most)} a rank; {human_bytes(least)} are there)"
@@ -50,14 +50,14 @@ def choose(comm: Any, manifest: dict[str, Any], settings: Settings, limit: Memor
     return one, line
 
 
-def _ways(settings: Settings) -> Iterator[tuple[str, Settings]]:
+def _ways(settings: Settings, graph: dict[str, Any]) -> Iterator[tuple[str, Settings]]:
     """All rows in memory, remat where the model and the exchanges allow it, files."""
     folder, settings = settings.train.offload, replace(settings, train=replace(settings.train, offload=None))
     yield "--remat" if settings.model.remat else "all rows stay in memory", settings
     if not settings.model.remat:
         again = replace(settings, model=replace(settings.model, remat=True))
         try:
-            again.checked()
+            again.checked().check_graph(graph)
             yield "--remat", again
         except InputError:
             pass

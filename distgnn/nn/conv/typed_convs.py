@@ -1,0 +1,222 @@
+"""Layers over the relations of a typed graph: sums, attention, and the transformer of several types (HGT).
+
+    conv(graph, rows, wanted)     rows by type [O_t, D] to rows by type [O_t, F] of the types `wanted`
+
+Each relation is a graph from one type to another with its own exchange (`distgnn/graph/relation.py`), and the operators
+of `distgnn.ops` run on it: no row is written on an arc.
+
+Legend: O_t owned rows of type t, A local arcs of a relation, H heads, F features per head, R relations, B bases.
+"""
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from distgnn import ops
+
+Key = tuple[str, str, str]
+Rows = dict[str, torch.Tensor]
+
+
+def word(relation: Key) -> str:
+    """A relation as the name of a module."""
+    return "__".join(relation)
+
+
+class TypedConv(nn.Module):
+    """Base: relations, and a linear layer of each type's own rows.
+
+    Args: in_feats, out_feats: widths of all types; types, relations: of the graph, in its order; targets: types that
+        rows are made of; None: all.
+    """
+
+    in_feats: int
+    out_feats: int
+    relations: list[Key]
+
+    def __init__(
+        self,
+        in_feats: int,
+        out_feats: int,
+        types: Collection[str],
+        relations: Collection[Key],
+        targets: Collection[str] | None = None,
+    ):
+        super().__init__()
+        wanted = types if targets is None else targets
+        self.in_feats, self.out_feats = in_feats, out_feats
+        self.relations = [one for one in relations if one[2] in wanted]
+        self.loops: nn.ModuleDict = nn.ModuleDict(
+            {kind: nn.Linear(in_feats, out_feats) for kind in types if kind in wanted}
+        )
+
+    def of_relation(self, graph: Any, number: int, rows: Rows) -> torch.Tensor:
+        """What relation `number` sends to its targets, [O_t, out_feats]. Collective: yes, and backward."""
+        raise NotImplementedError
+
+    def forward(self, graph: Any, rows: Rows) -> Rows:
+        out = {kind: loop(rows[kind]) for kind, loop in self.loops.items()}
+        for number, relation in enumerate(self.relations):
+            out[relation[2]] = out[relation[2]] + self.of_relation(graph[relation].plain, number, rows)
+        return out
+
+
+class RelationalConv(TypedConv):
+    """y[v] = W_t x[v] + b_t + sum over relations r into t of W_r (mean over arcs (u -> v) of r of x[u]).
+
+    Args: num_bases: matrices that relations share, W_r = sum over b of coeff[r, b] V_b; 0: each has its own.
+
+    Notes: rows are transformed first where the layer narrows. Memory: O_t * D numbers for each relation.
+
+    Source: Schlichtkrull et al., ESWC'18, equation 2, with a matrix for each type's own rows.
+    """
+
+    def __init__(self, *sizes: Any, num_bases: int = 0, **options: Any):
+        super().__init__(*sizes, **options)
+        count, shape = num_bases or len(self.relations), (self.in_feats, self.out_feats)
+        self.weight: nn.Parameter = nn.Parameter(torch.empty(count, *shape))
+        self.coeff: nn.Parameter | None = None
+        if num_bases:
+            self.coeff = nn.Parameter(torch.empty(len(self.relations), num_bases))
+            nn.init.xavier_uniform_(self.coeff, gain=nn.init.calculate_gain("relu"))
+        nn.init.uniform_(self.weight, -1 / math.sqrt(self.in_feats), 1 / math.sqrt(self.in_feats))
+
+    def weight_of(self, number: int) -> torch.Tensor:
+        """The matrix of a relation, [in_feats, out_feats]."""
+        if self.coeff is None:
+            return self.weight[number]
+        return torch.einsum("b,bio->io", self.coeff[number], self.weight)
+
+    def of_relation(self, graph: Any, number: int, rows: Rows) -> torch.Tensor:
+        weight, given = self.weight_of(number), rows[self.relations[number][0]]
+        scale = graph.degree_scale("in", -1)
+        if graph.narrows(self.in_feats, self.out_feats):
+            return ops.spmm(graph, given @ weight, None, target_scale=scale)
+        return ops.spmm(graph, given, None, target_scale=scale) @ weight
+
+
+class RelationalGATConv(TypedConv):
+    """y[v] = W_t x[v] + b_t + sum over relations r into t of GAT_r: z = W_r x, and a softmax over the arcs of r
+    into v of leaky_relu(<attn_l, z[u]> + <attn_r, z[v]>), head by head.
+
+    Args: num_heads: H; mean: heads are averaged, else side by side, out_feats wide together.
+
+    Notes: memory: O_s * H * F numbers and a few per arc and head, for each relation.
+
+    Source: Veličković et al., ICLR'18; Busbridge et al., Relational Graph Attention Networks, 2019 (softmax within
+        relations).
+    """
+
+    num_heads: int
+
+    def __init__(self, *sizes: Any, num_heads: int = 1, mean: bool = False, **options: Any):
+        super().__init__(*sizes, **options)
+        self.num_heads, self.mean = num_heads, mean
+        self.width: int = self.out_feats if mean else self.out_feats // num_heads
+        wide, names = num_heads * self.width, [word(one) for one in self.relations]
+        self.fc: nn.ModuleDict = nn.ModuleDict({name: nn.Linear(self.in_feats, wide, bias=False) for name in names})
+        self.attn_l, self.attn_r = (
+            nn.ParameterDict({name: nn.Parameter(torch.empty(1, num_heads, self.width)) for name in names})
+            for _ in range(2)
+        )
+        for one in (*(layer.weight for layer in self.fc.values()), *self.attn_l.values(), *self.attn_r.values()):
+            nn.init.xavier_normal_(one, gain=nn.init.calculate_gain("relu"))
+
+    def of_relation(self, graph: Any, number: int, rows: Rows) -> torch.Tensor:
+        source, _, target = self.relations[number]
+        name = word(self.relations[number])
+        fc: Any = self.fc[name]
+        weight = fc.weight.view(self.num_heads, self.width, self.in_feats)
+        sent = (rows[source] @ weight.flatten(0, 1).T).view(-1, self.num_heads, self.width)
+        left = (sent * self.attn_l[name]).sum(-1)
+        right = rows[target] @ torch.einsum("hfi,hf->ih", weight, self.attn_r[name][0])
+        scores = ops.to_arcs(graph, left, "source") + ops.to_arcs(graph, right, "target")
+        attention = ops.edge_softmax(graph, functional.leaky_relu(scores, 0.2))
+        out = ops.spmm_heads(graph, sent, attention)
+        return out.mean(1) if self.mean else out.flatten(1)
+
+
+class HGTConv(nn.Module):
+    """The layer of heterogeneous graph transformers: keys and values per relation, queries per type, one softmax over
+    the arcs of all relations into a vertex, and a gate for its own rows.
+
+    Args: in_feats, out_feats: widths, or of input a dict by type; types, relations: of the graph; num_heads: H.
+
+    Notes: parameters have PyG's names and shapes: `load_state_dict` takes those of `torch_geometric.nn.HGTConv`. The
+        relations into a type share one exchange. Types without arcs into them get no rows, as in PyG.
+
+    Source: Hu et al., WWW'20; `torch_geometric.nn.HGTConv` 2.8.
+    """
+
+    def __init__(
+        self,
+        in_feats: int | Mapping[str, int],
+        out_feats: int,
+        types: Collection[str],
+        relations: Collection[Key],
+        num_heads: int = 1,
+    ):
+        super().__init__()
+        widths = in_feats if isinstance(in_feats, Mapping) else dict.fromkeys(types, in_feats)
+        self.out_feats, self.num_heads, self.relations = out_feats, num_heads, list(relations)
+        self.kqv_lin, self.out_lin = _ByType(), _ByType()
+        self.kqv_lin.lins.update({kind: nn.Linear(widths[kind], 3 * out_feats) for kind in types})
+        self.out_lin.lins.update({kind: nn.Linear(out_feats, out_feats) for kind in types})
+        width, count = out_feats // num_heads, num_heads * len(self.relations)
+        self.k_rel, self.v_rel = _Matrices(count, width), _Matrices(count, width)
+        self.skip: nn.ParameterDict = nn.ParameterDict({kind: nn.Parameter(torch.ones(1)) for kind in types})
+        self.p_rel: nn.ParameterDict = nn.ParameterDict(
+            {word(one): nn.Parameter(torch.ones(1, num_heads)) for one in self.relations}
+        )
+
+    def forward(self, graph: Any, rows: Rows) -> Rows:
+        """Collective: yes, and backward."""
+        heads, width = self.num_heads, self.out_feats // self.num_heads
+        parts = {kind: lin(rows[kind]).view(-1, 3, heads, width) for kind, lin in self.kqv_lin.lins.items()}
+        out: Rows = {}
+        for kind in dict.fromkeys(one[2] for one in self.relations):
+            here = [one for one in self.relations if one[2] == kind and graph[one].plain.source.num_global]
+            if not here:
+                continue
+            keys, values, shifts, begin = [], [], [], 0
+            for relation in here:
+                places = [head * len(self.relations) + self.relations.index(relation) for head in range(heads)]
+                of_source = parts[relation[0]].transpose(0, 2)  # [H, 3, O, F]
+                keys.append(of_source[:, 0] @ self.k_rel.weight[places])
+                values.append(of_source[:, 2] @ self.v_rel.weight[places])
+                shifts.append((begin, 0))
+                begin += graph[relation].plain.source.num_global
+            joined = [graph[one].plain for one in here]
+            arcs = joined[0].joined(joined, shifts, of_all=False)
+            key, value = (torch.cat(ones, 1).transpose(0, 1).contiguous() for ones in (keys, values))
+            factors = torch.stack([self.p_rel[word(one)].view(heads) for one in here])
+            scores = ops.pair_dots(arcs, key, parts[kind][:, 1].contiguous())
+            scores = scores * factors[arcs.edata["relation"]] / math.sqrt(width)
+            made = ops.spmm_heads(arcs, value, ops.edge_softmax(arcs, scores)).flatten(1)
+            made = self.out_lin.lins[kind](functional.gelu(made))
+            if made.shape[1] == rows[kind].shape[1]:
+                gate = self.skip[kind].sigmoid()
+                made = gate * made + (1 - gate) * rows[kind]
+            out[kind] = made
+        return out
+
+
+class _ByType(nn.Module):
+    """A linear layer for each type, under PyG's name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lins: nn.ModuleDict = nn.ModuleDict()
+
+
+class _Matrices(nn.Module):
+    """A square matrix for each head and relation, under PyG's name."""
+
+    def __init__(self, count: int, width: int):
+        super().__init__()
+        bound = 1 / math.sqrt(width)
+        self.weight: nn.Parameter = nn.Parameter(torch.empty(count, width, width).uniform_(-bound, bound))
