@@ -60,16 +60,22 @@ def test_a_full_disk_is_one_line_and_keeps_the_last_checkpoint(run, parts, tmp_p
     assert run("train", parts, "--run-dir", folder, "--resume", "--epochs", 5, "--quiet")[0] == 0
 
 
-@pytest.mark.slow
-def test_a_signal_gives_a_checkpoint_and_its_exit_code(two_parts, tmp_path):
-    folder = tmp_path / "run"
-    words = ["train", two_parts, "--hidden-feats", 8, "--epochs", 1000000, "--eval-every", 1000, "--run-dir", folder]
-    command = [sys.executable, "-m", "distgnn.cli", *map(str, words), "--checkpoint-every", "50"]
+def begun(parts, folder, *words) -> subprocess.Popen:
+    """A long run in a process of its own that has written a checkpoint."""
+    words = ["train", parts, "--run-dir", folder, "--epochs", 1000000, "--eval-every", 1000, *words]
+    command = [sys.executable, "-m", "distgnn.cli", *map(str, words), "--hidden-feats", "8", "--checkpoint-every", "50"]
     job = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
     deadline = time.monotonic() + 600
     while not files.find_checkpoints(folder):
         assert time.monotonic() < deadline and job.poll() is None
         time.sleep(0.05)
+    return job
+
+
+@pytest.mark.slow
+def test_a_signal_gives_a_checkpoint_and_its_exit_code(two_parts, tmp_path):
+    folder = tmp_path / "run"
+    job = begun(two_parts, folder)
     job.send_signal(signal.SIGTERM)
     _, err = job.communicate(timeout=900)
     assert job.returncode == 128 + signal.SIGTERM
@@ -102,18 +108,14 @@ def test_trained_on_two_ranks_resumed_on_one_from_a_new_cut(run, trained, two_pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("numbers", [(signal.SIGTERM,), (signal.SIGINT,), (signal.SIGTERM, signal.SIGINT) * 2])
-@pytest.mark.parametrize("first", ["launcher", "ranks"])
+@pytest.mark.parametrize(
+    ("numbers", "first"),
+    [((signal.SIGTERM,), "launcher"), ((signal.SIGINT,), "ranks"), ((signal.SIGTERM, signal.SIGINT) * 2, "ranks")],
+)
 def test_a_signal_to_every_process_gives_one_checkpoint_and_one_line(two_parts, tmp_path, numbers, first):
     """As `scancel --full`, systemd and terminals send it, in any order, some of them twice."""
     folder = tmp_path / "run"
-    words = ["train", two_parts, "--hidden-feats", 8, "--epochs", 1000000, "--eval-every", 1000, "--run-dir", folder]
-    command = [sys.executable, "-m", "distgnn.cli", *map(str, words), "--checkpoint-every", "50", "--quiet"]
-    job = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
-    deadline = time.monotonic() + 600
-    while not files.find_checkpoints(folder):
-        assert time.monotonic() < deadline and job.poll() is None
-        time.sleep(0.05)
+    job = begun(two_parts, folder, "--quiet")
     everyone = [job.pid, *descendants(job.pid)]
     for number in numbers:
         for pid in everyone if first == "launcher" else everyone[::-1]:

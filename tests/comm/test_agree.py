@@ -9,6 +9,7 @@ from command import distgnn
 from distgnn.comm import agree, check_same, raise_together
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError, RunError, users_line, users_trace
+from distgnn.partition import partition_graph
 from distgnn.system.jobs.rank_log import note
 
 
@@ -88,7 +89,7 @@ def test_ranks_say_where_in_the_script(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     done = distgnn("run", "-n", 2, tmp_path / "script.py", "any")
     assert done.returncode == 2 and done.stderr.splitlines()[-1].endswith("(script.py:5)"), done.stderr
-    distgnn("partition", "communities:nodes=60", "--parts", 2, "--out", tmp_path / "parts")
+    partition_graph("communities:nodes=60", 2, tmp_path / "parts")
     done = distgnn("run", "-n", 2, tmp_path / "script.py", tmp_path / "parts", "sort")
     assert "torch's sort" in done.stderr and 'script.py", line 10, in work' in done.stderr, done.stderr
     assert "row_tensor.py" not in done.stderr and done.stdout.startswith("ranks have no standard input"), done.stdout

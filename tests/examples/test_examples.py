@@ -119,43 +119,30 @@ def cut(words: list[str], folder: Path, kept: Path) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", IN_ONE_PROCESS)
-def test_the_commands_at_its_head(name, tmp_path, kept):
-    if name in NEEDS:
-        pytest.importorskip(NEEDS[name])
-    commands = commands_of(name, tmp_path)
-    assert len(commands) >= 1
-    for words in commands:
-        if not cut(words, tmp_path, kept):
-            done = run(words, tmp_path, DISTGNN_CACHE=str(kept / "cache"))
-            assert done.returncode == 0, done.stderr
-    assert IN_ONE_PROCESS[name] in done.stdout
-    if "largest difference" in IN_ONE_PROCESS[name]:
-        assert float(done.stdout.split()[-1]) < 1e-3  # logits of float32 sums in another order
-
-
-@pytest.mark.slow
-def test_scripts_on_ranks_in_one_job(tmp_path, kept):
-    """Those whose head ends with `distgnn run -n 2`: one after the other on the same ranks, which start once."""
-    jobs = []
-    for name in ON_RANKS:
+@pytest.mark.parametrize("start", ["python", "distgnn run -n 2"])
+def test_the_commands_at_their_heads(start, tmp_path, kept):
+    """Scripts that a command starts in the same way run one after the other in one process, or on the same ranks."""
+    jobs, examples = [], IN_ONE_PROCESS if start == "python" else ON_RANKS
+    for name in examples:
         if name in NEEDS and importlib.util.find_spec(NEEDS[name]) is None:
             continue
         (folder := tmp_path / Path(name).stem).mkdir()
         *before, last = commands_of(name, folder)
         for words in before:
             if not cut(words, folder, kept):
-                assert run(words, folder).returncode == 0
-        made = typer.main.get_command(make_app()).commands["run"].make_context("run", last[2:]).params
-        script, *words = made["command"]
-        assert (last[:2], made["ranks"], script) == (["distgnn", "run"], 2, name)
-        jobs.append((str(folder / name), *words))
+                done = run(words, folder)
+                assert done.returncode == 0, done.stderr
+        assert last[: len(start.split()) + 1] == [*start.split(), name]
+        jobs.append((str(folder / name), *last[len(start.split()) + 1 :]))
     (tmp_path / "all.py").write_text(ONE_AFTER_THE_OTHER.format(jobs=jobs))
-    done = run(["distgnn", "run", "-n", "2", "all.py"], tmp_path)
+    done = run([*start.split(), "all.py"], tmp_path, DISTGNN_CACHE=str(kept / "cache"))
     assert done.returncode == 0, done.stdout + done.stderr
-    for name, says in ON_RANKS.items():
+    for job in jobs:
+        name = Path(job[0]).name
         said = done.stdout.partition(f"script {name}\n")[2].partition("\nscript ")[0]
-        assert says in said or str(tmp_path / Path(name).stem / name) not in str(jobs), (name, done.stdout)
+        assert examples[name] in said, (name, done.stdout)
+        if "largest difference" in examples[name]:
+            assert float(said.split()[-1]) < 1e-3  # logits of float32 sums in another order
 
 
 @pytest.mark.slow

@@ -8,6 +8,8 @@ from distgnn.system import cores
 
 
 def test_threads_share_the_cores_this_process_may_use(monkeypatch):
+    for name in ("DISTGNN_NUM_THREADS", "OMP_NUM_THREADS"):  # a command with --threads leaves it behind
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(7)))
     monkeypatch.setattr(cores, "core_quota", lambda: 1000.0)
     assert [cores.threads_per_rank(ranks) for ranks in (1, 2, 4, 7, 8)] == [7, 3, 1, 1, 1]

@@ -76,12 +76,12 @@ def work(out):
 STARTERS = {
     "python": "work(out)",
     "run": "work(out)",
-    "launch": "dg.launch(work, (out,), ranks=3)",
+    "launch": "dg.launch(work, (out,), ranks=2)",
     "fit": """
 def make(graph):
     work(out)
     return dg.nn.GraphSAGE(graph.num_feats, 4, graph.num_classes, num_layers=2)
-dg.fit("communities:nodes=60,feats=4,seed=1", make, ranks=3, epochs=1, quiet=True)
+dg.fit("communities:nodes=60,feats=4,seed=1", make, ranks=2, epochs=1, quiet=True)
 """,
 }
 
@@ -91,9 +91,9 @@ def files_below(folder: Path) -> list[str]:
     return sorted("EVENTS" if "tfevents" in name else name for name in found)
 
 
-def started(folder: Path, how: str, *words: object) -> subprocess.CompletedProcess:
+def started(folder: Path, how: str, *words: object, ranks: int = 3) -> subprocess.CompletedProcess:
     if how == "run":
-        return distgnn("run", "-n", 3, folder / "script.py", *words)
+        return distgnn("run", "-n", ranks, folder / "script.py", *words)
     command = [sys.executable, str(folder / "script.py"), *map(str, words)]
     environment = without_rank_variables() | {"OMP_NUM_THREADS": "1"}
     return subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment, check=False)
@@ -110,7 +110,7 @@ def test_every_writer_leaves_what_one_process_leaves(tmp_path):
         (folder / "out" / "old.json").write_text("[0]")
         head = "" if how == "python" else "import distgnn as dg\n"
         (folder / "script.py").write_text(f"{head}{WRITERS}\nout = {str(folder / 'out')!r}\n{call}\n")
-        done = started(folder, how)
+        done = started(folder, how, ranks=2)
         assert done.returncode == 0, (how, done.stderr)
         one = tmp_path / "python" / "out"
         names = files_below(one)
@@ -195,5 +195,5 @@ def test_loggers_and_bars_speak_once_and_a_rank_that_fails_shows_its_own(tmp_pat
 def test_the_user_may_leave_it(tmp_path, monkeypatch):
     monkeypatch.setenv("DISTGNN_FILES", "all")
     (tmp_path / "script.py").write_text("import os, sys; os.mkdir(sys.argv[1])")
-    assert "FileExistsError" in started(tmp_path, "run", tmp_path / "out").stderr
+    assert "FileExistsError" in started(tmp_path, "run", tmp_path / "out", ranks=2).stderr
     assert os.path.isdir(tmp_path / "out")

@@ -7,6 +7,7 @@ import pytest
 import torch
 from command import distgnn, python
 
+from distgnn.partition import partition_graph
 from distgnn.system.scripts.random_states import share_random_states
 
 SETS = """
@@ -34,7 +35,7 @@ def test_sets_of_texts(tmp_path, monkeypatch, under):
     monkeypatch.delenv("PYTHONHASHSEED", raising=False)
     script, parts = tmp_path / "script.py", tmp_path / "parts"
     script.write_text(SETS)
-    assert distgnn("partition", "communities:nodes=60", "--parts", 2, "--out", parts).returncode == 0
+    partition_graph("communities:nodes=60", 2, parts)
     done = distgnn("run", "-n", 2, script, parts) if under == "distgnn run" else python(script, parts, under=2)
     assert done.returncode == 0, done.stderr
     orders = {line for line in done.stdout.splitlines() if line.startswith("order")}
