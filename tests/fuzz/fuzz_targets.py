@@ -194,7 +194,7 @@ def _run_targets(root: Path) -> list[Target]:
     trainer = Trainer(model, graph, TrainConfig(epochs=2, run_dir=str(run)), describe=describe)
     trainer.fit()
     checkpoint = files.find_checkpoints(run)[0]
-    config = SimpleNamespace(model=trainer.model, optimizer=trainer.optimizer)
+    config = SimpleNamespace(model=trainer.model, optimizer=trainer.optimizer, gradients=trainer.gradients)
 
     def read_checkpoint(folder: Path) -> None:
         state = files.read_state(folder)

@@ -1,4 +1,5 @@
-"""The tables of mutants (tests/bench/mutation/*.toml): one small fault each, and the tests that must see it.
+"""The tables of mutants (tests/bench/mutation/*.toml; an extra's: tests/extras/NAME/mutants.toml): one small fault
+each, and the tests that must see it.
 
 [[mutant]]
 name = "resume forgets the plateau's counter"       unique; what `--only` takes
@@ -26,6 +27,7 @@ else:
 
 ROOT = Path(__file__).parents[2]
 TABLES = ROOT / "tests" / "bench" / "mutation"
+EXTRAS = ROOT / "tests" / "extras"
 COMPILERS = ("kernel", "inline", "njit", "intrinsic")
 
 
@@ -64,9 +66,10 @@ def files_digest(paths: Iterable[Path]) -> str:
 def read_mutants() -> list[Mutant]:
     """All mutants, table by table. Raises: TypeError for a key that there is not."""
     found = []
-    for path in sorted(TABLES.glob("*.toml")):
+    for path in [*sorted(TABLES.glob("*.toml")), *sorted(EXTRAS.glob("*/mutants.toml"))]:
         rows = tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]
-        found += [Mutant(path.stem, **row | {"tests": tuple(row.get("tests", ()))}) for row in rows]
+        area = path.parent.name if path.stem == "mutants" else path.stem
+        found += [Mutant(area, **row | {"tests": tuple(row.get("tests", ()))}) for row in rows]
     return found
 
 

@@ -20,7 +20,7 @@ def test_every_mutant_can_be_applied():
 def test_there_are_mutants_of_every_area():
     mutants = read_mutants()
     assert len([mutant for mutant in mutants if mutant.tests]) >= FEWEST
-    assert {mutant.area for mutant in mutants} == set(AREAS)
+    assert {mutant.area for mutant in mutants} >= set(AREAS)
 
 
 @pytest.mark.slow

@@ -184,8 +184,8 @@ def test_what_is_refused(comm):
         dnn.NodeEmbedding(graph.plain, D)
     with pytest.raises(InputError, match=r"the table is \[40, 6\]: a graph of 41 vertices needs \[41, 6\]"):
         dnn.NodeEmbedding(graph, D, whole=torch.zeros(40, D))
-    with pytest.raises(InputError, match=r"has a row for each vertex .*train it in a loop of your own"):
-        Trainer(our_model(graph, "made"), graph, TrainConfig(epochs=1))
+    with pytest.raises(InputError, match=r"tables of rows .* train with optimizers by name"):
+        Trainer(our_model(graph, "made"), graph, TrainConfig(epochs=1), optimizer=torch.optim.Adagrad)
     model = plain_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     dnn.distribute(model, graph)

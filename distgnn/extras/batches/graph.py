@@ -51,6 +51,7 @@ class BatchGraph(DrawsByKeys):
     def __init__(self, batches: Any, chosen: OwnedAndHalos, num_global_nodes: int):
         whole: DistGraph = batches.graph
         self._batches, self._whole, self._chosen = batches, whole, chosen
+        self.plain = self  # the task is on its own rows
         for name in SHARED:
             setattr(self, name, getattr(whole, name))
         self.rows: np.ndarray = np.flatnonzero(chosen.owned)
