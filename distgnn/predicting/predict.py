@@ -184,7 +184,7 @@ def predict(
             if memory is not None:
                 tell(check_limit(memory, cut.folder, cut.manifest, offload is not None, partial(_measured, job)))
             count = cut.manifest["num_parts"]
-            made = call_on_ranks(predict_part, (job,), count, threads=threads, graceful=True)[0]
+            made = call_on_ranks(predict_part, (job,), count, threads=threads)[0]
             mode: Any = None if target is None else "r"
             files = {name: Path(folder) / f"{place}.npy" for place, name in enumerate(made)}
             found = {n: np.load(files[n], mmap_mode=mode) if one is None else one for n, one in made.items()}
@@ -225,7 +225,7 @@ def _rows_of(
     """The rows of a graph in memory, on this process alone. Args: odd: a vertex whose features are no numbers."""
     with _alone(graph, config) as folder:
         job = Job(f"{folder}/parts", packed, names, folder, False, embeddings, odd)
-        made = call_on_ranks(predict_part, (job,), 1, threads=threads, graceful=True)[0]
+        made = call_on_ranks(predict_part, (job,), 1, threads=threads)[0]
         for name, one in made.items():
             if one is not None:
                 raise InputError(f"changed is for rows of vertices, and {name} is none: leave changed out")
