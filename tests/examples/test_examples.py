@@ -19,16 +19,12 @@ from distgnn.cli.main import main, make_app
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NEEDS = dict.fromkeys(("dgl_model.py", "export.py", "fit_dgl.py"), "dgl")
 NEEDS |= dict.fromkeys(("pyg_model.py", "fit_pyg.py"), "torch_geometric") | {"search_optuna.py": "optuna"}
-SHORTER = {  # each fit starts ranks
-    "search_optuna.py": [("search_optuna.py 3", "search_optuna.py 1")],
-    "delayed_study.py": [('    "cd-5": {"algorithm": "cd-5"},\n', ""), ('    "0c": {"copy_updates": "0c"},\n', "")],
-}
+SHORTER = {"search_optuna.py": [("search_optuna.py 3", "search_optuna.py 1")]}  # each fit starts ranks
 IN_ONE_PROCESS = {
     "fit_pyg.py": "largest difference to result.predict(): ",
     "fit_dgl.py": "largest difference to result.predict(): ",
     "launch.py": "rank 1: loss ",
     "search_optuna.py": "best of 1 trials: {",
-    "delayed_study.py": "cd-5, int8  test accuracy ",
     "export.py": "largest difference to distgnn predict: ",
 }
 ON_RANKS = {
