@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import distgnn
@@ -35,6 +36,7 @@ def _calls(tree: ast.AST, known: dict[str, str]) -> Iterator[str]:
             yield _text(node.args[1], known)
 
 
+@cache
 def written() -> set[str]:
     """The text of each refusal. Tables of advice by name (`INSTEAD`) are not among them."""
     trees = [ast.parse(path.read_text()) for place in PLACES for path in sorted((ROOT / place).rglob("*.py"))]

@@ -104,7 +104,7 @@ def numbers(records):
     return [[one[name] for name in keep if name in one] for one in records]
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 @default_float64()
 def test_runs_are_those_of_one_process(comm, tmp_path):
     """Losses and metrics with dropout, tables and clipped gradients; stopped runs go on, also on other ranks."""

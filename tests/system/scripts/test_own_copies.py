@@ -76,7 +76,6 @@ def work(out):
 STARTERS = {
     "python": "work(out)",
     "run": "work(out)",
-    "launch": "dg.launch(work, (out,), ranks=2)",
     "fit": """
 def make(graph):
     work(out)
