@@ -72,6 +72,11 @@ def reshaped(rows: RowTensor, size: list[int]) -> RowTensor:
         if number == space.num_global and math.prod(size[:place]) == before:
             local = [*size[:place], space.num_local, *size[place + 1 :]]
             return rows_of(rows.inner.reshape(local), space, place)
+    if isinstance(space, Flat):  # back to rows
+        for place, number in enumerate(size):
+            if number == space.base.num_global and math.prod(size[:place]) == before == 1:
+                local = [*size[:place], space.base.num_local, *size[place + 1 :]]
+                return rows_of(rows.inner.reshape(local), space.base, place)
     width = math.prod(old[dim + 1 :])
     if before == 1 and size and math.prod(size[:-1]) == 1 and size[-1] == space.num_global * width:
         flat = Flat(space, width)
@@ -80,11 +85,6 @@ def reshaped(rows: RowTensor, size: list[int]) -> RowTensor:
     if times > 1 and times * space.num_global == size[0] and width % times == 0:  # each row as several shorter ones
         flat = Flat(space, times)
         return rows_of(rows.inner.reshape([flat.num_local, *size[1:]]), flat)
-    if isinstance(space, Flat):  # back to rows
-        for place, number in enumerate(size):
-            if number == space.base.num_global and math.prod(size[:place]) == before == 1:
-                local = [*size[:place], space.base.num_local, *size[place + 1 :]]
-                return rows_of(rows.inner.reshape(local), space.base, place)
     raise InputError(f"rows of shape {old} cannot take the shape {size}: {MERGED}")
 
 

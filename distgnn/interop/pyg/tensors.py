@@ -39,7 +39,8 @@ METADATA = METADATA_OF_ROWS - {"numel", "nelement"} | frozenset(
 )
 BOTH = ("source", "target")
 ADDS = ("add", "add_", "__add__", "__iadd__", "__radd__")
-TAKE_SHIFTS = (*ADDS, "__getitem__", "__setitem__", "cat", "concat", "concatenate", "clone", "to", "unbind", "__iter__")
+JOINS = ("cat", "concat", "concatenate")
+TAKE_SHIFTS = (*ADDS, *JOINS, "__getitem__", "__setitem__", "clone", "to", "unbind", "__iter__")
 SHIFTED = (
     "torch's {name} of an edge_index to which an offset was added cannot run distributed: relations of a graph with "
     "types are joined so, torch.cat([edge_index + offsets, …], dim=1), and nothing else"
@@ -294,8 +295,9 @@ def local_in(one: Any, arcs: ArcSet, name: str = "", chooses: bool = False, role
         alike = (known for known in vertices if known.num_global == space.num_global)
         return in_space(one, next(alike, arcs.space)).inner
     one = local_of(one)
+    is_index = name in JOINS and one.dtype == torch.int64 and one.dim() == 2  # [2, N], also where there are two
     for space in (arcs.space,) if name == "mul" else (*vertices, arcs.space):
-        for dim in range(min(one.dim(), 2)):
+        for dim in (1,) if is_index else range(min(one.dim(), 2)):
             if one.shape[dim] == space.num_global:
                 return space.local_part(one, dim)
     return one
