@@ -166,6 +166,12 @@ class Relation(DistGraph):
             self.joined_before[key] = made
         return self.joined_before[key]
 
+    def from_same_rows(self, relations: "list[Relation]") -> "Relation":
+        """Relations from one type as one: the targets of each stand behind those of the one before. Collective: the
+        first time."""
+        starts = np.cumsum([0, *(one.target.num_global for one in relations)]).tolist()
+        return self.joined(relations, [(0, start) for start in starts[:-1]], of_all=False)
+
     def __repr__(self) -> str:
         return (
             f"Relation({self.source.num_global} {self.source.kind} to {self.target.num_global} {self.target.kind}, "

@@ -4,6 +4,7 @@ from distgnn.ops.aggregation.convolve import ConvSpec, convolve
 from distgnn.ops.aggregation.extreme import arc_extreme, extreme
 from distgnn.ops.aggregation.halo import halo_broadcast, halo_reduce
 from distgnn.ops.aggregation.mixed import mixed, with_neighbours
+from distgnn.ops.aggregation.relation_sums import relation_sums
 from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.ops.aggregation.spmm import SelfLoops, spmm
 from distgnn.ops.attention.attend import Heads, attend
@@ -56,6 +57,7 @@ __all__ = [
     "plain_product",
     "readout",
     "recompute",
+    "relation_sums",
     "relu",
     "relu_dropout",
     "spmm",

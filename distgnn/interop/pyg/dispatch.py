@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_leaves
 
 from distgnn.errors import InputError
 from distgnn.interop.in_front import in_front
-from distgnn.interop.pyg import functions, fused, norm, refused
+from distgnn.interop.pyg import functions, fused, fused_types, norm, refused
 from distgnn.interop.pyg.tensors import ArcEnds, ArcIndex, ArcNorm, ArcTensor, local_in
 from distgnn.rows.row_tensor import RowTensor, local_of, rows_of
 
@@ -53,6 +53,7 @@ def dispatch_in_pyg() -> None:
 
     setattr(MessagePassing, "__call__", in_front(_of_graph, _module_call, _concerns))  # noqa: B010 - mypy refuses a method
     fused.dispatch_in_layers(_concerns)
+    fused_types.dispatch_in_typed_layers(_concerns)
     refused.dispatch_in_transforms()
     found: dict[int, Callable[..., Any]] = {}
     for name, module in FUNCTIONS.items():

@@ -17,7 +17,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 from torch.nn import functional
 from torch.nn.parameter import is_lazy
@@ -29,8 +28,7 @@ from distgnn.interop.pyg import norm
 from distgnn.interop.pyg.arc_set import ArcSet
 from distgnn.interop.pyg.functions import FLOATS, check_size
 from distgnn.interop.pyg.tensors import BOTH, ArcIndex, local_in
-from distgnn.rows.align import local_in as rows_in
-from distgnn.rows.row_tensor import RowTensor, local_of, rows_of
+from distgnn.rows.row_tensor import local_of, rows_of
 
 OVERRIDES = ("message", "aggregate", "update", "message_and_aggregate", "edge_update", "propagate_type", "edge_updater")
 HOOKS = ("propagate", "message", "aggregate", "message_and_aggregate", "edge_update")
@@ -42,8 +40,6 @@ def dispatch_in_layers(concerns: Callable[[Any], bool]) -> None:
         layer = getattr(convs, name)
         put_in_front(layer, "forward", functools.partial(_forward, layer, ours), concerns)
     put_in_front(convs.ChebConv, "forward", _cheb_conv, concerns)
-    put_in_front(convs.HGTConv, "forward", _hgt_conv, concerns)
-    put_in_front(sys.modules["torch_geometric.nn"].HeteroLinear, "forward", _hetero_linear, concerns)
 
 
 def _cheb_conv(
@@ -55,63 +51,6 @@ def _cheb_conv(
     weights = laplacian(edge_index, edge_weight, self.normalization, x.dtype, x.size(self.node_dim))[1]
     lambda_max = 2.0 * ops.all_max(edge_index.arcs.graph, weights)
     return sys.modules["torch_geometric.nn.conv"].ChebConv.forward(self, x, edge_index, edge_weight, batch, lambda_max)
-
-
-def _hgt_conv(self: Any, x_dict: dict[Any, Any], edge_index_dict: dict[Any, Any]) -> Any:
-    """HGTConv: keys and values per relation, one softmax over the arcs of all relations at a vertex, one exchange."""
-    layer, indices = sys.modules["torch_geometric.nn.conv"].HGTConv, list(edge_index_dict.values())
-    usual = all(isinstance(one, ArcIndex) and one.arcs.rows and hasattr(one.arcs.graph, "joined") for one in indices)
-    if not indices or not usual or not _is_as_written(self, layer) or not all(map(_is_whole, indices)):
-        return NotImplemented
-    trail = indices[0].arcs.trail
-    run = functools.partial(_hgt_rows, self)
-    return run(x_dict, edge_index_dict) if trail is None else trail.run("HGTConv", run, (x_dict, edge_index_dict), {})
-
-
-def _hgt_rows(self: Any, x_dict: dict[Any, Any], edge_index_dict: dict[Any, Any]) -> Any:
-    indices = list(edge_index_dict.values())
-    heads, width = self.heads, self.out_channels // self.heads
-    parts = {name: rows.view(-1, 3, heads, width) for name, rows in self.kqv_lin(x_dict).items()}
-    names = list(parts)
-    offsets = dict(zip(names, np.cumsum([0, *(len(rows) for rows in parts.values())]).tolist(), strict=False))
-    keys, values, shifts, begin = [], [], [], 0
-    for relation in edge_index_dict:
-        places = [head * len(self.edge_types) + self.edge_types_map[relation] for head in range(heads)]
-        rows = local_of(parts[relation[0]]).transpose(0, 2)  # [H, 3, n, F]
-        keys.append(rows[:, 0] @ self.k_rel.weight[places])
-        values.append(rows[:, 2] @ self.v_rel.weight[places])
-        shifts.append((begin, offsets[relation[-1]]))
-        begin += len(parts[relation[0]])
-    graph = indices[0].arcs.graph.joined([one.arcs.graph for one in indices], shifts)
-    arcs = ArcSet(graph, rows=True)
-    queries = torch.cat([parts[name] for name in names])[:, 1]
-    queries = local_in(queries, arcs, roles=("target",))
-    key, value = (torch.cat(ones, 1).transpose(0, 1) for ones in (keys, values))
-    factors = torch.stack([self.p_rel["__".join(relation)].view(heads) for relation in edge_index_dict])
-    scores = ops.pair_dots(graph, key, queries) * factors[graph.edata["relation"]] / math.sqrt(width)
-    out = rows_of(arcs.sum_heads(value, arcs.softmax(scores)).flatten(1), graph.space_at("target"))
-    ends = {name: out[first : first + len(parts[name])] for name, first in offsets.items()}
-    found = {name: rows for name, rows in ends.items() if name in self.dst_node_types}
-    made = self.out_lin({name: functional.gelu(rows) for name, rows in found.items()})
-    for name, rows in made.items():
-        if rows.size(-1) == x_dict[name].size(-1):
-            alpha = self.skip[name].sigmoid()
-            rows = alpha * rows + (1 - alpha) * x_dict[name]
-        found[name] = rows
-    return found
-
-
-def _hetero_linear(self: Any, x: Any, type_vec: Any) -> Any:
-    """Each row times the matrix of its type: rows are sorted by type on each rank, and put back."""
-    if not isinstance(x, RowTensor) or x.row_dim != 0 or x.dim() != 2:
-        return NotImplemented
-    types = local_of(rows_in(type_vec, x.row_space, 0, "HeteroLinear"))
-    order = types.argsort(stable=True)
-    sizes = torch.bincount(types, minlength=self.num_types).tolist()
-    blocks = x.inner[order].split(sizes)
-    made = torch.cat([rows @ weight for rows, weight in zip(blocks, self.weight, strict=True)])
-    made = made if self.bias is None else made + self.bias[types[order]]
-    return x.like(made[order.argsort()])
 
 
 def _forward(
@@ -136,12 +75,12 @@ def _forward(
 
 def _fits(conv: Any, layer: type[Any], x: Any, edge_index: ArcIndex) -> bool:
     """Does the layer pass messages as its class does, with nobody watching, over all arcs of rows [O, D]?"""
-    usual = _is_as_written(conv, layer) and not any(map(is_lazy, conv.parameters())) and _is_whole(edge_index)
+    usual = is_as_written(conv, layer) and not any(map(is_lazy, conv.parameters())) and is_whole(edge_index)
     usual = usual and edge_index.arcs.is_square
     return usual and isinstance(x, torch.Tensor) and x.dim() == 2 and x.dtype in FLOATS
 
 
-def _is_as_written(conv: Any, layer: type[Any]) -> bool:
+def is_as_written(conv: Any, layer: type[Any]) -> bool:
     """Does the layer pass messages as its class does, with nobody watching?"""
     changed = any(getattr(type(conv), name, None) is not getattr(layer, name, None) for name in OVERRIDES)
     hooks = any(getattr(conv, f"_{name}_forward{when}_hooks", None) for name in HOOKS for when in ("_pre", ""))
@@ -149,7 +88,7 @@ def _is_as_written(conv: Any, layer: type[Any]) -> bool:
     return usual and not changed and not hooks
 
 
-def _is_whole(edge_index: ArcIndex) -> bool:
+def is_whole(edge_index: ArcIndex) -> bool:
     """All arcs, from their sources to their targets?"""
     return edge_index.arcs.is_whole and edge_index.roles == BOTH
 

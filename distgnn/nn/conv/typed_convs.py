@@ -70,7 +70,8 @@ class RelationalConv(TypedConv):
 
     Args: num_bases: matrices that relations share, W_r = sum over b of coeff[r, b] V_b; 0: each has its own.
 
-    Notes: rows are transformed first where the layer narrows. Memory: O_t * D numbers for each relation.
+    Notes: rows are transformed first where the layer narrows; else relations from one type share an exchange. Memory:
+        O_t * D numbers for each relation.
 
     Source: Schlichtkrull et al., ESWC'18, equation 2, with a matrix for each type's own rows.
     """
@@ -91,12 +92,20 @@ class RelationalConv(TypedConv):
             return self.weight[number]
         return torch.einsum("b,bio->io", self.coeff[number], self.weight)
 
-    def of_relation(self, graph: Any, number: int, rows: Rows) -> torch.Tensor:
-        weight, given = self.weight_of(number), rows[self.relations[number][0]]
-        scale = graph.degree_scale("in", -1)
-        if graph.narrows(self.in_feats, self.out_feats):
-            return ops.spmm(graph, given @ weight, None, target_scale=scale)
-        return ops.spmm(graph, given, None, target_scale=scale) @ weight
+    def forward(self, graph: Any, rows: Rows) -> Rows:
+        out = {kind: loop(rows[kind]) for kind, loop in self.loops.items()}
+        graphs = [graph[one].plain for one in self.relations]
+        given, means = [rows[one[0]] for one in self.relations], [True] * len(graphs)
+        narrows = graph.plain.narrows(self.in_feats, self.out_feats)
+        if narrows:
+            given = [one @ self.weight_of(number) for number, one in enumerate(given)]
+        sums = ops.relation_sums(graphs, given, means)
+        for number, relation in enumerate(self.relations):
+            if narrows:
+                out[relation[2]] += sums[number]
+            else:
+                out[relation[2]].addmm_(sums[number], self.weight_of(number))
+        return out
 
 
 class RelationalGATConv(TypedConv):

@@ -64,6 +64,24 @@ def test_columns_by_type_have_the_manners_of_heterodata(comm):
 
 @pytest.mark.mpi(2)
 @default_float64()
+def test_relations_from_one_type_share_one_exchange(comm):
+    graph, sent = typed_graph(random_typed(same_width=True), comm), {}
+    counters = graph.plain.transport.counters
+    for aggr in ("sum", "mean"):  # a mean goes relation by relation
+        layer = pyg.HeteroConv({key: SAGEConv(6, 6) for key in graph.edge_types}, aggr)
+        out = layer({kind: rows * 1 for kind, rows in graph.x_dict.items()}, graph.edge_index_dict)
+        before = counters.copy()
+        out = layer(
+            {kind: rows.clone() for kind, rows in out.items()} | {"venue": graph["venue"].x}, graph.edge_index_dict
+        )
+        sum(rows.sum() for rows in out.values()).backward()
+        found = counters.since(before)
+        sent[aggr] = [comm.allreduce(found[name]) for name in ("sent_messages", "sent_bytes")]
+    assert sent["sum"][0] <= 0.7 * sent["mean"][0] and sent["sum"][1] < sent["mean"][1], sent
+
+
+@pytest.mark.mpi(2)
+@default_float64()
 def test_what_would_mix_types_is_refused_in_one_line(comm):
     graph = typed_graph(random_typed(), comm)
     x, writes = graph.x_dict, graph[WRITES].edge_index
