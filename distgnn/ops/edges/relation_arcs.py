@@ -58,9 +58,17 @@ class RelationArcs:
 
     @operator
     def sums(self, rows: torch.Tensor) -> torch.Tensor:
-        """Weighted sums of owned rows [O, D] over the arcs of each group, [G, D]. Collective: yes, and backward."""
-        halos = halo_broadcast(self.graph, rows.contiguous(), "source")
-        return self._gather.product(torch.cat([rows, halos]))
+        """Weighted sums of owned rows [O, D] over the arcs of each group, [G, D]. Collective: yes, and backward.
+
+        Notes: of constant rows they are kept, as `spmm` keeps them.
+        """
+
+        def compute(_: bool) -> torch.Tensor:
+            owned = rows.contiguous()
+            halos = halo_broadcast(self.graph, owned, "source")
+            return self._gather.product(torch.cat([owned, halos]) if len(halos) else owned)
+
+        return self.graph.constants.get(rows, None, (self,), compute)
 
     @operator
     def at_owners(self, group_rows: torch.Tensor) -> torch.Tensor:
