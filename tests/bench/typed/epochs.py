@@ -2,9 +2,10 @@
 
     python tests/bench/typed/epochs.py                              # sage, hgt and rgcn; 500,000 vertices, 5 M arcs
     python tests/bench/typed/epochs.py --models sage --spec typed:nodes=20000,avg_degree=5 --epochs 3
+    python tests/bench/typed/epochs.py --ranks 4 --who distgnn      # and what an epoch sends, without sums of gradients
 
 HeteroConv or HeteroGraphConv over SAGEConv, HGTConv, and RGCNConv or RelGraphConv with 4 bases on one vertex set: two
-layers, 64 wide, Adam. The first epoch does not count. A process that runs out of memory has its row, too.
+layers 64 wide, a linear one, Adam. The first epoch does not count. A process that runs out of memory has its row, too.
 """
 
 import argparse
@@ -31,37 +32,44 @@ def main() -> None:
     parser.add_argument("--models", nargs="*", default=["sage", "hgt", "rgcn"])
     parser.add_argument("--who", nargs="*", default=["distgnn", "pyg", "dgl"])
     parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--ranks", type=int, default=1, help="of distgnn; one thread each")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.inside:
-        print(json.dumps(measure(options.inside, options.who[0], options.models[0], options.epochs)))
+        found = measure(options.inside, options.who[0], options.models[0], options.epochs)
+        if found:
+            print(json.dumps(found))
         return
     from distgnn.datasets import load_graph
     from distgnn.partition import partition_graph
 
     with tempfile.TemporaryDirectory() as folder:
         graph = load_graph(options.spec)
-        partition_graph(graph, 1, f"{folder}/parts")
+        partition_graph(graph, options.ranks, f"{folder}/parts")
         torch.save((graph.type_counts, graph.to_pyg()), f"{folder}/whole.pt")
         del graph
+        launcher = ["mpiexec", "-n", str(options.ranks)] if options.ranks > 1 else []
         for model in options.models:
             for who in options.who:
                 again = ["--inside", folder, "--who", who, "--models", model, "--epochs", str(options.epochs)]
-                found = subprocess.run([sys.executable, __file__, *again], capture_output=True, text=True, check=False)
+                command = [*(launcher if who == "distgnn" else ()), sys.executable, __file__, *again]
+                found = subprocess.run(command, capture_output=True, text=True, check=False)
                 row = found.stdout.splitlines()[-1:] or [json.dumps({"failed": found.stderr[-300:]})]
                 print(model, who, row[0], flush=True)
 
 
 def measure(folder: str, who: str, model: str, epochs: int) -> dict[str, float]:
-    """Seconds of an epoch, the median, and the peak of the process in GiB."""
-    from distgnn.system.sizes import peak_rss_bytes
+    """Median seconds of an epoch, MiB that ranks send in one, and of the largest process GiB: peak of all epochs, and
+    how far that is above what was there before the first. On rank 0; nothing on others."""
+    from distgnn.system.sizes import peak_resident_bytes, resident
 
     torch.manual_seed(0)
+    comm = None
     if who == "distgnn":
         import distgnn as dg
 
         data = dg.load(Path(folder) / "parts", say=None)
-        counts = data.num_nodes_dict
+        counts, comm = data.num_nodes_dict, data.comm
     else:
         counts, data = torch.load(f"{folder}/whole.pt", weights_only=False)
         counts = counts if isinstance(counts, dict) else dict(zip(data.node_types, counts, strict=True))
@@ -69,17 +77,24 @@ def measure(folder: str, who: str, model: str, epochs: int) -> dict[str, float]:
         if "x" not in data[kind]:
             data[kind].x = torch.randn(int(counts[kind]), HIDDEN)
     run = (_dgl if who == "dgl" else _pyg)(data, model)
-    parameters = list(run.model.parameters())
-    optimizer, seconds = torch.optim.Adam(parameters, lr=0.01), []
+    optimizer, seconds, sent = torch.optim.Adam(run.model.parameters(), lr=0.01), [], 0
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
+    before = resident().total
     for _ in range(epochs + 1):
-        start = time.perf_counter()
+        start, sent = time.perf_counter(), data.transport.counters.sent_bytes if comm else 0
         optimizer.zero_grad()
         loss = run()
         loss.backward()
         optimizer.step()
         seconds.append(time.perf_counter() - start)
-    peak = peak_rss_bytes() / 2**30
-    return {"seconds": round(float(np.median(seconds[1:])), 3), "peak_gib": round(peak, 2), "loss": float(loss)}
+    peak = peak_resident_bytes()
+    found = {"seconds": float(np.median(seconds[1:])), "loss": float(loss)}
+    found |= {"peak_gib": peak / 2**30, "above_gib": (peak - before) / 2**30}
+    if comm and comm.size > 1:
+        found |= {name: comm.allreduce(found[name], max) for name in ("peak_gib", "above_gib")}
+        found["sent_mib"] = comm.allreduce(data.transport.counters.sent_bytes - sent) / 2**20
+        found = found if comm.rank == 0 else {}
+    return {name: round(number, 3) for name, number in found.items()}
 
 
 class Run:
@@ -100,10 +115,11 @@ def _pyg(data, name: str) -> Run:
     classes = int(paper.y.max()) + 1
     if name == "rgcn":
         whole = data.to_homogeneous()
-        layers = [RGCNConv(HIDDEN, out, len(meta[1]), num_bases=BASES) for out in (HIDDEN, classes)]
+        layers = [RGCNConv(HIDDEN, HIDDEN, len(meta[1]), num_bases=BASES) for _ in range(2)]
         x, ends, kinds = whole.x, whole.edge_index, whole.edge_type
-        forward = lambda model: model[1](model[0](x, ends, kinds).relu(), ends, kinds)  # noqa: E731
-        return Run(nn.ModuleList(layers), forward, whole.y, whole.train_mask)
+        rows = whole.node_type == meta[0].index("paper")
+        forward = lambda model: model[2](model[1](model[0](x, ends, kinds).relu(), ends, kinds)[rows])  # noqa: E731
+        return Run(nn.ModuleList([*layers, nn.Linear(HIDDEN, classes)]), forward, paper.y, paper.train_mask)
     if name == "hgt":
         layers = [HGTConv(HIDDEN, HIDDEN, meta, heads=HEADS) for _ in range(2)]
     else:
@@ -140,10 +156,9 @@ def _dgl(data, name: str) -> Run:
     x, kinds, types = whole.ndata["x"], whole.edata[dgl.ETYPE], whole.ndata[dgl.NTYPE]
     rows = types == graph.get_ntype_id("paper")
     if name == "rgcn":
-        model = nn.ModuleList(
-            [RelGraphConv(HIDDEN, out, len(graph.etypes), "basis", BASES) for out in (HIDDEN, classes)]
-        )
-        forward = lambda model: model[1](whole, model[0](whole, x, kinds).relu(), kinds)[rows]  # noqa: E731
+        layers = [RelGraphConv(HIDDEN, HIDDEN, len(graph.etypes), "basis", BASES) for _ in range(2)]
+        model = nn.ModuleList([*layers, nn.Linear(HIDDEN, classes)])
+        forward = lambda model: model[2](model[1](whole, model[0](whole, x, kinds).relu(), kinds)[rows])  # noqa: E731
     else:
         sizes = (len(graph.ntypes), len(graph.etypes))
         layers = [HGTConv(HIDDEN, HIDDEN // HEADS, HEADS, *sizes) for _ in range(2)]
