@@ -10,6 +10,7 @@ layers 64 wide, a linear one, Adam. The first epoch does not count. A process th
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -31,11 +32,15 @@ def main() -> None:
     parser.add_argument("--spec", default=SPEC)
     parser.add_argument("--models", nargs="*", default=["sage", "hgt", "rgcn"])
     parser.add_argument("--who", nargs="*", default=["distgnn", "pyg", "dgl"])
+    parser.add_argument("--memory", type=float, default=0, help="GiB of addresses that a process may have; 0: any")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--ranks", type=int, default=1, help="of distgnn; one thread each")
+    parser.add_argument("--data", help="a folder in which the graph and its parts are kept, or are already")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.inside:
+        if options.memory:
+            resource.setrlimit(resource.RLIMIT_AS, (int(options.memory * 2**30),) * 2)
         found = measure(options.inside, options.who[0], options.models[0], options.epochs)
         if found:
             print(json.dumps(found))
@@ -43,15 +48,18 @@ def main() -> None:
     from distgnn.datasets import load_graph
     from distgnn.partition import partition_graph
 
-    with tempfile.TemporaryDirectory() as folder:
-        graph = load_graph(options.spec)
-        partition_graph(graph, options.ranks, f"{folder}/parts")
-        torch.save((graph.type_counts, graph.to_pyg()), f"{folder}/whole.pt")
-        del graph
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(options.data or made)
+        if not (folder / "whole.pt").exists():
+            graph = load_graph(options.spec)
+            partition_graph(graph, options.ranks, folder / "parts")
+            torch.save((graph.type_counts, graph.to_pyg()), folder / "whole.pt")
+            del graph
         launcher = ["mpiexec", "-n", str(options.ranks)] if options.ranks > 1 else []
         for model in options.models:
             for who in options.who:
-                again = ["--inside", folder, "--who", who, "--models", model, "--epochs", str(options.epochs)]
+                again = ["--inside", str(folder), "--who", who, "--models", model, "--epochs", str(options.epochs)]
+                again += ["--memory", str(options.memory)]
                 command = [*(launcher if who == "distgnn" else ()), sys.executable, __file__, *again]
                 found = subprocess.run(command, capture_output=True, text=True, check=False)
                 row = found.stdout.splitlines()[-1:] or [json.dumps({"failed": found.stderr[-300:]})]
