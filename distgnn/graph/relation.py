@@ -146,7 +146,6 @@ class Relation(DistGraph):
         """Several relations as one, whose ends are counted from these offsets. Collective: the first time.
 
         Args: of_all: where offsets are of all types in order, the ends are rows of all types.
-        Returns: a relation whose edata["relation"] has the number of each arc's relation.
         """
         key = "joined", tuple(map(id, relations)), tuple(shifts), of_all
         if key not in self.joined_before:
@@ -160,8 +159,6 @@ class Relation(DistGraph):
             first = np.cumsum([0, *(one.arc_space.num_global for one in relations)])
             arc_ids = np.concatenate([one.arc_space.places + at for one, at in zip(relations, first, strict=False)])
             made = Relation(self, spaces[0], spaces[1], places[0], places[1], arc_ids)
-            numbers = np.repeat(np.arange(len(relations)), [one.num_edges() for one in relations])
-            made.edata["relation"] = torch.from_numpy(numbers[made.order])
             self.face_of(made, spaces[1])
             self.joined_before[key] = made
         return self.joined_before[key]

@@ -102,19 +102,18 @@ def _hgt_rows(self: Any, x_dict: dict[Any, Any], edge_index_dict: dict[Any, Any]
     keys, values, shifts, begin = [], [], [], 0
     for relation in edge_index_dict:
         places = [head * len(self.edge_types) + self.edge_types_map[relation] for head in range(heads)]
-        rows = local_of(parts[relation[0]]).transpose(0, 2)  # [H, 3, n, F]
-        keys.append(rows[:, 0] @ self.k_rel.weight[places])
-        values.append(rows[:, 2] @ self.v_rel.weight[places])
+        factors = self.p_rel["__".join(relation)].view(heads, 1, 1) / math.sqrt(width)
+        key, _, value = local_of(parts[relation[0]]).flatten(2).unbind(1)
+        keys.append(key @ torch.block_diag(*self.k_rel.weight[places] * factors))
+        values.append(value @ torch.block_diag(*self.v_rel.weight[places]))
         shifts.append((begin, offsets[relation[-1]]))
         begin += len(parts[relation[0]])
     graph = indices[0].arcs.graph.joined([one.arcs.graph for one in indices], shifts)
     arcs = ArcSet(graph, rows=True)
-    queries = torch.cat([parts[name] for name in names])[:, 1]
-    queries = local_in(queries, arcs, roles=("target",))
-    key, value = (torch.cat(ones, 1).transpose(0, 1) for ones in (keys, values))
-    factors = torch.stack([self.p_rel["__".join(relation)].view(heads) for relation in edge_index_dict])
-    scores = ops.pair_dots(graph, key, queries) * factors[graph.edata["relation"]] / math.sqrt(width)
-    out = rows_of(arcs.sum_heads(value, arcs.softmax(scores)).flatten(1), graph.space_at("target"))
+    queries = local_in(torch.cat([parts[name][:, 1] for name in names]), arcs, roles=("target",))
+    key, value = (torch.cat(ones).view(-1, heads, width) for ones in (keys, values))
+    attention = arcs.softmax(ops.pair_dots(graph, key, queries))
+    out = rows_of(arcs.sum_heads(value, attention).flatten(1), graph.space_at("target"))
     ends = {name: out[first : first + len(parts[name])] for name, first in offsets.items()}
     found = {name: rows for name, rows in ends.items() if name in self.dst_node_types}
     made = self.out_lin({name: functional.gelu(rows) for name, rows in found.items()})

@@ -194,17 +194,16 @@ class HGTConv(nn.Module):
             keys, values, shifts, begin = [], [], [], 0
             for relation in here:
                 places = [head * len(self.relations) + self.relations.index(relation) for head in range(heads)]
-                of_source = parts[relation[0]].transpose(0, 2)  # [H, 3, O, F]
-                keys.append(of_source[:, 0] @ self.k_rel.weight[places])
-                values.append(of_source[:, 2] @ self.v_rel.weight[places])
+                factors = self.p_rel[word(relation)].view(heads, 1, 1) / math.sqrt(width)
+                key, _, value = parts[relation[0]].flatten(2).unbind(1)
+                keys.append(key @ torch.block_diag(*self.k_rel.weight[places] * factors))
+                values.append(value @ torch.block_diag(*self.v_rel.weight[places]))
                 shifts.append((begin, 0))
                 begin += graph[relation].plain.source.num_global
             joined = [graph[one].plain for one in here]
             arcs = joined[0].joined(joined, shifts, of_all=False)
-            key, value = (torch.cat(ones, 1).transpose(0, 1).contiguous() for ones in (keys, values))
-            factors = torch.stack([self.p_rel[word(one)].view(heads) for one in here])
+            key, value = (torch.cat(ones).view(-1, heads, width) for ones in (keys, values))
             scores = ops.pair_dots(arcs, key, parts[kind][:, 1].contiguous())
-            scores = scores * factors[arcs.edata["relation"]] / math.sqrt(width)
             made = ops.spmm_heads(arcs, value, ops.edge_softmax(arcs, scores)).flatten(1)
             made = self.out_lin.lins[kind](functional.gelu(made))
             if made.shape[1] == rows[kind].shape[1]:
