@@ -161,10 +161,10 @@ def typed_graph(whole: Typed, comm: Any, seed: int = 1, lacking: str = "author",
         name: {column: values[ids[local.node_types == number] - starts[name]] for column, values in columns.items()}
         for number, (name, columns) in enumerate(whole.columns.items())
     }
-    firsts = np.cumsum([0, *(one.shape[1] for one in ends)])
+    firsts, relations = np.cumsum([0, *(one.shape[1] for one in ends)]), np.asarray(local.edge_types)  # None: no arcs
     local.relation_columns = {
         number: {
-            column: values[local.arc_ids[local.edge_types == number] - firsts[number]]
+            column: values[local.arc_ids[np.flatnonzero(relations == number)] - firsts[number]]
             for column, values in columns.items()
         }
         for number, columns in enumerate(whole.arc_columns.values())
@@ -246,10 +246,10 @@ def random_steps(seeds, comm):
     for seed in seeds:
         module, name = every[seed % len(every)]
         whole = module.graph_for(name, varied_typed, seed)
-        plain = whole.to_dgl() if module is dgl_typed else whole.to_pyg()
         weights, case = weights_of(whole), module.CASES[name]
         expected, refusal = None, ""
         try:
+            plain = whole.to_dgl() if module is dgl_typed else whole.to_pyg()
             expected = five_steps(case, whole, plain, weights)
         except Exception as error:  # what the plain library cannot do on this graph
             refusal = f"{type(error).__name__}: {error}"
