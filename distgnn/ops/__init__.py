@@ -1,10 +1,10 @@
 """Differentiable operations over the whole graph. Forward and backward are mirrored exchanges."""
 
+from distgnn.ops.aggregation.along_relations import along_relations
 from distgnn.ops.aggregation.convolve import ConvSpec, convolve
 from distgnn.ops.aggregation.extreme import arc_extreme, extreme
 from distgnn.ops.aggregation.halo import halo_broadcast, halo_reduce
 from distgnn.ops.aggregation.mixed import mixed, with_neighbours
-from distgnn.ops.aggregation.relation_sums import relation_sums
 from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.ops.aggregation.spmm import SelfLoops, spmm
 from distgnn.ops.attention.attend import Heads, attend
@@ -37,6 +37,7 @@ __all__ = [
     "activate",
     "all_max",
     "all_sum",
+    "along_relations",
     "arc_extreme",
     "attend",
     "convolve",
@@ -57,7 +58,6 @@ __all__ = [
     "plain_product",
     "readout",
     "recompute",
-    "relation_sums",
     "relu",
     "relu_dropout",
     "spmm",

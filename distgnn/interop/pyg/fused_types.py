@@ -67,18 +67,22 @@ def _sum_of_sage(convs: dict[Any, Any], x_dict: dict[Any, Any], indices: dict[An
     arcs = {relation: indices[relation].arcs for relation in convs}
     rows = [local_in(x_dict[relation[0]], one, roles=("source",)) for relation, one in arcs.items()]
     means = [conv.aggr == "mean" for conv in convs.values()]
-    sums = ops.relation_sums([one.graph for one in arcs.values()], rows, means)
+    weights = [conv.lin_l.weight.T for conv in convs.values()]
+    made = ops.along_relations([one.graph for one in arcs.values()], rows, weights, means)
     found: dict[Any, Any] = {}
     for kind in dict.fromkeys(relation[-1] for relation in convs):
-        into = [(conv, arcs[key], one) for (key, conv), one in zip(convs.items(), sums, strict=True) if key[-1] == kind]
-        terms = [(one, conv.lin_l.weight) for conv, _, one in into]
+        into = [(conv, arcs[key], one) for (key, conv), one in zip(convs.items(), made, strict=True) if key[-1] == kind]
+        terms = [one for _, _, one in into]
+        biases = [conv.lin_l.bias for conv, _, _ in into if conv.lin_l.bias is not None]
+        bias = sum(biases) if biases else None
         of_own = [conv.lin_r.weight for conv, _, _ in into if conv.root_weight]
         if of_own:
-            terms.insert(0, (local_in(x_dict[kind], into[0][1], roles=("target",)), sum(of_own)))
-        biases = [conv.lin_l.bias for conv, _, _ in into if conv.lin_l.bias is not None]
-        out = functional.linear(*terms[0], sum(biases) if biases else None)
-        for one, weight in terms[1:]:
-            out = out.addmm_(one, weight.T)
+            own = local_in(x_dict[kind], into[0][1], roles=("target",))
+            out = functional.linear(own, sum(of_own), bias)
+        else:
+            out = terms.pop(0) if bias is None else terms.pop(0) + bias
+        for one in terms:
+            out = out.add_(one)
         found[kind] = rows_of(out, into[0][1].graph.space_at("target"))
     return found
 

@@ -70,8 +70,7 @@ class RelationalConv(TypedConv):
 
     Args: num_bases: matrices that relations share, W_r = sum over b of coeff[r, b] V_b; 0: each has its own.
 
-    Notes: rows are transformed first where the layer narrows; else relations from one type share an exchange. Memory:
-        O_t * D numbers for each relation.
+    Notes: rows are transformed first where the layer narrows; else relations from one type share an exchange.
 
     Source: Schlichtkrull et al., ESWC'18, equation 2, with a matrix for each type's own rows.
     """
@@ -94,17 +93,11 @@ class RelationalConv(TypedConv):
 
     def forward(self, graph: Any, rows: Rows) -> Rows:
         out = {kind: loop(rows[kind]) for kind, loop in self.loops.items()}
-        graphs = [graph[one].plain for one in self.relations]
-        given, means = [rows[one[0]] for one in self.relations], [True] * len(graphs)
-        narrows = graph.plain.narrows(self.in_feats, self.out_feats)
-        if narrows:
-            given = [one @ self.weight_of(number) for number, one in enumerate(given)]
-        sums = ops.relation_sums(graphs, given, means)
-        for number, relation in enumerate(self.relations):
-            if narrows:
-                out[relation[2]] += sums[number]
-            else:
-                out[relation[2]].addmm_(sums[number], self.weight_of(number))
+        graphs, given = [graph[one].plain for one in self.relations], [rows[one[0]] for one in self.relations]
+        weights = [self.weight_of(number) for number in range(len(graphs))]
+        made = ops.along_relations(graphs, given, weights, [True] * len(graphs))
+        for (_, _, kind), one in zip(self.relations, made, strict=True):
+            out[kind] += one
         return out
 
 
