@@ -164,8 +164,8 @@ class Relation(DistGraph):
         return self.joined_before[key]
 
     def from_same_rows(self, relations: "list[Relation]") -> "Relation":
-        """Relations from one type as one: the targets of each stand behind those of the one before. Collective: the
-        first time."""
+        """Relations from one type as one, whose targets are theirs, one relation behind another. Collective: the first
+        time."""
         starts = np.cumsum([0, *(one.target.num_global for one in relations)]).tolist()
         return self.joined(relations, [(0, start) for start in starts[:-1]], of_all=False)
 

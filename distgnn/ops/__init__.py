@@ -1,6 +1,5 @@
 """Differentiable operations over the whole graph. Forward and backward are mirrored exchanges."""
 
-from distgnn.ops.aggregation.along_relations import along_relations
 from distgnn.ops.aggregation.convolve import ConvSpec, convolve
 from distgnn.ops.aggregation.extreme import arc_extreme, extreme
 from distgnn.ops.aggregation.halo import halo_broadcast, halo_reduce
@@ -37,7 +36,6 @@ __all__ = [
     "activate",
     "all_max",
     "all_sum",
-    "along_relations",
     "arc_extreme",
     "attend",
     "convolve",

@@ -20,6 +20,7 @@ from distgnn.interop.pyg.arc_set import ArcSet
 from distgnn.interop.pyg.functions import FLOATS
 from distgnn.interop.pyg.fused import is_as_written, is_whole
 from distgnn.interop.pyg.tensors import ArcIndex, local_in
+from distgnn.ops.aggregation.along_relations import along_relations
 from distgnn.rows.align import local_in as rows_in
 from distgnn.rows.row_tensor import RowTensor, local_of, rows_of
 
@@ -68,7 +69,7 @@ def _sum_of_sage(convs: dict[Any, Any], x_dict: dict[Any, Any], indices: dict[An
     rows = [local_in(x_dict[relation[0]], one, roles=("source",)) for relation, one in arcs.items()]
     means = [conv.aggr == "mean" for conv in convs.values()]
     weights = [conv.lin_l.weight.T for conv in convs.values()]
-    made = ops.along_relations([one.graph for one in arcs.values()], rows, weights, means)
+    made = along_relations([one.graph for one in arcs.values()], rows, weights, means)
     found: dict[Any, Any] = {}
     for kind in dict.fromkeys(relation[-1] for relation in convs):
         into = [(conv, arcs[key], one) for (key, conv), one in zip(convs.items(), made, strict=True) if key[-1] == kind]

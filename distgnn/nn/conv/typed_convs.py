@@ -17,6 +17,7 @@ from torch import nn
 from torch.nn import functional
 
 from distgnn import ops
+from distgnn.ops.aggregation.along_relations import along_relations
 
 Key = tuple[str, str, str]
 Rows = dict[str, torch.Tensor]
@@ -95,7 +96,7 @@ class RelationalConv(TypedConv):
         out = {kind: loop(rows[kind]) for kind, loop in self.loops.items()}
         graphs, given = [graph[one].plain for one in self.relations], [rows[one[0]] for one in self.relations]
         weights = [self.weight_of(number) for number in range(len(graphs))]
-        made = ops.along_relations(graphs, given, weights, [True] * len(graphs))
+        made = along_relations(graphs, given, weights, [True] * len(graphs))
         for (_, _, kind), one in zip(self.relations, made, strict=True):
             out[kind] += one
         return out

@@ -31,7 +31,8 @@ def along_relations(
     if not relations or relations[0].num_ranks == 1:
         cases = zip(relations, rows, weights, mean, strict=True)
         return [
-            convolve(graph, *given, None, None, ConvSpec((None, _scale(graph, one)))) for graph, *given, one in cases
+            convolve(graph, one, weight, None, None, ConvSpec((None, _scale(graph, is_mean))))
+            for graph, one, weight, is_mean in cases
         ]
     narrow = [graph.narrows(*weight.shape) for graph, weight in zip(relations, weights, strict=True)]
     given = [one @ weight if is_first else one for one, weight, is_first in zip(rows, weights, narrow, strict=True)]
