@@ -17,11 +17,12 @@ when; "next" is the next of any exchange of the graph:
 
 With `into=` the caller's array takes the place of `sources` or `partials` and stays the caller's.
 
-With `Transport.in_pieces` all rows travel in pieces of PIECE_BYTES. `packed` and `partials` then have room for two:
-the others are packed, and received, when these have left, and were added.
+With `Transport.in_pieces` all rows travel in pieces of PIECE_BYTES. `packed` then has room for two, and `reduce_made`
+takes the place of the reduce: `targets` and `partials` have room for one piece.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
 
 import numpy as np
 from mpi4py import MPI
@@ -57,7 +58,6 @@ class Exchange:
         self.messages: MessageMemory = transport.messages if messages is None else messages
         self._receiving: list[MPI.Request] = []
         self._arriving = np.empty((0, 0))
-        self._piecewise: np.ndarray | None = None  # partial sums are received in pieces like this
         self.tag: int = 0
 
     def start_broadcast(self, rows: np.ndarray, into: np.ndarray | None = None, in_pieces: bool = False) -> None:
@@ -127,14 +127,10 @@ class Exchange:
             into: [R, D], where those for this rank arrive; the caller leaves it alone until `finish_reduce`.
         """
         self.tag = self.transport.begin("reduce", targets.shape[1])
-        most = _piece_rows(targets) if self.transport.in_pieces else None
-        if into is None and most is not None:
-            self._piecewise = targets[:0]
-        else:
-            partials = self._buffer("partials", self.plan.reduce_indptr[-1], targets) if into is None else into
-            self._receiving = self._post_receives(partials, self.plan.reduce_indptr, self.tag, most)
-            self._arriving = partials
-        self._post_sends("reduce", targets, self.plan.target_indptr, most)
+        partials = self._buffer("partials", self.plan.reduce_indptr[-1], targets) if into is None else into
+        self._receiving = self._post_receives(partials, self.plan.reduce_indptr, self.tag)
+        self._arriving = partials
+        self._post_sends("reduce", targets, self.plan.target_indptr)
 
     def target_pieces(self) -> list[slice]:
         """The target halos whose partial sums are sent: all."""
@@ -145,28 +141,33 @@ class Exchange:
 
         Collective: yes.
         """
-        if self._piecewise is None:
-            self.add_partials(out, self.arrived())
-        else:
-            self._add_pieces(out, self._piecewise)
+        self.add_partials(out, self.arrived())
 
-    def _add_pieces(self, out: np.ndarray, like: np.ndarray) -> None:
-        """`add_partials` of what other ranks send, one piece after the other: the next travels while one is added."""
-        self._piecewise, most = None, _piece_rows(like)
-        room = self._buffer("partials", 2 * most, like)
-        chosen = [
-            (rank, some) for rank in range(self.plan.num_parts) for some in _pieces(self.reduced_rows(rank), most)
-        ]
-        places = [room[number % 2 * most :][: len(some)] for number, (_, some) in enumerate(chosen)]
-        receives = (
-            self.transport.receive(place, rank, self.tag) for place, (rank, _) in zip(places, chosen, strict=True)
-        )
-        coming = next(receives, [])
-        for (_, rows), place in zip(chosen, places, strict=True):
-            arriving, coming = coming, next(receives, [])
-            self.transport.wait(arriving, self.tag)
-            with self.transport.counters.timing("pack_seconds"):
-                kernels.add_rows(out, rows, place)
+    def reduce_made(self, make: Callable[[slice, np.ndarray], object], out: np.ndarray) -> None:
+        """A reduce onto `out` [O, D] whose partial sums are never whole, with the same bits. Collective: yes.
+
+        Pairs of ranks exchange pieces both ways, one pair after the other in an order that all ranks have: none waits
+        for a rank that waits for it.
+
+        Args: make: called as make(target halos, into): writes their partial sums.
+        """
+        self.drain()
+        tag, most = self.transport.begin("reduce", out.shape[1]), _piece_rows(out)
+        leaving, arriving = (self._buffer(role, most, out) for role in ("targets", "partials"))
+        for rank in range(self.plan.num_parts):
+            first, end = (int(self.plan.target_indptr[place]) for place in (rank, rank + 1))
+            mine = [slice(start, min(start + most, end)) for start in range(first, end, most)]
+            for piece, rows in zip_longest(mine, _pieces(self.reduced_rows(rank), most)):
+                arrived = arriving[: 0 if rows is None else len(rows)]
+                under_way = self.transport.receive(arrived, rank, tag) if rows is not None else []
+                if piece is not None:
+                    made = leaving[: piece.stop - piece.start]
+                    make(piece, made)
+                    under_way += self.transport.send(made, rank, tag)
+                self.transport.wait(under_way, tag)
+                if rows is not None:
+                    with self.transport.counters.timing("pack_seconds"):
+                        kernels.add_rows(out, rows, arrived)
 
     def add_partials(self, out: np.ndarray, partials: np.ndarray) -> None:
         """Add `partials` (in the order of the plan's reduce rows) to `out` [O, D], one rank after the other."""
@@ -241,10 +242,9 @@ class Exchange:
             for request in self.transport.receive(some, rank, tag)
         ]
 
-    def _post_sends(self, verb: str, rows: np.ndarray, indptr: np.ndarray, most: int | None = None) -> None:
+    def _post_sends(self, verb: str, rows: np.ndarray, indptr: np.ndarray) -> None:
         for rank, part in _by_rank(rows, indptr):
-            for some in _pieces(part, most or len(part)):
-                self.messages.sending[verb] += self.transport.send(some, rank, self.tag)
+            self.messages.sending[verb] += self.transport.send(part, rank, self.tag)
 
 
 def _piece_rows(like: np.ndarray) -> int:

@@ -84,14 +84,14 @@ class CopyAggregator:
         factors = edge_weight, source_scale and source_scale.owned, target_scale and target_scale.owned
         halo, owned = slice(self.num_owned, len(rows)), slice(0, self.num_owned)
         counters = self.exchange.transport.counters
-        run_block(counters, self.block, rows, out, factors, halo)
+        run_block(counters, self.block, rows, out[halo], factors, halo)
         if self.backward or local_only:
-            run_block(counters, self.block, rows, out, factors, owned)
+            run_block(counters, self.block, rows, out[owned], factors, owned)
             return out, rows
         exchange = self._exchange_at(site)
         targets = kernels.pack_rows(out, self.target_rows, out=exchange.target_rows(out))
         exchange.start_reduce(targets)
-        run_block(counters, self.block, rows, out, factors, owned)
+        run_block(counters, self.block, rows, out[owned], factors, owned)
         exchange.finish_reduce(out[owned])
         exchange.start_broadcast(out[owned])
         copies = exchange.finish_broadcast()

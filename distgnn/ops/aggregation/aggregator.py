@@ -193,22 +193,46 @@ class Aggregator:
             do_work(overlap_work, exchange)
             return out, rows[:0]
         half = len(overlap_work) // 2
+        if exchange is self.exchange and exchange.transport.in_pieces:
+            return self._in_pieces(rows, out, weight, scales, overlap_work)
         targets = exchange.target_rows(out)
         exchange.start_broadcast(rows)
         for piece in exchange.target_pieces():
-            run_block(counters, arcs.halo_owned, rows, targets, (weight, from_owned, to_halos), piece)
+            run_block(counters, arcs.halo_owned, rows, targets[piece], (weight, from_owned, to_halos), piece)
         for piece in arcs.pieces:
-            run_block(counters, arcs.owned_owned, rows, out, (weight, from_owned, to_owned), piece)
+            run_block(counters, arcs.owned_owned, rows, out[piece], (weight, from_owned, to_owned), piece)
             exchange.progress()
         do_work(overlap_work[:half], exchange)
         sources = exchange.finish_broadcast()
         for piece in exchange.target_pieces():
             factors = weight, from_halos, to_halos
-            run_block(counters, arcs.halo_halo, sources, targets, factors, piece, accumulate=True)
+            run_block(counters, arcs.halo_halo, sources, targets[piece], factors, piece, accumulate=True)
         exchange.start_reduce(targets)
         run_block(counters, arcs.owned_halo, sources, out, (weight, from_halos, to_owned), accumulate=True)
         do_work(overlap_work[half:], exchange)
         exchange.finish_reduce(out)
+        return out, sources
+
+    def _in_pieces(
+        self, rows: np.ndarray, out: np.ndarray, weight: np.ndarray | None, scales: Scales, overlap_work: Sequence[Any]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The same bits in less memory: partial sums of target halos are made in pieces, when all rows have arrived."""
+        arcs, exchange, (source, target) = self.arcs, self.exchange, scales
+        counters, from_owned, to_owned = exchange.transport.counters, source and source.owned, target and target.owned
+        from_halos, to_halos = source and source.sources, target and target.targets
+        exchange.start_broadcast(rows)
+        for piece in arcs.pieces:
+            run_block(counters, arcs.owned_owned, rows, out[piece], (weight, from_owned, to_owned), piece)
+            exchange.progress()
+        sources = exchange.finish_broadcast()
+        run_block(counters, arcs.owned_halo, sources, out, (weight, from_halos, to_owned), accumulate=True)
+
+        def make(piece: slice, into: np.ndarray) -> None:
+            run_block(counters, arcs.halo_owned, rows, into, (weight, from_owned, to_halos), piece)
+            run_block(counters, arcs.halo_halo, sources, into, (weight, from_halos, to_halos), piece, accumulate=True)
+
+        exchange.reduce_made(make, out)
+        do_work(overlap_work, exchange)  # may be written over rows
         return out, sources
 
     @property
@@ -260,7 +284,7 @@ def run_block(
 ) -> None:
     """One block: out (+)= target_scale * A(edge_weight) @ (source_scale * rows), for all its targets or a piece.
 
-    Args: factors: edge_weight, source_scale and target_scale of the block's ends, or None each.
+    Args: out: of the piece; factors: edge_weight, source_scale and target_scale of the block's ends, or None each.
     """
     if accumulate and block.num_arcs == 0:
         return
@@ -271,7 +295,7 @@ def run_block(
         if blocked:
             scale = None if target_scale is None else target_scale[piece]
             scales = {"source_scale": source_scale, "target_scale": scale}
-            kernels.spmm_blocked(blocked, rows, None, out[piece], **scales, accumulate=accumulate, piece=piece)
+            kernels.spmm_blocked(blocked, rows, None, out, **scales, accumulate=accumulate, piece=piece)
             return
         kernels.spmm(
             block.indptr[piece.start : piece.stop + 1],
@@ -279,7 +303,7 @@ def run_block(
             rows,
             "sum",
             None if edge_weight is None else edge_weight[block.weights],
-            out[piece],
+            out,
             edge_ids=None if edge_weight is None else block.positions,
             source_scale=source_scale,
             target_scale=None if target_scale is None else target_scale[piece],

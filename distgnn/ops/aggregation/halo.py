@@ -100,6 +100,9 @@ def _broadcast(graph: GraphView, rows: np.ndarray, role: str) -> np.ndarray:
 
 def reduce_onto(exchange: Exchange | EpochExchange, halos: np.ndarray, out: np.ndarray) -> np.ndarray:
     """Rows of halos are added to owned rows `out` [O, D] at their owners, in place. Collective: yes."""
+    if isinstance(exchange, Exchange) and exchange.transport.in_pieces:
+        exchange.reduce_made(lambda piece, into: np.copyto(into, halos[piece]), out)
+        return out
     buffer = exchange.target_rows(halos)
     np.copyto(buffer, halos)
     exchange.start_reduce(buffer)
