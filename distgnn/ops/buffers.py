@@ -6,10 +6,12 @@ buffer back: a tensor on a piece of a block holds it, this pool refers to it wea
 A result takes the smallest gap that it fits in, so a free block of a wide layer holds narrower rows meanwhile.
 
 With a folder (`--offload`) pieces wait in files there (file_memory.py). A new piece sends the oldest ones out until
-those in memory are at most WORKING times the largest: a layer has its input and its sums at work.
+those in memory are at most WORKING times the largest: a layer has its input and its sums at work. (In a pass without
+gradients there are none in memory: they are made in their files.)
 What was sent out last is needed first in the backward pass, and is read ahead from there.
 """
 
+import sys
 import threading
 import weakref
 from collections.abc import Iterator
@@ -123,8 +125,9 @@ class Buffers:
     Args: folder: where pieces wait in files; None: all stay in memory.
     Raises: RunError where the disk is full, or a file cannot be written.
 
-    Attributes: asker: the ledger's name (`distgnn/graph/memory/ledger.py`) for what is asked for from now on; working:
-        pieces of the largest size that stay in memory, with a folder.
+    Attributes: asker: the ledger's name (`distgnn/graph/memory/ledger.py`) for what is asked for from now on; lean: of
+        a pass without gradients, where nothing waits: any piece may break a free block, other free ones are given back,
+        and with a folder all pieces are in files.
 
     Example:
         >>> buffers = dg.ops.Buffers()
@@ -140,7 +143,12 @@ class Buffers:
         self._stop = threading.Event()  # of the thread that touches it
         self._count = 0  # of pieces
         self._lock = threading.Lock()  # the ledger looks from another thread
-        self.asker, self.working = "rows", WORKING
+        self.asker, self.lean = "rows", False
+
+    @property
+    def working(self) -> int:
+        """Pieces of the largest size that stay in memory, with a folder."""
+        return 0 if self.lean else WORKING
 
     def empty(self, num_rows: int, width: int, dtype: torch.dtype) -> torch.Tensor:
         """A tensor [num_rows, width] with any content, on memory that was used before if there is a gap for it."""
@@ -149,9 +157,8 @@ class Buffers:
             return torch.empty(num_rows, width, dtype=dtype)
         with self._lock:
             piece = self._piece(-(-num_bytes // self._line) * self._line)
-            if self.disk is not None:  # it may be made of new memory
-                sizes = [place.num_bytes for place, _ in self._places() if not place.waits]
-                self._leave_free(self.working * max(sizes) - sum(sizes))
+            if self.disk is not None:
+                self._bound_memory()
         return torch.from_numpy(piece)[:num_bytes].view(dtype).view(num_rows, width)
 
     def touch_ahead(self, count: int, num_rows: int, width: int, dtype: torch.dtype) -> None:
@@ -189,12 +196,15 @@ class Buffers:
         fitting = []
         for (size, first, place), number in gaps:
             block = self._blocks[number]
-            if num_bytes <= size and (size < block.num_bytes or num_bytes * SHARE >= size):
+            if num_bytes <= size and (self.lean or size < block.num_bytes or num_bytes * SHARE >= size):
                 # Of gaps of one size, the one with most pages in memory comes first.
                 fitting.append((size, -block.left_bytes(first, size), first, place, number))
         if fitting:
             _, _, first, place, number = min(fitting)
-            return self._blocks[number].take(num_bytes, first, place, self._count, self.asker)
+            piece = self._blocks[number].take(num_bytes, first, place, self._count, self.asker)
+            if self.lean:
+                self._drop_free_blocks_below(sys.maxsize)
+            return piece
         self._drop_free_blocks_below(num_bytes)
         of_size = bool(self._touched) and self._touched[0].nbytes == num_bytes
         self._blocks.append(_Block(num_bytes, self.disk, self._touched.pop(0) if of_size else None))
@@ -215,10 +225,19 @@ class Buffers:
         places = self._places()
         here = [one for one in places if not one[0].waits]
         sizes = [place.num_bytes for place, _ in here] + [num_bytes]
-        while sum(sizes) > self.working * max(sizes):
+        while here and sum(sizes) > self.working * max(sizes):
             self._send_out(*here.pop(0))
             sizes.pop(0)
         self._leave_free(self.working * max(sizes) - sum(sizes) + num_bytes)  # the new piece can be made of it
+
+    def _bound_memory(self) -> None:
+        """After a piece was made, maybe of new memory; where none may stay there its place is in the file at once."""
+        here = [one for one in self._places() if not one[0].waits]
+        for place, pages in [] if self.working else here:
+            pages.begin_there(place.first, place.end)
+            place.waits = True
+        sizes = [place.num_bytes for place, _ in here if not place.waits]
+        self._leave_free(self.working * max(sizes, default=0) - sum(sizes))
 
     def _leave_free(self, room: int) -> None:
         """Of what free pieces have left behind, this number of bytes stays in memory."""

@@ -162,6 +162,15 @@ class FileMemory:
         self._file = disk.open()
         weakref.finalize(self, disk.close, self._file).atexit = False  # the disk lives as long
 
+    def begin_there(self, first: int, end: int) -> None:
+        """A piece that nothing was written to is in the file from now on."""
+        try:
+            os.posix_fallocate(self._file, first, end - first)  # a full disk is known here, not by a signal later
+        except OSError as error:
+            raise self._disk.failed(error) from error
+        self._disk.map(self._address + first, end - first, self._file, first)
+        self._disk.moved_bytes += end - first
+
     def move_out(self, first: int, end: int, wanted: Callable[[], bool]) -> None:
         """Let a piece wait in the file. Args: wanted: is it still, once the disk has time for it?"""
         disk, size = self._disk, end - first

@@ -28,7 +28,7 @@ from distgnn.datasets import GraphData, load_graph
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.fitting.progress import compiling, phases
 from distgnn.fitting.source import Cut, cut_of, given_parts, is_parts
-from distgnn.fitting.user_model import adapt, arguments_of, without_compile
+from distgnn.fitting.user_model import adapt, arguments_of, not_given, without_compile
 from distgnn.graph.face.typed_graph import TypedGraph
 from distgnn.graph.loader import load
 from distgnn.graph.task_rows import TaskRows
@@ -167,12 +167,15 @@ def predict(
         if memory is not None:
             raise InputError("memory is of a pass over all vertices: leave it, or changed, out")
         graph = load_graph(data, data_root, seed) if isinstance(data, str | Path) else load_graph(data)
+        _check_types(graph.types, {"changed": True})
         config = partition or CutConfig()
         how = Pass(partial(_rows_of, packed, names, embeddings, config, threads), hops, config.direction, tell)
         again = rows_again(graph, changed, _earlier(before), how)
         if again is not None:
             return _answer(again) if target is None else target.keep(again, graph.node_names, OUTPUT)
     with _cut(data, ranks, partition, seed, data_root, quiet, tell) as cut:
+        asked_for = {"layers": bool(names), "embeddings": embeddings, "classes": classes, "pairs": pairs is not None}
+        _check_types(cut.manifest["graph"].get("types"), asked_for | {"memory": memory is not None})
         place = None if target is None else target.folder
         with tempfile.TemporaryDirectory(prefix=".distgnn-predict-", dir=place) as folder:
             wait = None if offload is None else str(offload)
@@ -232,7 +235,7 @@ def _rows_of(
         return {name: np.load(Path(folder) / f"{place}.npy") for place, name in enumerate(made)}
 
 
-def _measured(job: Job, tiny: GraphData, small: GraphData, offload: bool) -> tuple[int, int]:
+def _measured(job: Job, tiny: GraphData, small: GraphData, offload: bool) -> int:
     """Run the model of a job on two graphs, in a process of its own. For its result see `Measure`."""
     config = CutConfig()
     with _alone(tiny, config) as first, _alone(small, config) as second:
@@ -241,9 +244,7 @@ def _measured(job: Job, tiny: GraphData, small: GraphData, offload: bool) -> tup
             replace(job, parts=f"{folder}/parts", folder=folder, offload=wait, pairs=pairs, speak=False)
             for folder in (first, second)
         ]
-        peak: int = call_on_ranks(_peak_of_second, (of_both,), 1, apart=True)[0]
-        file = Path(second) / "0.npy"
-        return peak, np.load(file, mmap_mode="r")[:1].nbytes if file.is_file() else 0
+        return int(call_on_ranks(_peak_of_second, (of_both,), 1, apart=True)[0])
 
 
 def _peak_of_second(jobs: list[Job]) -> int:
@@ -281,6 +282,12 @@ def _cut(
         made.__exit__(None, None, None)
 
 
+def _check_types(types: Any, asked_for: dict[str, bool]) -> None:
+    given = [name for name, is_given in asked_for.items() if is_given]
+    if types and given:
+        raise InputError(f"{', '.join(given)}: of graphs of one type, and this one has {len(types)}: leave it out")
+
+
 def _check_layers(model: nn.Module, names: Sequence[str]) -> None:
     known = dict(model.named_modules())
     for name in names:
@@ -299,7 +306,7 @@ def predict_part(job: Job) -> dict[str, Any]:
         products = {name: getattr(kernels.Tuning(), name) for name in OF_JOB}  # a pass has the same bits anywhere
         how: dict[str, Any] = {"dtype": wanted, "cache_first": False, "products": products, "offload": job.offload}
         graph: Any = load(job.parts, say=None, **how)
-        _leave_mapped(graph.plain)
+        _take_little(graph.plain)
         if job.odd is not None:
             graph.plain.feats[graph.plain.owned_ids == job.odd] = torch.nan
         given: dict[str, Any] = {}
@@ -309,11 +316,12 @@ def predict_part(job: Job) -> dict[str, Any]:
         decode = None if job.pairs is None else decoder_of(model)
         model.forward = model.forward if decode is None else encoder_of(model)
         model = adapt(model).eval()
+        line = not_given(model, graph)
+        if line is not None and job.speak and graph.plain.rank == 0:
+            say(line)
         watched = LastLayer(model) if job.embeddings else None
         before = torch.get_rng_state()
         typed = isinstance(graph, TypedGraph)
-        if typed and (job.layers or job.embeddings or decode is not None):
-            raise on_all_ranks(InputError("layers, embeddings and pairs are of graphs of one type: leave them out"))
         face = graph if typed or sees_rows(model, graph) else graph.plain
         with named_faults(model, face), RowByRow():
             made = model(face, graph.x_dict if typed else face.feats)
@@ -332,6 +340,8 @@ def predict_part(job: Job) -> dict[str, Any]:
         if decode is not None:
             return {OUTPUT: None}
         made = made if watched is None else watched.rows(graph)
+        graph.plain.buffers.give_back()
+        graph.plain.exchange.release("sources")
         found = {**_named(made), **{name: given.get(name) for name in job.layers}}
         for place, name in enumerate(found):
             of: Any = TaskRows(graph, name) if typed and name in graph.node_types else graph.plain
@@ -341,9 +351,10 @@ def predict_part(job: Job) -> dict[str, Any]:
         return {name: _kept(graph, name, place, one, job) for place, (name, one) in enumerate(found.items())}
 
 
-def _leave_mapped(plain: Any) -> None:
-    """Features stay in the part's files; rows made of arcs' features are made in blocks."""
-    plain.arcs_in_blocks, plain.buffers.working = True, 1  # nothing waits for a backward pass
+def _take_little(plain: Any) -> None:
+    """Features stay in the part's files; rows made of arcs' features, and messages, are made in blocks."""
+    plain.arcs_in_blocks, plain.transport.in_pieces = True, plain.num_ranks > 1
+    plain.buffers.lean = True
     feats = plain.local.feats
     if isinstance(plain.feats, torch.Tensor) and isinstance(feats, np.ndarray):
         mapped = torch.from_numpy(feats)

@@ -3,10 +3,10 @@
 A pass over a random graph with the columns and the degree of the one that is meant is measured, in another process:
 
     slope     anonymous bytes of the pass, above a tiny one's before, for each vertex
-    a rank's  PROGRAM_BYTES + MARGIN · (O · slope + messages + on rank 0 the answer's rows of another rank)
-    messages  sent and received rows · slope / KEPT
+    a rank's  PROGRAM_BYTES + MARGIN · (O · slope + (S + T) · slope without offload / KEPT)
 
-Legend: O owned rows. Pages of mapped files do not count: the kernel drops them.
+Legend: O owned rows, S and T source and target halos (T: of reductions that are no sums; sums make them in pieces).
+Pages of mapped files do not count: the kernel drops them.
 """
 
 import re
@@ -28,21 +28,21 @@ from distgnn.system.units import human_bytes
 
 VERTICES, ARCS = 1 << 16, 1 << 22  # of the larger graph, at most
 PROGRAM_BYTES = 345_000_000  # 200 MB, and 100 MB more of one that compiles
-KEPT = 2  # rows of the widest layer, of all that a vertex has: a message is one
+KEPT = 2  # rows of the widest layer, of all that a vertex has: a halo is one
 MARGIN = 1.1  # peaks between two looks, and other shapes of graphs
 INTERVAL = 0.002  # seconds
 OTHER_PARTS, MOST_RANKS = 1.2, 256  # halos grow where parts are more
 
-Measure = Callable[[GraphData, GraphData, bool], tuple[int, int]]
-"""(a tiny graph, a small one, with offload?) -> bytes: of the second's pass above the first's; of an answer's row."""
+Measure = Callable[[GraphData, GraphData, bool], int]
+"""(a tiny graph, a small one, with offload?) -> bytes of the second's pass above the first's."""
 
 
 @dataclass(frozen=True)
 class Taken:
-    """Bytes of a pass: of each vertex, and of a row of its answer."""
+    """Bytes of a pass for each owned vertex, and for each halo."""
 
     slope: float
-    answer: int
+    halo: float
 
 
 def check_limit(limit: str | int, folder: str, manifest: dict[str, Any], offload: bool, measure: Measure) -> str:
@@ -69,24 +69,22 @@ def check_limit(limit: str | int, folder: str, manifest: dict[str, Any], offload
 
 
 def _needed(taken: Taken, manifest: dict[str, Any], rank: int) -> int:
-    parts, pair_rows = manifest["parts"], manifest["pair_rows"]
-    halos = sum(pair_rows[rank]) + sum(row[rank] for row in pair_rows)
-    others = max((one["owned"] for one in parts[1:]), default=0) if rank == 0 else 0
-    rows = parts[rank]["owned"] * taken.slope + halos * taken.slope / KEPT + others * taken.answer
-    return int(PROGRAM_BYTES + MARGIN * rows)
+    part = manifest["parts"][rank]
+    halos = part["source_halos"] + part["target_halos"]
+    return int(PROGRAM_BYTES + MARGIN * (part["owned"] * taken.slope + halos * taken.halo))
 
 
 def _taken(folder: str, manifest: dict[str, Any], offload: bool, measure: Measure) -> Taken:
     first = load_part(folder, 0, check=False)
-    if first.types:
-        raise InputError("memory is estimated for graphs of one type: leave it out")
     degree = max(1, -(-sum(part["arcs"] for part in manifest["parts"]) // max(1, manifest["num_nodes"])))
     size = max(64, min(VERTICES, ARCS // degree))
     try:
-        peak, answer = measure(_like(first, 64, degree), _like(first, size, degree), offload)
+        graphs = _like(first, 64, degree), _like(first, size, degree)
+        whole = measure(*graphs, False)
+        peak = measure(*graphs, True) if offload else whole
     except InputError as error:
         raise InputError(f"memory is estimated on a small graph, where the model fails: {error}") from error
-    return Taken(peak / size, answer)
+    return Taken(peak / size, whole / size / KEPT)
 
 
 def _like(part: Any, size: int, degree: int) -> GraphData:

@@ -101,7 +101,7 @@ def relu(func: Any, input: RowTensor, inplace: bool = False) -> RowTensor:
     hidden = space is space.graph.vertex_space and input.row_dim == 0 and inner.dim() == 2 and inner.dtype in FLOATS
     if hidden and inner.requires_grad and torch.is_grad_enabled():
         return input.like(ops_relu(space.graph, inner))
-    if hidden and not torch.is_grad_enabled() and space.graph.buffers.disk is not None:  # it may wait in a file
+    if hidden and not torch.is_grad_enabled() and space.graph.buffers.lean:  # its memory is known there
         return input.like(torch.clamp_min(inner, 0, out=space.graph.buffers.empty(*inner.shape, inner.dtype)))
     return input.like(torch.relu(inner))
 

@@ -19,6 +19,7 @@ from distgnn.train.tasks.pairs import task_for
 from distgnn.train.tasks.vertices import of_vertices
 
 ON_VERTICES = ("node", "regression")  # tasks
+PIECE_BYTES = 64 << 20  # of rows that rank 0 receives
 
 
 def write_predictions(graph: Any, logits: torch.Tensor, out: str, classes: bool = False) -> None:
@@ -82,7 +83,7 @@ def write_names(graph: Any, ids: np.ndarray, names: np.ndarray, count: int, out:
 def write_rows(graph: Any, ids: np.ndarray, rows: np.ndarray, num_rows: int, out: str) -> None:
     """Write the rows of all ranks to a .npy file, each at its id.
 
-    Collective: yes; rank 0 receives one rank's rows at a time.
+    Collective: yes; rank 0 receives a piece of one rank's rows at a time.
 
     Args: ids: int64 [n], places of this rank's `rows` [n, ...]; num_rows: over all ranks.
     """
@@ -94,17 +95,22 @@ def write_rows(graph: Any, ids: np.ndarray, rows: np.ndarray, num_rows: int, out
             if target.is_dir() or not target.parent.is_dir():
                 raise InputError(f"cannot write predictions to {target}: expected a file name in an existing folder")
             everything = file_of_rows(partial, rows.dtype, (num_rows, *rows.shape[1:]), target)
-    lengths = graph.comm.allgather(len(rows))
+    lengths, row_bytes = graph.comm.allgather(len(rows)), rows.itemsize * int(np.prod(rows.shape[1:]))
+    step = max(1, PIECE_BYTES // max(1, row_bytes))
     if everything is None:
         send_array(graph.comm, np.ascontiguousarray(ids), 0)
-        send_array(graph.comm, np.ascontiguousarray(rows), 0)
+        for first in range(0, len(rows), step):
+            send_array(graph.comm, np.ascontiguousarray(rows[first : first + step]), 0)
         return
     everything[ids] = rows
     for rank in range(1, graph.num_ranks):
-        places, theirs = np.empty(lengths[rank], ids.dtype), np.empty((lengths[rank], *rows.shape[1:]), rows.dtype)
+        places = np.empty(lengths[rank], ids.dtype)
         receive_array(graph.comm, places, rank)
-        receive_array(graph.comm, theirs, rank)
-        everything[places] = theirs
+        for first in range(0, lengths[rank], step):
+            some = places[first : first + step]
+            theirs = np.empty((len(some), *rows.shape[1:]), rows.dtype)
+            receive_array(graph.comm, theirs, rank)
+            everything[some] = theirs
     everything.flush()
     os.replace(partial, target)
 

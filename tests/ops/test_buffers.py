@@ -28,6 +28,15 @@ def test_a_free_block_is_used_again():
     assert rows(buffers).data_ptr() == place
 
 
+def test_a_pass_without_gradients_keeps_no_free_block_beside_the_one_it_takes():
+    buffers = Buffers()
+    buffers.lean = True
+    kept = [rows(buffers, 64), rows(buffers)]
+    del kept
+    rows(buffers, 32).fill_(1)
+    assert buffers.num_bytes == ROWS * 64 * 4
+
+
 def test_narrower_rows_share_a_free_block():
     """Layers of 256 columns, then of 160, 64 and 32: the memory of the widest is enough."""
     buffers = Buffers()
