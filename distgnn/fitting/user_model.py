@@ -5,6 +5,7 @@
 | (graph, feats), as DGL's models do | just that, in either order |
 | (x, edge_index, …), as PyG's do | feats, graph.edge_index, and by its name each further argument without a default |
 | (x_dict, edge_index_dict, …), of a typed graph; also `to_hetero`'s (x, edge_index, …) | dicts by type and relation |
+| (x, edge_index=None) | the arcs, too |
 | (data) | the graph, which has x, edge_index, … |
 | (x) | feats |
 | (*args), around one module, as DataParallel's | what that one takes |
@@ -112,6 +113,9 @@ def arguments_of(model: nn.Module) -> list[str]:
             "LazyLinear, or call the model once before, on PyG's or DGL's graph"
         )
     taken = [one.name for one in every if one.kind in kinds and one.default is inspect.Parameter.empty]
+    behind = every[len(taken)].name if taken and len(every) > len(taken) else ""
+    if behind in ARCS and not {*GRAPH, *DATA} & {*taken}:
+        taken.append(behind)  # a model with edge_index=None is not to be run without its graph
     children = list(model.children())
     if not taken and len(children) == 1 and all(one.kind in VARIABLE for one in every):
         return arguments_of(children[0])

@@ -55,7 +55,7 @@ def model(data):
     return model
 
 
-def test_fit_and_predict_give_what_pyg_gives(data, model, tmp_path):
+def test_fit_and_predict_give_what_pyg_gives(data, model, tmp_path, run):
     """The split is made, the target found; the run is kept, read again and predicts other data."""
     result = dg.fit(data, model, 1, epochs=4, lr=0.05, quiet=True, out=tmp_path / "out")
     assert result.losses[-1] < result.losses[0] and result.predict().shape == (40, 3)
@@ -70,6 +70,17 @@ def test_fit_and_predict_give_what_pyg_gives(data, model, tmp_path):
     paths = dg.predict(trained, data, 1, quiet=True, out=tmp_path / "rows.npy")
     assert {kind: path.name for kind, path in paths.items()} == {kind: f"rows.{kind}.npy" for kind in rows}
     np.testing.assert_array_equal(np.load(paths["author"]), found["author"].numpy())
+    dg.load_graph(data).save(tmp_path / "graph")
+    torch.save(trained, tmp_path / "model.pt")
+    load = f"torch.load({str(tmp_path / 'model.pt')!r}, weights_only=False)"
+    (tmp_path / "typed_model.py").write_text(f"import torch\n\n\ndef make():\n    return {load}\n")
+    words = ["predict", f"{tmp_path / 'typed_model.py'}:make", tmp_path / "graph", "--ranks", 1, "--quiet"]
+    assert run(*words, "--out", tmp_path / "shell.csv")[0] == 0
+    for kind, rows in found.items():
+        table = np.loadtxt(tmp_path / f"shell.{kind}.csv", delimiter=",", skiprows=1, dtype=np.float32)
+        np.testing.assert_array_equal(table[:, 1:], rows.numpy())
+    code, _, err = run(*words, "--out", tmp_path / "other.csv", "--classes", "--layers", "convs")
+    assert code == 2 and "layers, classes: of graphs of one type, and this one has 2: leave it out" in err
     data["author"].x = data["author"].x + 1
     with torch.no_grad():
         moved = trained(data.x_dict, data.edge_index_dict)["paper"]

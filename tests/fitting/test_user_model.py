@@ -27,6 +27,7 @@ def module(forward) -> nn.Module:
         (lambda self, x, edge_index, edge_weight=None: (x, edge_index, edge_weight), ("F", "arcs", None)),
         (lambda self, x, edge_index, edge_weight: (x, edge_index, edge_weight), ("F", "arcs", "weights")),
         (lambda self, z, adj_t: (z, adj_t), ("F", "arcs")),
+        (lambda self, x, edge_index=None, edge_weight=None: (x, edge_index, edge_weight), ("F", "arcs", None)),
         (lambda self, data: data, "G"),
         (lambda self, rows: rows, "F"),
         (lambda self, *every: every, ("G", "F")),
