@@ -2,7 +2,8 @@
 
     python tests/bench/predict/passes.py WORK                                    # 300,000 vertices, 12 M arcs
     python tests/bench/predict/passes.py WORK --only ours offload                # some ways
-    python tests/bench/predict/passes.py WORK --nodes 2450000 --degree 51.5 --ranks 2 --only ours offload   # products
+    python tests/bench/predict/passes.py WORK --nodes 2449029 --communities 2400 --mixing 0.06 --degree 65 \\
+        --only ours offload                                                      # products' size
     python tests/bench/predict/passes.py WORK --only changed                     # 1, 100, 10,000 vertices changed
 
 | way | is |
@@ -38,8 +39,8 @@ CHANGED = (1, 100, 10_000)
 
 def source(args):
     return (
-        f"communities:nodes={args.nodes},avg_degree={args.degree},communities=300,mixing=0.3,feats={args.feats},"
-        f"classes={args.classes}"
+        f"communities:nodes={args.nodes},avg_degree={args.degree},communities={args.communities},"
+        f"mixing={args.mixing},feats={args.feats},classes={args.classes}"
     )
 
 
@@ -112,7 +113,7 @@ def run_way(way, work, args):
 
         folder = work / "rows" if way == "offload" else None
         parts = work / f"parts-{args.ranks}"
-        dg.predict(net, parts, out=out, overwrite=True, quiet=True, offload=folder)
+        dg.predict(net, parts, out=out, overwrite=True, quiet=True, offload=folder, memory=args.memory)
         return
     from distgnn.datasets import load_graph
 
@@ -152,16 +153,17 @@ def prepare(work, args):
     wanted = {1, args.ranks} if "changed" in args.only else {args.ranks}
     for ranks in wanted:
         if not (work / f"parts-{ranks}").exists():
-            partition_graph(load_graph(work / "graph"), ranks, work / f"parts-{ranks}", effort="fast")
+            partition_graph(load_graph(work / "graph"), ranks, work / f"parts-{ranks}", memory="8GB")
 
 
 def main():
     """Prepare, run each way in a process of its own, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("work", type=Path)
-    for name, value in (("nodes", 300_000), ("feats", 100), ("hidden", 256), ("layers", 3), ("classes", 47)):
+    for name, value in (("nodes", 300_000), ("communities", 300), ("feats", 100), ("hidden", 256), ("layers", 3)):
         parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--degree", type=float, default=40)
+    for name, value in (("classes", 47), ("degree", 40.0), ("mixing", 0.3)):
+        parser.add_argument(f"--{name}", type=type(value), default=value)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--memory", help="limit of a rank of ours")
     parser.add_argument("--only", nargs="+", default=[*WAYS, "changed"])
