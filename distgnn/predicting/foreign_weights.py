@@ -23,12 +23,8 @@ def load_foreign(model: nn.Module, file: str | Path) -> nn.Module:
     Args: file: `.safetensors`, or what `torch.save` wrote: a state dict, or a checkpoint that has one, as Lightning's.
     Raises: InputError where the file cannot be read, or names or shapes do not fit: a line for each.
     """
-    state = _read(Path(file))
     expected = model.state_dict()
-    prefix = _prefix(state)
-    while prefix and not any(name.startswith(prefix) for name in expected):
-        state = {name.removeprefix(prefix): one for name, one in state.items()}
-        prefix = _prefix(state)
+    state = _without_prefix(_read(Path(file)), expected)
     faults = []
     for name in expected.keys() & state.keys():
         there, here = (list(one[name].shape) for one in (state, expected))
@@ -41,6 +37,15 @@ def load_foreign(model: nn.Module, file: str | Path) -> nn.Module:
         raise InputError(f"{file} does not fit {type(model).__name__}: " + "; ".join([*faults[:MOST_LINES], *more]))
     model.load_state_dict(state)
     return model
+
+
+def _without_prefix(state: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:
+    """The file's weights without what all their names begin with, where names of the model are left; else as given."""
+    found, prefix = state, _prefix(state)
+    while prefix and not found.keys() & expected.keys():
+        found = {name.removeprefix(prefix): one for name, one in found.items()}
+        prefix = _prefix(found)
+    return found if found.keys() & expected.keys() else state
 
 
 def _prefix(state: dict[str, Any]) -> str:
@@ -72,7 +77,9 @@ def _read(file: Path) -> dict[str, torch.Tensor]:
         raise InputError(
             f"{file} holds more than weights, and is not executed: save model.state_dict() ({str(error).split('.')[0]})"
         ) from error
-    except (OSError, RuntimeError, EOFError, ValueError, KeyError) as error:
+    except KeyError as error:
+        raise InputError(f"{file} cannot be read as weights: torch.save did not write it") from error
+    except (OSError, RuntimeError, EOFError, ValueError) as error:
         raise InputError(f"{file} cannot be read as weights: {' '.join(str(error).split())[:200]}") from error
     for key in INSIDE:
         if isinstance(found, dict) and isinstance(found.get(key), dict):

@@ -212,7 +212,10 @@ def _earlier(before: Any) -> dict[str, np.ndarray]:
         raise InputError("changed needs before=, the rows of an earlier answer")
     if not isinstance(before, dict):
         before = {OUTPUT: before}
-    read = {name: np.load(one, mmap_mode="r") if isinstance(one, str | Path) else one for name, one in before.items()}
+    try:
+        read = {name: np.load(one, "r") if isinstance(one, str | Path) else one for name, one in before.items()}
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"before cannot be read as a .npy file: {error}") from error
     return {name: np.asarray(one) for name, one in read.items()}
 
 

@@ -90,6 +90,7 @@ def test_refused():
         (model, before, {"hops": 1}, "rows that no change reaches within 1 hops"),
         (model, before[:, :3], {}, "give its earlier answer"),
         (model, None, {}, "needs before="),
+        (model, "none.npy", {}, "before cannot be read as a .npy file: .*none.npy"),
         (model, before, {"changed": [601]}, "no list of ids from 0 to 600"),
         (model, torch.cat([before, before]), {}, "vertices cannot be taken out"),
     ):

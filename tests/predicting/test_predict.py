@@ -147,7 +147,7 @@ class Light(pyg.models.LightGCN):
 
 
 def deep_layer():
-    return pyg.DeepGCNLayer(pyg.GENConv(8, 8), torch.nn.LayerNorm(8), torch.nn.ReLU(), dropout=0.1)
+    return pyg.DeepGCNLayer(pyg.SAGEConv(8, 8), torch.nn.LayerNorm(8), torch.nn.ReLU(), dropout=0.1)
 
 
 class Deep(torch.nn.Module):
@@ -345,12 +345,17 @@ def test_weights_from_elsewhere(tmp_path):
     line = r"convs.1.lin_r.weight is \[2\] in the file.*; convs.0.lin_l.weight is missing, .* has convs.0.lin_x.weight"
     with pytest.raises(InputError, match=line):
         load_foreign(model, tmp_path / "other.pt")
+    torch.save({name.replace("convs", "layers"): one for name, one in state.items()}, tmp_path / "other.pt")
+    with pytest.raises(InputError, match=r"convs.0.lin_l.weight is missing, the file has layers.0.lin_l.weight"):
+        load_foreign(model, tmp_path / "other.pt")
     torch.save(model, tmp_path / "whole.pt")
     with pytest.raises(InputError, match="holds more than weights, and is not executed"):
         load_foreign(model, tmp_path / "whole.pt")
     (tmp_path / "cut.pt").write_bytes((tmp_path / "w.pt").read_bytes()[:500])
-    with pytest.raises(InputError, match="cannot be read as weights"):
-        load_foreign(model, tmp_path / "cut.pt")
+    (tmp_path / "text.pt").write_text("hello")
+    for name, said in (("cut.pt", ""), ("text.pt", ": torch.save did not write it")):
+        with pytest.raises(InputError, match=f"cannot be read as weights{said}"):
+            load_foreign(model, tmp_path / name)
 
 
 @pytest.mark.parametrize(("ending", "most"), [(".npy", 600), ("", 600), (".csv", 2000), (".parquet", 1500)])
