@@ -42,8 +42,13 @@ class Contender:
         """From its name. Raises: InputError for what is no algorithm or word, or does not go together."""
         algorithm, *words = name.split("/")
         known = of_extras()
-        if algorithm in known and set(words) <= {SUPPRESSED}:
+        if algorithm in known:
+            if set(words) - {SUPPRESSED}:
+                raise InputError(f"{name}: {algorithm} takes no word but {SUPPRESSED}")
             return cls(name, {"algorithm": EXACT} | known[algorithm], bool(words))
+        if not algorithm.startswith("cd-"):
+            added = [one for one in known if not one.startswith("/")]
+            raise InputError(f"unknown algorithm {algorithm!r}: choose from {', '.join([EXACT, 'cd-R', *added])}")
         found: dict[str, str] = {}
         for word in words:
             kind, equals, value = word.partition("=")

@@ -40,8 +40,10 @@ from distgnn.system.calls.launch import call_on_ranks, check_ranks
 from distgnn.system.cores import available_cores, threads_per_rank
 from distgnn.system.output import say
 from distgnn.system.processor import machine
+from distgnn.train.checkpoint.fingerprint import difference
 
 ALGORITHMS = ("cd-0", "cd-5", "cd-5/int8")
+SIZES = ("num_nodes", "num_arcs")
 ONE_RUN = {"resume": True, "patience": 0, "overwrite": False}
 
 
@@ -82,7 +84,7 @@ class Plan:
             raise InputError("no networks: expected here, or names such as 1gbit")
         self.parsed_networks()
         manifests = self.manifests()
-        first, *others = (describe_graph(one) for one in manifests)
+        first, *others = (describe_graph(one) | {name: one[name] for name in SIZES} for one in manifests)
         for folder, other in zip(self.parts[1:], others, strict=True):
             for name in first:
                 if other.get(name) != first[name]:
@@ -96,7 +98,7 @@ class Plan:
         if self.parsed_networks() and (1 in counts or self.hosts):
             raise InputError("other networks are predicted for 2 ranks or more of this machine: take --network here")
         if self.emulate and not (self.parsed_networks() and any(attached("emulate"))):
-            raise InputError(f"emulate is of other networks than here, and of an extra ({here()})")
+            raise InputError(f"emulate is of other networks than here, as --network 1gbit, by an extra ({here()})")
         return self
 
     def manifests(self) -> list[dict[str, Any]]:
@@ -224,6 +226,9 @@ def _measured(plan: Plan, kept: Kept, speak: bool) -> StudyResult:
                 for name, network in emulated.items()  # first: rights may be missing
             }
             measured.append(Measured(count, get(f"turns-{count}", partial(_turns, plan, parts, count)), others))
+            found = difference(measured[0].turns["graph"], measured[-1].turns["graph"])
+            if found:
+                raise InputError(f"{parts} is of another graph than {plan.parts[0]}: {found}")
         for one, parts in zip(measured, plan.parts, strict=True):
             for contender in works if networks else ():
                 make = partial(_predictions, plan, parts, one.ranks, contender, networks)

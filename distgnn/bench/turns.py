@@ -18,6 +18,7 @@ from distgnn.config.extras import attached
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.loader import load
 from distgnn.nn import model_for
+from distgnn.train.checkpoint.fingerprint import fingerprint
 from distgnn.train.trainer import Trainer
 
 UNCOUNTED_EPOCHS = 2
@@ -95,7 +96,9 @@ class Runner:
 
 
 def take_turns(parts: str, contenders: list[Contender], base: Settings, rounds: int) -> dict[str, Any]:
-    """Rows of all contenders by name, lines that were said (each once), and versions. Collective: one rank per part.
+    """Rows of all contenders by name, lines that were said (each once), versions, and what identifies the graph.
+
+    Collective: one rank per part.
 
     Args: rounds: turns of `EPOCHS_IN_TURN` epochs that each contender gets.
     """
@@ -111,7 +114,8 @@ def take_turns(parts: str, contenders: list[Contender], base: Settings, rounds: 
     rows = {runner.contender.name: runner.row() for runner in runners}
     for runner in runners:
         runner.graph.drain()
-    return {"rows": rows, "lines": list(dict.fromkeys(lines)), "versions": versions()}
+    graph = fingerprint(runners[0].graph)
+    return {"rows": rows, "lines": list(dict.fromkeys(lines)), "versions": versions(), "graph": graph}
 
 
 def predict_epochs(parts: str, settings: Settings, networks: list[Any], at_once: int) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from distgnn.bench.result import StudyResult
 from distgnn.bench.rows import Measured, rows_of
 from distgnn.config import Settings
 from distgnn.errors import InputError
+from distgnn.train.checkpoint.fingerprint import PARTS
 
 FILES = ["accuracy-2", "scaling", "time"]
 
@@ -27,7 +28,7 @@ def test_names():
         "cd-2/int3": "unknown word 'int3': choose from float32",
         "cd-2/int4/int8": "int4 and int8 are both given",
         "cd-2/late-row-average=much": "late-row-average=much is not a number",
-        "fast": "unknown algorithm",
+        "fast": "unknown algorithm 'fast': choose from cd-0, cd-R",
     }.items():
         with pytest.raises(InputError, match=says):
             Contender.parse(wrong)
@@ -118,7 +119,7 @@ def test_tables_and_figures(tmp_path):
         (["--tolerance", "2"], "tolerance is 2.0"),
         (["--out", "t.csv"], "t.csv: a study is a folder, with table.csv inside"),
         (["again"], "a study takes one cut for each number of ranks"),
-        (["other"], "is of another graph"),
+        (["other"], "is of another graph: name is communities-50 there, small in "),
     ],
 )
 def test_bench_refuses(refused, two_parts, tmp_path, words, says):
@@ -128,6 +129,13 @@ def test_bench_refuses(refused, two_parts, tmp_path, words, says):
         dg.partition_graph("communities:nodes=50,feats=6,classes=3", 1, tmp_path / "other", say=lambda line: None)
         words = [tmp_path / "other"]
     refused("bench", two_parts, *words, says=says)
+
+
+def test_parts_of_graphs_of_equal_sizes(parts, two_parts, tmp_path, monkeypatch, run):
+    monkeypatch.setattr(study, "_turns", lambda plan, folder, count: {"graph": hashes | {"arcs": folder}})
+    hashes = {"vertices": 40, "arc count": 300} | dict.fromkeys(PARTS, "")
+    code, _, err = run("bench", parts, two_parts, "--out", tmp_path / "study", "--quiet")
+    assert code == 2 and err == f"distgnn: error: {two_parts} is of another graph than {parts}: its arcs are different\n"
 
 
 @pytest.mark.slow

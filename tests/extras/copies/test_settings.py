@@ -58,7 +58,7 @@ def test_contenders():
     assert [one.run.cache_first and one.run.transform_first for one in settings] == [True] * 4 + [False]
     assert [one.suppressed for one in found] == [False, False, False, True, False]
     for wrong, says in {
-        "0c/int8": "unknown algorithm '0c'",
+        "0c/int8": "0c/int8: 0c takes no word but suppressed",
         "cd-2/copies/paper-rule": "copies and paper-rule are both given",
         "cd-0/paper-rule": "paper is about late rows",
     }.items():
