@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,21 @@ class Kept:
         if found is None:
             if self.folder.parent.is_dir() and any(self.folder.parent.iterdir()):
                 raise InputError(f"{self.folder.parent} has files and no study: name another folder")
-            self.folder.mkdir(parents=True, exist_ok=True)
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise InputError(f"cannot write {self.folder}: {error.strerror or error}") from error
             self._write(file, self._asked)
         elif found != self._asked:
             names = [name for name in self._asked if found.get(name) != self._asked[name]] or ["its version"]
             raise InputError(f"{self.folder.parent} has a study with another {names[0]}: name another folder")
+
+    def close(self) -> None:
+        """Remove the folder where nothing was kept."""
+        if [*self.folder.iterdir()] == [self.folder / ASKED]:
+            shutil.rmtree(self.folder)
+            with suppress(OSError):  # it has files
+                self.folder.parent.rmdir()
 
     def get(self, name: str, make: Callable[[], Any], holds: Callable[[Any], bool] = lambda found: True) -> Any:
         """A piece of work: as it was kept, or done now. Args: holds: is what was kept what is wanted?"""

@@ -107,10 +107,10 @@ class StudyResult:
             )
         differences = [row["emulated_difference"] for row in rows if "emulated_difference" in row]
         if differences:
-            median, worst = statistics.median(differences), max(differences, key=abs)
+            median, worst = statistics.median(map(abs, differences)), max(differences, key=abs)
             found.append(
-                "emulated: measured on shaped links of this machine, whose cores all ranks share; predicted is "
-                f"{100 * median:+.0f} % against it in the median, {100 * worst:+.0f} % at worst"
+                "emulated: measured on shaped links of this machine, whose cores all ranks share; predicted differs by "
+                f"{100 * median:.0f} % in the median, {100 * worst:+.0f} % at worst"
             )
         targets = {row["ranks"]: row["target_metric"] for row in rows if row.get("target_metric") is not None}
         if targets:

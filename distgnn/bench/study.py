@@ -197,6 +197,7 @@ def run_study(plan: Plan, out: str | Path | None, speak: bool = True) -> StudyRe
         place = out or stack.enter_context(tempfile.TemporaryDirectory(prefix=".distgnn-study-"))
         kept = Kept(Path(place), plan.asked())
         kept.open()
+        stack.callback(kept.close)
         result = _measured(plan, kept, speak)
         if out is not None:
             result.save(out)

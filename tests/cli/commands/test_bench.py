@@ -95,7 +95,7 @@ def test_tables_and_figures(tmp_path):
     assert len(found) == 8 and found[1]["epoch_seconds_median"] == "1.0" and "curve" not in found[1]
     text = (tmp_path / "table.md").read_text()
     assert text.count("caution: once") == 1 and "× cd-0: how many times as fast as exact training" in text
-    assert "-12 % against it in the median, -25 % at worst" in text
+    assert "predicted differs by 12 % in the median, -25 % at worst" in text
     assert "89.00 % ± 1.41" in text and "| 4 | 1gbit | cd-5 |" in text
     latex = (tmp_path / "table.tex").read_text()
     assert r"89.00 \% $\pm$ 1.41" in latex and r"$\times$ cd-0" in latex and "g\\_1" not in latex.splitlines()[0]
@@ -118,6 +118,7 @@ def test_tables_and_figures(tmp_path):
         (["--emulate"], "emulate is of other networks than here"),
         (["--tolerance", "2"], "tolerance is 2.0"),
         (["--out", "t.csv"], "t.csv: a study is a folder, with table.csv inside"),
+        (["--out", "within"], "partition.json/study/kept: Not a directory"),
         (["again"], "a study takes one cut for each number of ranks"),
         (["other"], "is of another graph: name is communities-50 there, small in "),
     ],
@@ -125,17 +126,30 @@ def test_tables_and_figures(tmp_path):
 def test_bench_refuses(refused, two_parts, tmp_path, words, says):
     if words == ["again"]:
         words = [two_parts]
+    if words[-1] == "within":
+        words = ["--out", two_parts / "partition.json" / "study"]
     if words == ["other"]:
         dg.partition_graph("communities:nodes=50,feats=6,classes=3", 1, tmp_path / "other", say=lambda line: None)
         words = [tmp_path / "other"]
     refused("bench", two_parts, *words, says=says)
 
 
-def test_parts_of_graphs_of_equal_sizes(parts, two_parts, tmp_path, monkeypatch, run):
+def test_what_is_found_while_measuring(parts, two_parts, tmp_path, monkeypatch, run):
     monkeypatch.setattr(study, "_turns", lambda plan, folder, count: {"graph": hashes | {"arcs": folder}})
     hashes = {"vertices": 40, "arc count": 300} | dict.fromkeys(PARTS, "")
     code, _, err = run("bench", parts, two_parts, "--out", tmp_path / "study", "--quiet")
-    assert code == 2 and err == f"distgnn: error: {two_parts} is of another graph than {parts}: its arcs are different\n"
+    assert (
+        code == 2 and err == f"distgnn: error: {two_parts} is of another graph than {parts}: its arcs are different\n"
+    )
+    kept = {path.name for path in (tmp_path / "study" / "kept").iterdir()}
+    assert kept == {"study.json", "turns-1.json", "turns-2.json"}
+
+    def without_rights(*given):
+        raise InputError("needs root")
+
+    monkeypatch.setattr(study, "_turns", without_rights)
+    code, _, err = run("bench", two_parts, "--out", tmp_path / "other", "--quiet")
+    assert code == 2 and err.count("\n") == 1 and not (tmp_path / "other").exists()  # nothing was measured
 
 
 @pytest.mark.slow
