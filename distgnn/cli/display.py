@@ -13,6 +13,8 @@ from distgnn.fitting.progress import as_text
 from distgnn.system.atomic import replace_file
 from distgnn.system.regular_file import check_name
 
+GAP = 2  # between columns
+
 
 def print_table(title: str, rows: list[tuple[str, str]]) -> None:
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0), title=as_text(title), title_justify="left")
@@ -24,20 +26,34 @@ def print_table(title: str, rows: list[tuple[str, str]]) -> None:
     Console(width=None if sys.stdout.isatty() else 120).print(table, highlight=False)
 
 
-def print_columns(title: str, columns: list[str], rows: list[list[str]], words: bool = False) -> None:
+def print_columns(title: str, columns: list[str], rows: list[list[str]], words: bool = False, keys: int = 1) -> None:
     """A table with a head, numbers to the right; of words the last column is folded.
+
+    Args: keys: of columns that name a row: they begin each table where one would be too wide.
 
     Notes: the title stands by itself: rich folds it to the table's width.
     """
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in columns:
-        folded = words and column == columns[-1]
-        table.add_column(as_text(column), justify="left" if words else "right", no_wrap=not folded)
-    for row in rows:
-        table.add_row(*(as_text(cell) for cell in row))
     console = Console(width=None if sys.stdout.isatty() else 160)
     console.print(as_text(title), style="italic")
-    console.print(table, highlight=False)
+    widths = [max(map(len, column)) + GAP for column in zip(columns, *rows, strict=True)]
+    for shown in [range(len(columns))] if words else _tables(widths, keys, console.width):
+        table = Table(box=None, padding=(0, GAP, 0, 0))
+        for place in shown:
+            folded = words and place == len(columns) - 1
+            table.add_column(as_text(columns[place]), justify="left" if words else "right", no_wrap=not folded)
+        for row in rows:
+            table.add_row(*(as_text(row[place]) for place in shown))
+        console.print(table, highlight=False)
+
+
+def _tables(widths: list[int], keys: int, room: int) -> list[list[int]]:
+    """The columns of each table that has room."""
+    found = [[*range(keys)]]
+    for place in range(keys, len(widths)):
+        if sum(widths[one] for one in [*found[-1], place]) > room and len(found[-1]) > keys:
+            found.append([*range(keys)])
+        found[-1].append(place)
+    return found
 
 
 def feats_of(graph: dict[str, Any]) -> str:

@@ -32,6 +32,16 @@ def test_tables_and_progress_print_names_as_they_are(capsys):
     assert "\x1b" not in out + err
 
 
+def test_a_table_that_is_too_wide_is_several(capsys):
+    """160 columns: the names of a row stand in each of them, and no cell is cut."""
+    cells = [[f"{row}-{place}".rjust(30, "x") for place in range(8)] for row in range(2)]
+    print_columns("wide", list("abcdefgh"), cells, keys=2)
+    out = capsys.readouterr().out
+    heads = [line.split() for line in out.splitlines() if line.split()[0] == "a"]
+    assert heads == [list("abcde"), list("abfgh")] and "…" not in out
+    assert all(out.count(cell) == (2 if place < 2 else 1) for row in cells for place, cell in enumerate(row))
+
+
 def renamed(parts, name: str):
     """The partition folder with another graph name in its manifest."""
     from distgnn.partition.folder.writer import write_manifest

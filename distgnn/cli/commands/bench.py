@@ -61,6 +61,6 @@ def bench(
     )
     result = run_study(plan.checked(), out, not quiet)
     if not quiet:
-        print_columns(result.title, *result.table())
+        print_columns(result.title, *result.table(), keys=3)  # ranks, network, algorithm
         for note in result.notes():
             print(f"  {note}")
