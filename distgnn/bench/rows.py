@@ -69,8 +69,6 @@ def _costs(turn: Row, one: Measured, network: str) -> Row:
     if network in one.emulated:
         seconds = one.emulated[network]["rows"][name]["epoch_seconds_median"]
         row |= {"emulated_seconds": seconds, "emulated_difference": row["epoch_seconds_median"] / seconds - 1}
-    recorded = [rank for found in one.predicted.get(name, {}).values() for rank in found["of_rank"]]
-    row["peak_rss_bytes"] = max((rank["peak_rss_bytes"] for rank in recorded), default=None)
     return row
 
 

@@ -208,7 +208,7 @@ def _measured(plan: Plan, kept: Kept, speak: bool) -> StudyResult:
     networks, manifests = plan.parsed_networks(), plan.manifests()
     works = [one for one in plan.contenders if not one.suppressed]
     emulated = networks if plan.emulate else {}
-    total = len(plan.parts) * (1 + len(emulated) + len(works) * (bool(networks) + plan.accuracy))
+    total = len(plan.parts) * (1 + len(emulated) + bool(networks) + len(works) * plan.accuracy)
     measured: list[Measured] = []
     done = 0
     with progress_bar("measured", total, speak) as advance:
@@ -231,10 +231,9 @@ def _measured(plan: Plan, kept: Kept, speak: bool) -> StudyResult:
             if found:
                 raise InputError(f"{parts} is of another graph than {plan.parts[0]}: {found}")
         for one, parts in zip(measured, plan.parts, strict=True):
-            for contender in works if networks else ():
-                make = partial(_predictions, plan, parts, one.ranks, contender, networks)
-                name = f"predicted-{one.ranks}-{contender.name}"
-                one.predicted[contender.name] = get(name, make, partial(_predicted, networks))
+            if networks:
+                make = partial(_predictions, plan, parts, one.ranks, works, networks)
+                one.predicted = get(f"predicted-{one.ranks}", make, partial(_predicted, networks))
         for one, parts in zip(measured, plan.parts, strict=True):
             for contender in works if plan.accuracy else ():
                 name = f"{one.ranks}-{contender.name}"
@@ -273,17 +272,27 @@ def _turns(plan: Plan, parts: str, count: int, network: Any = None) -> Any:
         return call_on_ranks(take_turns, job, None, threads=threads, hosts=nodes.hosts)[0]
 
 
-def _predictions(plan: Plan, parts: str, count: int, contender: Contender, networks: dict[str, Any]) -> Any:
+def _predictions(plan: Plan, parts: str, count: int, works: list[Contender], networks: dict[str, Any]) -> Any:
+    """Of each algorithm by name, each network by name: an epoch there, and the network."""
     threads = plan.threads or threads_per_rank(count)
     at_once = max(1, min(count, available_cores() // threads))
-    job = parts, contender.settings(plan.base), list(networks.values()), at_once
+    job = parts, [one.settings(plan.base) for one in works], list(networks.values()), at_once
     found = call_on_ranks(predict_epochs, job, count, threads=threads)[0]
-    return {name: one | {"network": networks[name].as_dict()} for name, one in zip(networks, found, strict=True)}
+    return {
+        contender.name: {
+            name: one | {"network": networks[name].as_dict()} for name, one in zip(networks, each, strict=True)
+        }
+        for contender, each in zip(works, found, strict=True)
+    }
 
 
 def _predicted(networks: dict[str, Any], found: Any) -> bool:
     """Are all networks predicted, as they are now?"""
-    return all(found.get(name, {}).get("network") == network.as_dict() for name, network in networks.items())
+    return all(
+        each.get(name, {}).get("network") == network.as_dict()
+        for each in found.values()
+        for name, network in networks.items()
+    )
 
 
 def _trained(plan: Plan, parts: str, contender: Contender, run: Path) -> dict[str, Any]:

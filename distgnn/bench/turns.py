@@ -118,11 +118,13 @@ def take_turns(parts: str, contenders: list[Contender], base: Settings, rounds: 
     return {"rows": rows, "lines": list(dict.fromkeys(lines)), "versions": versions(), "graph": graph}
 
 
-def predict_epochs(parts: str, settings: Settings, networks: list[Any], at_once: int) -> list[dict[str, Any]]:
-    """On rank 0 what an epoch would take over each network, from what all ranks do in theirs. Collective: yes.
+def predict_epochs(
+    parts: str, settings: list[Settings], networks: list[Any], at_once: int
+) -> list[list[dict[str, Any]]]:
+    """On rank 0, of each settings, what an epoch would take over each network; ranks train here in turn.
 
-    Args: at_once: ranks that compute at a time.
+    Collective: yes. Args: at_once: ranks that compute at a time.
     """
     record, predict = (next(attached(point)) for point in ("record", "predict"))
     recordings = record(parts, settings, at_once=at_once)
-    return [predict(recordings, network).as_dict() for network in networks] if recordings else []
+    return [[predict(one, network).as_dict() for network in networks] for one in recordings if one]

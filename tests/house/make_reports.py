@@ -38,24 +38,6 @@ def _markdown(rows: Rows) -> str:
     return "".join([head, "|" + "---|" * len(rows[0]) + "\n", *lines])
 
 
-def _replay(data: dict) -> Rows:
-    links = {"10gbit": "10 Gbit/s", "1gbit": "1 Gbit/s", "100mbit": "0.1 Gbit/s"}
-    rows = [["link", "graph", "algorithm", "replayed, s", "real, s", "least to most, real", "error", "memory error"]]
-    cases: dict[tuple, list[dict]] = {}
-    for row in data["rows"]:
-        cases.setdefault((row["rate"], row["graph"], row["algorithm"]), []).append(row)
-    for runs in cases.values():
-        keys = ("predicted_seconds", "real_seconds", "predicted_memory", "real_memory")
-        predicted, real, told, used = (statistics.median(run[key] for run in runs) for key in keys)
-        name = runs[0]["graph"]
-        graph = "RMAT 2^17" if name.startswith("rmat") else name.removeprefix("ogb/").replace("_", "-")
-        span = [run["real_seconds"] for run in runs]
-        errors = [f"{value:+.1%}".replace("%", " %") for value in (predicted / real - 1, told / used - 1)]
-        seconds = [f"{predicted:.3f}", f"{real:.3f}", f"{min(span):.3f} to {max(span):.3f}"]
-        rows.append([links[runs[0]["rate"]], graph, runs[0]["algorithm"], *seconds, *errors])
-    return rows
-
-
 def _checks(data: dict) -> Rows:
     rows = [["processor", "checks of kernels", "wrong"]]
     names = {"Haswell": "Haswell: AVX2", "Nehalem": "Nehalem: SSE4.2", "aarch64": "64-bit Arm: NEON"}
@@ -80,7 +62,6 @@ def _published(data: dict) -> Rows:
 
 
 MADE: dict[tuple[str, str], Callable[[dict], Rows]] = {
-    ("replay", "epochs"): _replay,
     ("processors", "checks"): _checks,
     ("accuracy", "published"): _published,
 }

@@ -9,7 +9,7 @@ from distgnn.extras.replay.player import Player
 from distgnn.extras.replay.recording import Recording
 
 PHASES = ("aggregate", "dense", "pack", "wait")
-ERROR = 0.08  # of an epoch, in the median of the cases of docs/extras/replay.md
+ERROR = 0.052  # of an epoch, in the median of the cases of docs/extras/replay.md
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from distgnn.train.trainer import Trainer
 TASKS = ("node", "regression")
 NAMED = ("aggregate", "pack")
 UNCOUNTED_EPOCHS = 2
+EPOCHS_IN_TURN, REPEATS_IN_TURN = 5, 3
 SMALL_BYTES = 64  # of an object that ranks agree on
 PAUSE_SECONDS = 0.0003  # times the number of ranks: between two looks of a rank that waits
 
@@ -58,33 +59,69 @@ def record(
     Args: repeats: times that each epoch (of each bin of a late schedule) is recorded; at_once: ranks that compute at a
         time; None: all.
     """
+    return record_in_turn(folder, [settings], comm, repeats, at_once, 1)[0]
+
+
+def record_in_turn(
+    folder: str,
+    settings: Sequence[Settings],
+    comm: Any = None,
+    repeats: int = REPEATS_IN_TURN,
+    at_once: int | None = None,
+    epochs: int = EPOCHS_IN_TURN,
+) -> list[list[Recording]]:
+    """As `record`, of several settings in turn, so that whatever else the machine does meets all of them.
+
+    Args: epochs: at least so long is a turn, a whole number of cycles; repeats: turns of each, after the first one.
+    """
     comm = comm or MPI.COMM_WORLD
-    check_recordable(settings, comm.size)
-    turns = min(at_once or comm.size, comm.size // settings.schedule.ranks_per_part)
+    for one in settings:
+        check_recordable(one, comm.size)
+    turns = min(at_once or comm.size, comm.size // max(one.schedule.ranks_per_part for one in settings))
     turn, cores = comm.rank % turns, sorted(os.sched_getaffinity(0))
     if turns * num_threads() <= len(cores):  # else the system may give one core to two ranks, and leave another idle
         os.sched_setaffinity(0, cores[turn * num_threads() : (turn + 1) * num_threads()])
-    log = _Log(comm, Path(folder) / f"part-{turn}")
-    around: Any = RecordedComm(comm, log)
-    graph = load(folder, settings.run.algorithm, around, say=None, plain_tensors=True, **settings.graph_options())
-    torch.manual_seed(settings.train.seed)
-    trainer: Any = Trainer(model_for(settings.model, graph, settings.train.task), graph, settings.train)
-    trainer.trace = recorder = _Recorder(graph.transport, log)
-    cycle = settings.algorithm.delay or 1
-    # Until kernels are compiled, and a schedule does the same in every cycle
-    warm = UNCOUNTED_EPOCHS + (settings.schedule.warmup_epochs + cycle if settings.algorithm.delay else 0)
-    for epoch in range(warm):
-        trainer.train_epoch(epoch)
-    with log.on():
-        for epoch in range(warm, warm + cycle * (repeats + 1)):
-            recorder.begin()
-            trainer.train_epoch(epoch)
-    trainer.predict()  # an evaluation may take more memory than an epoch
-    graph.drain()
+    recorded = [_Recorded(folder, one, comm, Path(folder) / f"part-{turn}") for one in settings]
+    for _ in range(repeats + 1):
+        for one in recorded:
+            one.train(one.cycle * -(-epochs // one.cycle))
+    found = [one.recording() for one in recorded]
     os.sched_setaffinity(0, cores)
-    noted = recorder.epochs, recorder.sent_to, recorder.seconds
-    found = Recording(comm.rank, comm.size, cycle, *noted, peak_rss_bytes(), num_threads())
-    return comm.gather(found, root=0) or []
+    return [comm.gather(one, root=0) or [] for one in found]
+
+
+class _Recorded:
+    """A job that trains and is recorded. Collective: everything. Args: turn: as of `_Log`."""
+
+    def __init__(self, folder: str, settings: Settings, comm: Any, turn: Path):
+        self._log = _Log(comm, turn)
+        around: Any = RecordedComm(comm, self._log)
+        options = settings.graph_options()
+        self._graph = load(folder, settings.run.algorithm, around, say=None, plain_tensors=True, **options)
+        torch.manual_seed(settings.train.seed)
+        model = model_for(settings.model, self._graph, settings.train.task)
+        self._trainer: Any = Trainer(model, self._graph, settings.train)
+        self._trainer.trace = self._recorder = _Recorder(self._graph.transport, self._log)
+        self.cycle: int = settings.algorithm.delay or 1
+        # Until kernels are compiled, and a schedule does the same in every cycle
+        late = settings.schedule.warmup_epochs + self.cycle if settings.algorithm.delay else 0
+        self._epoch = UNCOUNTED_EPOCHS + late
+        for epoch in range(self._epoch):
+            self._trainer.train_epoch(epoch)
+
+    def train(self, epochs: int) -> None:
+        with self._log.on():
+            for _ in range(epochs):
+                self._recorder.begin()
+                self._trainer.train_epoch(self._epoch)
+                self._epoch += 1
+
+    def recording(self) -> Recording:
+        self._trainer.predict()  # an evaluation may take more memory than an epoch
+        self._graph.drain()
+        noted = self._recorder.epochs, self._recorder.sent_to, self._recorder.seconds
+        comm = self._graph.comm
+        return Recording(comm.rank, comm.size, self.cycle, *noted, peak_rss_bytes(), num_threads())
 
 
 class _Log:

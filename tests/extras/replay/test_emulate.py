@@ -1,5 +1,6 @@
 """An emulated network: bytes cross its links, whatever happens it is removed, without rights it is refused."""
 
+import json
 import os
 import shutil
 import signal
@@ -11,7 +12,7 @@ import pytest
 
 from distgnn.errors import InputError, RunError
 from distgnn.extras.replay import emulate
-from distgnn.extras.replay.emulate import PREFIX, check_emulation, emulated, remove_leftovers, run
+from distgnn.extras.replay.emulate import PREFIX, check_emulation, emulated, remove_leftovers
 from distgnn.extras.replay.network import parse_network
 from distgnn.system.calls.launch import call_on_ranks
 
@@ -23,7 +24,7 @@ needs_root = pytest.mark.skipif(
 
 
 def namespaces() -> str:
-    return run("ip", "netns", "list")
+    return emulate.run("ip", "netns", "list")
 
 
 @needs_root
@@ -89,3 +90,21 @@ def test_without_rights_it_is_one_line(monkeypatch):
     with pytest.raises(InputError, match="ip, tc, unshare missing") as caught:
         check_emulation(2, NETWORK)
     assert "\n" not in str(caught.value)
+
+
+@needs_root
+@pytest.mark.slow
+def test_a_study_predicts_and_emulates(two_parts, tmp_path, run):
+    """What is sent is what is sent here; a link takes its time for it."""
+    words = ["bench", two_parts, "--network", "here,0.1mbit", "--emulate", "--algorithms", "cd-2", "--rounds", 1]
+    code, shown, err = run(*words, "--hidden-feats", 8, "--threads", 1, "--out", tmp_path / "study")
+    assert code == 0, err
+    found = json.loads((tmp_path / "study" / "study.json").read_text())["rows"]
+    rows = {(row["network"], row["name"]): row for row in found}
+    for name in ("cd-0", "cd-2"):
+        here, there = rows["here", name], rows["0.1mbit", name]
+        assert (here["kind"], there["kind"]) == ("measured", "predicted") and "emulated_seconds" not in here
+        assert there["sent_bytes_per_rank"] == pytest.approx(here["sent_bytes_per_rank"], rel=0.01)
+        assert there["epoch_seconds_median"] > there["max_rank_sent_bytes"] * 8 / 1e5 / 1.01 or name == "cd-2"
+        assert there["emulated_difference"] == there["epoch_seconds_median"] / there["emulated_seconds"] - 1
+    assert "predicted differs by" in shown and str(os.getpid()) not in namespaces()

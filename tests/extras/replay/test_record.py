@@ -10,7 +10,7 @@ from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConf
 from distgnn.errors import InputError
 from distgnn.extras.replay import predict
 from distgnn.extras.replay.network import Network
-from distgnn.extras.replay.record import RecordedComm, _Log, check_recordable, record
+from distgnn.extras.replay.record import RecordedComm, _Log, check_recordable, record, record_in_turn
 from distgnn.graph.loader import load
 from distgnn.nn import model_for
 from distgnn.partition import partition_graph
@@ -28,15 +28,20 @@ def parts(comm, shared_tmp_path):
 
 
 @pytest.mark.mpi(3)
-@pytest.mark.parametrize("name, wire", CASES)
-def test_what_ranks_send_is_recorded(comm, parts, name, wire):
-    """One rank has a core at a time."""
-    run = RunConfig(algorithm=name)
-    settings = Settings(TrainConfig(), ModelConfig("sage", 8, 3), run, Schedule(wire=wire)).checked()
-    found = comm.bcast(record(parts, settings, comm, repeats=2, at_once=1))
-    delay = settings.algorithm.delay or 1
+def test_what_ranks_send_is_recorded(comm, parts):
+    """One rank has a core at a time; each algorithm has turns of two epochs."""
+    train, sage = TrainConfig(), ModelConfig("sage", 8, 3)
+    asked = [Settings(train, sage, RunConfig(algorithm=name), Schedule(wire=wire)).checked() for name, wire in CASES]
+    both = comm.bcast(record_in_turn(parts, asked, comm, repeats=2, at_once=1, epochs=2))
+    for (name, _), found in zip(CASES, both, strict=True):
+        check_recordings(name, found)
+    assert len(comm.bcast(record(parts, asked[1], comm, repeats=1))[0].epochs) == 4
+
+
+def check_recordings(name, found):
+    delay = {"cd-0": 1, "cd-2": 2}[name]
     for recording in found:
-        assert len(recording.epochs) == delay * 3
+        assert len(recording.epochs) == 6 and recording.cycle == delay
         for number, (events, counts) in enumerate(zip(recording.epochs, recording.sent_to, strict=True)):
             assert sum(event[3] for event in events if event[0] == "send") == sum(counts)
             assert recording.compute_seconds(number) > 0 and all(e[2] >= 0 for e in events if e[0] == "compute")
