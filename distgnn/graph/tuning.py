@@ -156,6 +156,7 @@ def _measure(file: Path | None, asked: list[Question], content: dict[str, Any], 
 
     def times(question: Question, held: Tuning) -> dict[int, float]:
         if spent() > MOST_SECONDS:  # a busy machine: the rest keeps its defaults, and is asked the next time
+            table.pop(question.field, None)  # what was to be measured twice, too
             return {getattr(held, question.field): 0.0}
         found = measured(question, held)
         table.setdefault(question.field, {}).update({str(value): round(one, 7) for value, one in found.items()})

@@ -99,6 +99,15 @@ def test_what_is_open_is_asked_the_next_time(file, monkeypatch):
     monkeypatch.setattr(tuning, "measured", lambda one, held: asked.append(one.field) or measured(one, held))
     monkeypatch.setattr(tuning, "MOST_SECONDS", -1)
     assert tuning.machine_tuning() == Tuning() and not asked
+
+    def until_now(one, held):  # the time is up before another choice than the default is measured a second time
+        monkeypatch.setattr(tuning, "MOST_SECONDS", -1)
+        return measured(one, held)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tuning, "MOST_SECONDS", 60)
+        patch.setattr(tuning, "measured", until_now)
+        assert tuning.machine_tuning() == Tuning() and not tuning.kept(file)[0]["times"]
     monkeypatch.setattr(tuning, "MOST_SECONDS", 60)
     assert tuning.machine_tuning() == CHOSEN and "vectors" in asked and "wide_products" not in asked
     asked.clear()
