@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from kernel_cases import GRAPHS, WIDTHS, interleaved, make_case
-from kernel_measures import MEASURE, one_thread
+from kernel_measures import CHOSEN, MEASURE, one_thread
 
 from distgnn import kernels
 from distgnn.cli.display import print_columns
@@ -128,7 +128,7 @@ def _finish(times: Any, case: Any, operation: Any, width: Any, copy: Any) -> Any
         "copy_gigabytes_per_second": 2 * COPY_BYTES / copy["all"] / 1e9,
         "share_of_copy": moved / seconds["f32"] / (2 * COPY_BYTES / copy["all"]),
         "share_of_gather": seconds.get("gather", np.nan) / seconds["f32"],
-        "scaling": seconds["f32_one_thread"] / seconds["f32"],
+        "scaling": seconds.get("f32_one_thread", np.nan) / seconds["f32"],
         "copy_scaling": copy["one"] / copy["all"],
     }
 
@@ -178,6 +178,7 @@ def main() -> None:
     parser.add_argument("--graphs", nargs="+", default=list(GRAPHS), choices=list(GRAPHS))
     parser.add_argument("--widths", nargs="+", type=int, default=list(WIDTHS))
     parser.add_argument("--operations", nargs="+", default=list(OPERATIONS), choices=OPERATIONS)
+    parser.add_argument("--columns", nargs="+", default=(), help="of kernel_measures.py, with f32, dgl and torch; all")
     parser.add_argument("--repeats", type=int, default=7, help="turns; the first is not counted")
     parser.add_argument("--data-root", help="folder of named data sets (default: DISTGNN_DATA or ./data)")
     parser.add_argument("--cache", help="folder that keeps the generated graphs for the next run")
@@ -186,6 +187,7 @@ def main() -> None:
     options = parser.parse_args()
     kernels.set_num_threads(options.threads or num_threads())
     hold_tuning(machine_tuning(narrow=True))
+    CHOSEN.update(options.columns)
     known = json.loads(options.out.read_text())["rows"] if options.out and options.out.exists() else []
     rows = {(row["graph"], row["operation"], row["width"]): row for row in known}
 

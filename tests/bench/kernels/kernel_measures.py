@@ -22,7 +22,12 @@ from kernel_cases import WIDTHS, interleaved
 from distgnn import kernels
 
 GATHER_ROWS = 1024
+CHOSEN: set[str] = set()  # the columns that are timed; none: all
 LARGEST_SCATTER = 1 << 31  # bytes of arc rows that torch_geometric's gather-scatter may store
+
+
+def _timed(functions: Any, repeats: Any) -> Any:
+    return interleaved({name: call for name, call in functions.items() if not CHOSEN or name in CHOSEN}, repeats)
 
 
 def one_thread(function: Any) -> Any:
@@ -66,7 +71,7 @@ def measure_sum(case: Any, width: Any, repeats: Any) -> Any:
     if size:  # where a row has many arcs in each block of sources
         blocked = kernels.block_csr(stored[0], stored[1], case.num_nodes, size)
         functions["f32_blocked"] = lambda: kernels.spmm_blocked(blocked, feats)
-    return interleaved(functions, repeats)
+    return _timed(functions, repeats)
 
 
 def measure_weighted(case: Any, width: Any, repeats: Any) -> Any:
@@ -80,7 +85,7 @@ def measure_weighted(case: Any, width: Any, repeats: Any) -> Any:
         "f32": call,
         "f32_one_thread": one_thread(call),
     }
-    return interleaved(functions, repeats)
+    return _timed(functions, repeats)
 
 
 def measure_max(case: Any, width: Any, repeats: Any) -> Any:
@@ -96,7 +101,7 @@ def measure_max(case: Any, width: Any, repeats: Any) -> Any:
         "bf16": lambda: kernels.spmm(*case.stored[:2], bits, "max"),
         "f32_one_thread": one_thread(lambda: kernels.spmm(*case.stored[:2], feats, "max")),
     }
-    return interleaved(functions, repeats)
+    return _timed(functions, repeats)
 
 
 def measure_softmax(case: Any, width: Any, repeats: Any) -> Any:
@@ -112,7 +117,7 @@ def measure_softmax(case: Any, width: Any, repeats: Any) -> Any:
         "f32": lambda: kernels.edge_softmax(case.stored[0], scores),
         "f32_one_thread": one_thread(lambda: kernels.edge_softmax(case.stored[0], scores)),
     }
-    return interleaved(functions, repeats)
+    return _timed(functions, repeats)
 
 
 def measure_attention(case: Any, width: Any, repeats: Any) -> Any:
@@ -148,7 +153,7 @@ def measure_attention(case: Any, width: Any, repeats: Any) -> Any:
         "f32_forward": lambda: kernels.attention(*case.stored[:2], feats, source, target),
         "f32_one_thread": one_thread(ours),
     }
-    return interleaved(functions, repeats)
+    return _timed(functions, repeats)
 
 
 def measure_activation(case: Any, width: Any, repeats: Any) -> Any:
@@ -174,7 +179,7 @@ def measure_activation(case: Any, width: Any, repeats: Any) -> Any:
         return kernels.activate_backward(grad_in_place, out, grad_feats=grad_in_place, **options)
 
     functions = {"torch": composed, "f32": fused, "f32_in_place": fused_in_place, "f32_one_thread": one_thread(fused)}
-    return interleaved(functions, repeats)
+    return _timed(functions, repeats)
 
 
 MEASURE = {

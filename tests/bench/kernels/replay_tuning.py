@@ -2,6 +2,7 @@
 
     python tests/bench/kernels/replay_tuning.py                                  # all files of recorded/
     python tests/bench/kernels/replay_tuning.py --record recorded/NAME.json      # measure this machine, 9 times
+    python tests/bench/kernels/replay_tuning.py --mend WRONG.json                # what the tuner makes of these choices
 
 A file holds for each question of `distgnn.kernels.graph.tuner` the seconds of each candidate, once for each round. The
 tuner sees one round at a time; the truth is the median of all.
@@ -64,15 +65,21 @@ def wrong_choices(times: dict[str, Any], found: Tuning) -> dict[str, float]:
     return {name: round(share, 2) for name, share in lost.items() if share > max(WRONG, 1 / worth(name))}
 
 
+def questions() -> list[Question]:
+    """All of this machine."""
+    from distgnn.graph.tuning import product_questions
+
+    return [*product_questions(), *tuner.kernel_questions()]
+
+
 def record(path: Path) -> None:
     """Measure this machine, with more turns than the tuner takes: other work shall not be recorded."""
     tuner.SECONDS, tuner.LEAST_TURNS, tuner.TURNS = 1.0, 6, 40
-    from distgnn.graph.tuning import machine, product_questions
-    from distgnn.kernels.graph.tuner import kernel_questions
+    from distgnn.graph.tuning import machine
 
     times: dict[str, dict[str, list[float]]] = {}
     for turn in range(ROUNDS + 1):  # the first one compiles
-        for question in [*product_questions(), *kernel_questions()]:
+        for question in questions():
             for value, seconds in measured(question, DEFAULTS).items():
                 if turn:
                     times.setdefault(question.field, {}).setdefault(str(value), []).append(round(seconds, 6))
@@ -83,9 +90,13 @@ def main() -> int:
     """A line for each machine; 1 where a choice was wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--record", type=Path)
+    parser.add_argument("--mend", type=Path, help="a file for DISTGNN_TUNING; prints another")
     options = parser.parse_args()
     if options.record:
         record(options.record)
+        return 0
+    if options.mend:
+        print(json.dumps(tune(questions(), measured, Tuning(**json.loads(options.mend.read_text())))._asdict()))
         return 0
     wrong = 0
     for path in sorted(RECORDED.glob("*.json")):
