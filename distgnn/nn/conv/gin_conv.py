@@ -10,9 +10,11 @@ from distgnn import ops
 from distgnn.config import check_choice
 from distgnn.nn.conv.graph_module import is_watched
 from distgnn.nn.fusion import Fusion
+from distgnn.ops.aggregation.convolve import Plan, choose_plan
 from distgnn.ops.entry import opaque
 from distgnn.ops.graph_view import GraphView
-from distgnn.ops.rowwise.chain import Rows, enter, leave
+from distgnn.ops.rowwise.chain import Rows, enter, leave, tensor_of
+from distgnn.ops.rowwise.sparse_rows import SparseRows
 
 AGGREGATORS = ("sum", "mean", "max")
 
@@ -69,8 +71,12 @@ class GINConv(nn.Module):
         if fusion is not None:
             first, _, last = cast(Any, self.apply_func)
             weight = None if edge_weight is None else edge_weight.reshape(-1)
-            rows = ops.with_neighbours(graph, enter(graph, feat), self.eps, weight)
-            rows = ops.linear(graph, rows, first.weight.T, first.bias, epilogue=ops.Epilogue(relu=True))
+            rows, matrix = enter(graph, feat), first.weight.T
+            is_sparse = isinstance(tensor_of(rows), SparseRows)
+            if not is_sparse and choose_plan(graph, rows, *matrix.shape) is Plan.PRODUCT_FIRST:
+                rows, matrix = ops.linear(graph, rows, matrix), None  # the narrower row is the one that travels
+            rows = ops.with_neighbours(graph, rows, self.eps, weight)
+            rows = ops.linear(graph, rows, matrix, first.bias, epilogue=ops.Epilogue(relu=True))
             more: Any = {"epilogue": fusion.epilogue, "norm": fusion.norm, "is_unread": fusion.is_unread}
             rows = ops.linear(graph, rows, last.weight.T, last.bias, **more)
             return rows if isinstance(feat, Rows) else leave(rows)
