@@ -1,11 +1,12 @@
 """Published accuracies: our run, plain PyG's with the same setting and split, and `--recipe tuned` without a hint.
 
     python tests/bench/end_to_end/published.py WORK --out docs/benchmarks/accuracy.json  # all: a day
-    python tests/bench/end_to_end/published.py WORK amazon-photo --sides ours,pyg --seeds 3 --threads 1
-    python tests/bench/end_to_end/published.py WORK coauthor-cs --sides pyg --epochs 5           # seconds of an epoch
+    python tests/bench/end_to_end/published.py WORK amazon-photo --sides ours,pyg --seeds 0,1,2 --threads 1
+    python tests/bench/end_to_end/published.py WORK coauthor-cs --sides ours,pyg --epochs 5    # seconds of an epoch
 
 Settings: distgnn/extras/tuned/settings.py. Every epoch is evaluated; the one with the best validation counts. A result
-is kept in the JSON by row, side and epochs; its seconds are those of steps and evaluations, without loading.
+is kept in the JSON by row, side, epochs and seed; its seconds are of steps and evaluations, without loading and without
+the first epoch. What was stopped goes on from its newest checkpoint when the same command starts again.
 """
 
 import argparse
@@ -14,12 +15,13 @@ import statistics
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from program import DATA_ROOT, distgnn, machine, partition, train_seeds
+from program import DATA_ROOT, distgnn, machine, partition
 
 from distgnn.config import Settings
 from distgnn.datasets import load_graph
@@ -28,6 +30,7 @@ from distgnn.train.export.plain_stack import GraphSizes
 from distgnn.train.export.pyg import PyGModel
 
 LOOPS, ROW = ("--direction", "both", "--self-loops", "add"), ("--normalize-feats", "row")
+FAST_EPOCHS = 100
 
 
 class Row(NamedTuple):
@@ -48,6 +51,7 @@ ROWS = {
     "coauthor-cs": Row("coauthor-cs", "coauthor-cs, sage", 1500, "96.38 ± 0.11"),
     "tolokers": Row("tolokers", "tolokers, gat", 1000, "83.78 ± 0.43", ("--direction", "both"), "rocauc"),
     "cora": Row("cora", "cora, gcn2", 1500, "85.5"),
+    "citeseer": Row("citeseer", "citeseer, gcn", 500, ""),  # kept aside: recipe tuned is checked on it
 }
 
 
@@ -66,37 +70,50 @@ def source_of(row: Row, work: Path) -> Path:
     return place
 
 
-def ours(row: Row, args: argparse.Namespace, options: dict) -> list[dict]:
-    """Test metric and seconds of each seed."""
-    parts, run = args.work / "parts" / row.graph, args.work / "runs" / row.graph
-    partition(source_of(row, args.work), 1, parts, *row.cut)
-    words = [*words_of(options), "--metric", row.metric, "--epochs", args.epochs or row.epochs, "--eval-every", 1]
-    runs = train_seeds(parts, run, range(args.seeds), *words, threads=args.threads)
-    folders = [run / f"seed-{seed}" for seed in range(args.seeds)] if args.seeds > 1 else [run]
-    found = []
-    for summary, folder in zip(runs, folders, strict=True):
-        lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-        seconds = (
-            sum(line["seconds"] + line["evaluation_seconds"] for line in lines[1:]) * len(lines) / (len(lines) - 1)
-        )
-        found.append({"test": summary["test_metric"], "valid": summary["valid_metric"], "seconds": seconds})
-    return found
+def ours(row: Row, args: argparse.Namespace, options: dict, seed: int) -> dict:
+    """Test metric and seconds of one seed."""
+    return _trained(row, args, "ours", seed, *words_of(options), "--epochs", args.epochs or row.epochs)
 
 
-def tuned(row: Row, args: argparse.Namespace, _options: dict) -> list[dict]:
-    """As `ours`, by recipe tuned; its line beside it. Seconds: of the whole command, race included."""
-    parts, run = args.work / "parts" / row.graph, args.work / "runs" / f"{row.graph}-tuned"
+def fast(row: Row, args: argparse.Namespace, options: dict, seed: int) -> dict:
+    """As `ours`, by recipe fast: its optimiser and rates, and the layers of the setting."""
+    layers = {name: value for name, value in options.items() if name not in ("lr", "weight_decay")}
+    return _trained(row, args, "fast", seed, *words_of(layers), "--epochs", args.epochs or FAST_EPOCHS)
+
+
+def tuned(row: Row, args: argparse.Namespace, _options: dict, seed: int) -> dict:
+    """As `ours`, by recipe tuned; its lines beside it. Seconds: of the chosen run."""
+    return _trained(row, args, "tuned", seed, *(("--epochs", args.epochs) if args.epochs else ()))
+
+
+def run_of(row: Row, args: argparse.Namespace, side: str, seed: int) -> Path:
+    return args.work / "runs" / f"{row.setting.replace(', ', '-')}-{side}-{args.epochs or 'all'}-{seed}"
+
+
+def _trained(row: Row, args: argparse.Namespace, side: str, seed: int, *words) -> dict:
+    parts, run = args.work / "parts" / row.graph, run_of(row, args, side, seed)
     partition(source_of(row, args.work), 1, parts, *row.cut)
-    words = ["--recipe", "tuned", "--metric", row.metric, "--run-dir", run, "--overwrite", "--threads", args.threads]
-    started = time.perf_counter()
-    done = distgnn("train", parts, *words, "--log", "", *(["--epochs", args.epochs] if args.epochs else []))
+    words = (*words, "--recipe", side) if side in ("fast", "tuned") else words
+    words = (*words, "--patience", 0) if side != "tuned" else words
+    words = (*words, "--metric", row.metric, "--eval-every", 1, "--checkpoint-every", 100, "--log", "")
+    done = distgnn("train", parts, "--run-dir", run, "--resume", "--seed", seed, "--threads", args.threads, *words)
     summary = json.loads((run / "summary.json").read_text())
-    found = {"test": summary["test_metric"], "valid": summary["valid_metric"], "seconds": time.perf_counter() - started}
-    return [found | {"lines": [line for line in done.stderr.splitlines() if "recipe tuned" in line]}]
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    each = [line["seconds"] + line["evaluation_seconds"] for line in lines]
+    found = {"seed": seed, "test": summary["test_metric"], "valid": summary["valid_metric"]}
+    found |= {"seconds": statistics.fmean(each[1:]) * len(each), "epoch_seconds": statistics.median(each[1:])}
+    spoken = [line for line in done.stderr.splitlines() if "recipe tuned" in line]
+    return found | ({"lines": spoken} if spoken else {})
 
 
-def plain_pyg(row: Row, args: argparse.Namespace, options: dict) -> list[dict]:
-    """As `ours`, of PyG's layers in one process, with torch's Adam; PyG's own first weights."""
+def plain_pyg(row: Row, args: argparse.Namespace, options: dict, seed: int, csr: bool = False) -> dict:
+    """As `ours`, of PyG's layers in one process, with torch's Adam; PyG's own first weights.
+
+    Args: csr: arcs as a sparse tensor (of sage alone), in place of edge_index.
+    """
+    epochs = args.epochs or row.epochs
+    kept = run_of(row, args, "pyg-csr" if csr else "pyg", seed).with_suffix(".pt")
+    kept.parent.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(args.threads)
     data = load_graph(str(source_of(row, args.work)))
     cut = {"direction": "both", "self_loops": "add" if LOOPS[-1] in row.cut else "keep"}
@@ -106,29 +123,38 @@ def plain_pyg(row: Row, args: argparse.Namespace, options: dict) -> list[dict]:
     x = graph.x.to_dense() if graph.x.is_sparse or graph.x.layout != torch.strided else graph.x
     if "normalize_feats" in cut:
         x = x / x.sum(1, keepdim=True).clamp(min=1)
+    arcs = graph.edge_index
+    if csr:
+        arcs = torch.sparse_coo_tensor(arcs.flip(0), torch.ones(arcs.shape[1]), (len(x), len(x))).to_sparse_csr()
     masks = {"train": graph.train_mask, "valid": graph.val_mask, "test": graph.test_mask}
-    config, found = Settings().with_options(options), []
-    for seed in range(args.seeds):
-        torch.manual_seed(seed)
-        model = PyGModel(config.model, GraphSizes(x.shape[1], data.num_classes))
-        rates = {"lr": config.train.lr, "weight_decay": config.train.weight_decay}
-        optimizer, best, seconds = torch.optim.Adam(model.parameters(), **rates), {"valid": -1.0}, []
-        for _ in range(args.epochs or row.epochs):
-            started = time.perf_counter()
-            model.train()
-            optimizer.zero_grad()
-            logits = model(x, graph.edge_index)
-            torch.nn.functional.cross_entropy(logits[masks["train"]], graph.y[masks["train"]]).backward()
-            optimizer.step()
-            model.eval()
-            with torch.no_grad():
-                logits = model(x, graph.edge_index)
-            scores = {name: measured(row.metric, logits[mask], graph.y[mask]) for name, mask in masks.items()}
-            best = scores if scores["valid"] > best["valid"] else best
-            seconds.append(time.perf_counter() - started)
-        total = statistics.fmean(seconds[1:] or seconds) * len(seconds)
-        found.append({"test": best["test"], "valid": best["valid"], "seconds": total})
-    return found
+    config = Settings().with_options(options)
+    torch.manual_seed(seed)
+    model = PyGModel(config.model, GraphSizes(x.shape[1], data.num_classes))
+    rates = {"lr": config.train.lr, "weight_decay": config.train.weight_decay}
+    optimizer, best, seconds = torch.optim.Adam(model.parameters(), **rates), {"valid": -1.0}, []
+    if kept.exists():
+        weights, state, best, seconds, draws = torch.load(kept)
+        model.load_state_dict(weights)
+        optimizer.load_state_dict(state)
+        torch.set_rng_state(draws)
+    while len(seconds) < epochs:
+        started = time.perf_counter()
+        model.train()
+        optimizer.zero_grad()
+        logits = model(x, arcs)
+        torch.nn.functional.cross_entropy(logits[masks["train"]], graph.y[masks["train"]]).backward()
+        optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            logits = model(x, arcs)
+        scores = {name: measured(row.metric, logits[mask], graph.y[mask]) for name, mask in masks.items()}
+        best = scores if scores["valid"] > best["valid"] else best
+        seconds.append(time.perf_counter() - started)
+        if len(seconds) % 50 == 0:
+            draws = torch.get_rng_state()
+            torch.save((model.state_dict(), optimizer.state_dict(), best, seconds, draws), kept)
+    found = {"seed": seed, "test": best["test"], "valid": best["valid"]}
+    return found | {"seconds": statistics.fmean(seconds[1:]) * epochs, "epoch_seconds": statistics.median(seconds[1:])}
 
 
 def measured(metric: str, logits: torch.Tensor, labels: torch.Tensor) -> float:
@@ -141,7 +167,7 @@ def measured(metric: str, logits: torch.Tensor, labels: torch.Tensor) -> float:
     return float((ranks[truth == 1].sum() - positive * (positive + 1) / 2) / (positive * (len(score) - positive)))
 
 
-SIDES = {"ours": ours, "pyg": plain_pyg, "tuned": tuned}
+SIDES = {"ours": ours, "pyg": plain_pyg, "pyg-csr": partial(plain_pyg, csr=True), "tuned": tuned, "fast": fast}
 
 
 def main() -> None:
@@ -150,36 +176,46 @@ def main() -> None:
     parser.add_argument("work", type=Path)
     parser.add_argument("rows", nargs="*", default=list(ROWS))
     parser.add_argument("--sides", default="ours,pyg,tuned")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--epochs", type=int, help="fewer than published")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--note", default="", help="kept beside the result, such as busy")
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--alone", help=argparse.SUPPRESS)
+    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.alone:
-        row = ROWS[args.alone]
-        print(json.dumps(plain_pyg(row, args, (MANY_LABELS | FEW_LABELS)[row.setting])))
-        return
-    kept = json.loads(args.out.read_text()) if args.out and args.out.exists() else {}
     for name in args.rows:
         row = ROWS[name]
-        for side in args.sides.split(","):
-            if side == "pyg":  # a process of its own, without our threads
-                alone = [sys.executable, __file__, str(args.work), "--alone", name, "--seeds", str(args.seeds)]
-                alone += ["--threads", str(args.threads), *(["--epochs", str(args.epochs)] if args.epochs else [])]
-                runs = json.loads(subprocess.run(alone, stdout=subprocess.PIPE, check=True).stdout)
-            else:
-                runs = SIDES[side](row, args, (MANY_LABELS | FEW_LABELS)[row.setting])
-            epochs = args.epochs or (1000 if side == "tuned" else row.epochs)
-            result = {"row": name, "side": side, "epochs": epochs, "threads": args.threads, "note": args.note}
-            result |= {"runs": runs, "machine": machine()}
-            print(json.dumps(result), flush=True)
-            if args.out:
-                same = ("row", "side", "epochs")
-                others = [one for one in kept.get("published", []) if any(one[key] != result[key] for key in same)]
-                kept["published"] = [*others, result]
-                args.out.write_text(json.dumps(kept, indent=1) + "\n")
+        for seed in map(int, args.seeds.split(",")):
+            for side in args.sides.split(","):
+                if side.startswith("pyg") and not args.alone:  # a process of its own, without our threads
+                    alone = [sys.executable, __file__, str(args.work), name, "--alone", "--sides", side]
+                    alone += ["--seeds", str(seed), "--threads", str(args.threads)]
+                    alone += ["--epochs", str(args.epochs)] if args.epochs else []
+                    run = json.loads(subprocess.run(alone, stdout=subprocess.PIPE, check=True).stdout)
+                else:
+                    run = SIDES[side](row, args, (MANY_LABELS | FEW_LABELS)[row.setting], seed)
+                if args.alone:
+                    print(json.dumps(run))
+                    continue
+                epochs = args.epochs or {"tuned": 1000, "fast": FAST_EPOCHS}.get(side, row.epochs)
+                result = {"row": name, "side": side, "epochs": epochs, "threads": args.threads, "note": args.note}
+                print(json.dumps(result | {"runs": [run]}), flush=True)
+                if args.out:
+                    keep(args.out, result | {"runs": [run], "machine": machine()})
+
+
+def keep(out: Path, result: dict) -> None:
+    """Put a run into the JSON, in place of the same seed of the same row, side and epochs."""
+    kept = json.loads(out.read_text()) if out.exists() else {}
+    same, others = [], []
+    for one in kept.get("published", []):
+        alike = all(one[key] == result[key] for key in ("row", "side", "epochs"))
+        (same if alike else others).append(one)
+    seeds = [run["seed"] for run in result["runs"]]
+    earlier = [run for one in same for run in one["runs"] if run["seed"] not in seeds]
+    result["runs"] = sorted([*earlier, *result["runs"]], key=lambda run: run["seed"])
+    kept["published"] = [*others, result]
+    out.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 if __name__ == "__main__":
