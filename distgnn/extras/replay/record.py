@@ -83,9 +83,9 @@ def record_in_turn(
         os.sched_setaffinity(0, cores[turn * num_threads() : (turn + 1) * num_threads()])
     recorded = [_Recorded(folder, one, comm, Path(folder) / f"part-{turn}") for one in settings]
     for _ in range(repeats + 1):
-        for one in recorded:
-            one.train(one.cycle * -(-epochs // one.cycle))
-    found = [one.recording() for one in recorded]
+        for job in recorded:
+            job.train(job.cycle * -(-epochs // job.cycle))
+    found = [job.recording() for job in recorded]
     os.sched_setaffinity(0, cores)
     return [comm.gather(one, root=0) or [] for one in found]
 
