@@ -52,7 +52,7 @@ def model(args):
 
 
 def arcs(graph):
-    edges = torch.from_numpy(np.ascontiguousarray(graph.edges)).t()
+    edges = torch.from_numpy(np.array(graph.edges, np.int64)).t()
     return torch.cat([edges, edges.flip(0)], 1)
 
 
