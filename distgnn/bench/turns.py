@@ -23,6 +23,7 @@ from distgnn.train.trainer import Trainer
 
 UNCOUNTED_EPOCHS = 2
 EPOCHS_IN_TURN = 3
+SENT = ("sent_bytes", "max_rank_sent_bytes", "sent_messages")
 WAITS = ("wait_seconds", "all_reduce_seconds")
 SPENT = ("aggregate_seconds", "pack_seconds", "wait_seconds")
 
@@ -45,6 +46,8 @@ class Runner:
         self._costs: list[dict[str, float]] = []
         self._epoch = 0
         self._first = UNCOUNTED_EPOCHS + (schedule.warmup_epochs + delay if delay else 0)
+        cycle = delay or 1
+        self.turn: int = cycle * -(-EPOCHS_IN_TURN // cycle)
 
     def warm_up(self) -> None:
         self.train(self._first)
@@ -70,9 +73,10 @@ class Runner:
             self._epoch += 1
 
     def row(self) -> dict[str, Any]:
-        """What an epoch of the contender takes: medians over epochs."""
+        """What an epoch of the contender takes: medians over epochs; of what is sent the mean, as bins are unequal."""
         seconds = [cost["seconds"] for cost in self._costs]
         median = {name: statistics.median(cost[name] for cost in self._costs) for name in self._costs[0]}
+        sent = {name: statistics.fmean(cost[name] for cost in self._costs) for name in SENT}
         low, high = (float(one) for one in np.percentile(seconds, [25, 75]))
         ranks = self.graph.num_ranks
         return {
@@ -87,10 +91,10 @@ class Runner:
             "epoch_seconds_high": high,
             "dense_seconds": max(0.0, median["seconds"] - sum(median[name] for name in SPENT)),
             **{name: median[name] for name in (*SPENT, "wait_seconds_min", "wait_seconds_max")},
-            "sent_bytes_per_epoch": int(median["sent_bytes"] * ranks),
-            "sent_bytes_per_rank": int(median["sent_bytes"]),
-            "max_rank_sent_bytes": int(median["max_rank_sent_bytes"]),
-            "messages_per_rank": median["sent_messages"],
+            "sent_bytes_per_epoch": round(sent["sent_bytes"] * ranks),
+            "sent_bytes_per_rank": round(sent["sent_bytes"]),
+            "max_rank_sent_bytes": round(sent["max_rank_sent_bytes"]),
+            "messages_per_rank": sent["sent_messages"],
             "exchange_bytes": max(self.graph.comm.allgather(self.graph.exchange_bytes())),
         }
 
@@ -100,7 +104,7 @@ def take_turns(parts: str, contenders: list[Contender], base: Settings, rounds: 
 
     Collective: one rank per part.
 
-    Args: rounds: turns of `EPOCHS_IN_TURN` epochs that each contender gets.
+    Args: rounds: turns that each contender gets, of `EPOCHS_IN_TURN` epochs or, of late rows, a whole number of cycles.
     """
     from distgnn.train.run.machine import versions
 
@@ -110,7 +114,7 @@ def take_turns(parts: str, contenders: list[Contender], base: Settings, rounds: 
         runner.warm_up()
     for _ in range(rounds):
         for runner in runners:
-            runner.train(EPOCHS_IN_TURN)
+            runner.train(runner.turn)
     rows = {runner.contender.name: runner.row() for runner in runners}
     for runner in runners:
         runner.graph.drain()

@@ -67,25 +67,9 @@ def _mean(values: list[float]) -> str:
     return f"{statistics.fmean(values):.2f}" + (f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else "")
 
 
-def _seconds(data: dict) -> Rows:
-    sides = ("ours", "pyg", "pyg-csr")
-    rows = [["seconds of an epoch", *(SIDES[side] for side in sides), "PyG's fastest / ours"]]
-    found: dict[str, dict[str, float]] = {}
-    for one in data["published"]:
-        if one["epochs"] <= FEW_EPOCHS:
-            each = [run["epoch_seconds"] for run in one["runs"]]
-            found.setdefault(one["row"], {})[one["side"]] = statistics.median(each)
-    for row, seconds in found.items():
-        ratio = min(value for side, value in seconds.items() if side != "ours") / seconds["ours"]
-        cells = [f"{seconds[side]:.3f}" if side in seconds else "" for side in sides]
-        rows.append([row, *cells, f"{ratio:.1f}"])
-    return rows
-
-
 MADE: dict[tuple[str, str], Callable[[dict], Rows]] = {
     ("processors", "checks"): _checks,
     ("accuracy", "published"): _published,
-    ("accuracy", "seconds"): _seconds,
 }
 
 if __name__ == "__main__":

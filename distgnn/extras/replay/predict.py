@@ -59,9 +59,9 @@ def epoch(recordings: list[Recording], network: Network) -> Predicted:
     sent = [sum(sum(one.sent_to[number]) for one in recordings) for number in counted]
     messages = [sum(event[0] == "send" for one in recordings for event in one.epochs[number]) for number in counted]
     pairs = [
-        [int(statistics.median(counts)) for counts in zip(*one.sent_to[first:], strict=True)] for one in recordings
+        [round(statistics.fmean(counts)) for counts in zip(*one.sent_to[first:], strict=True)] for one in recordings
     ]
     phases = {name: statistics.fmean(rank[f"{name}_seconds"] for rank in ranks) for name in PHASES}
     low, high = min(cycles) / (1 + ERROR), max(cycles) * (1 + ERROR)
-    sizes = int(statistics.median(sent)), int(statistics.median(messages))
+    sizes = round(statistics.fmean(sent)), round(statistics.fmean(messages))
     return Predicted(statistics.median(cycles), low, high, *sizes, phases, ranks, pairs)

@@ -82,9 +82,7 @@ def _sum_of_sage(convs: dict[Any, Any], x_dict: dict[Any, Any], indices: dict[An
             out = functional.linear(own, sum(of_own), bias)
         else:
             out = terms.pop(0) if bias is None else terms.pop(0) + bias
-        for one in terms:
-            out = out.add_(one)
-        found[kind] = rows_of(out, into[0][1].graph.space_at("target"))
+        found[kind] = rows_of(sum(terms, out), into[0][1].graph.space_at("target"))
     return found
 
 
