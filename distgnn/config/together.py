@@ -29,12 +29,12 @@ DEEP_MODELS = ("gcn2", "appnp")
 TYPED_MODELS = ("rgcn", "rgat", "hgt")  # of types and relations, where a graph has them
 ONE_PASS_MODELS = ("sage", "gcn", "gat")  # a hidden layer is one function: see distgnn.ops
 WORKED_OUT = {"algorithm", "exact", "by_arc", "is_bare", "ranks_per_part", "graph", "typed", "of_extras"}
-BFLOAT16 = ", ".join(ONE_PASS_MODELS)
+BFLOAT16_MODELS = (*ONE_PASS_MODELS, "gin")  # whose float32 numbers are inside a function
 
 
 def _needs_float32(model: str, norm: str, is_bare: bool, weighted: bool) -> bool:
-    one_pass = model in ONE_PASS_MODELS and norm in ("layer", "none") and is_bare
-    return not one_pass or (model == "gat" and weighted)
+    fits = model in BFLOAT16_MODELS and norm in ("layer", "none") and is_bare
+    return not fits or (model == "gat" and weighted)
 
 
 RULES = [Rule(*row) for row in (
@@ -65,8 +65,8 @@ RULES = [Rule(*row) for row in (
      lambda model, num_bases: num_bases and model != "rgcn"),
     ("hidden_feats is {hidden_feats}: expected a multiple of num_heads, {num_heads}",
      lambda model, hidden_feats, num_heads: model in (*ATTENTION_MODELS, "rgat", "hgt") and hidden_feats % num_heads),
-    (f"bfloat16 is for {BFLOAT16} with norm layer or none, block plain, without stem, head and input_dropout (and gat "
-     "without weights): choose float32",
+    (f"bfloat16 is for {', '.join(BFLOAT16_MODELS)} with norm layer or none, block plain, without stem, head and "
+     "input_dropout (and gat without weights): choose float32",
      lambda dtype, model, norm, is_bare, weighted:
          dtype == "bfloat16" and _needs_float32(model, norm, is_bare, weighted)),
     ("--remat repeats exchanges: it needs algorithm cd-0 and float32 on the wire",

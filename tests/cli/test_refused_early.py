@@ -23,9 +23,9 @@ def test_too_little_memory_is_refused_before_ranks_start(refused, two_parts, tmp
         (["--remat", "--wire", "int8"], "--remat repeats exchanges"),
         (["--remat", "--wire-backward", "bfloat16"], "--remat repeats exchanges"),
         (["--remat", "--algorithm", "cd-2"], "--remat repeats exchanges"),
-        (["--model", "gin", "--dtype", "bfloat16"], "bfloat16 is for sage, gcn, gat"),
+        (["--model", "gatv2", "--dtype", "bfloat16"], "bfloat16 is for sage, gcn, gat, gin"),
         (["--dtype", "float64", "--wire", "int8"], "narrow float32 rows"),
-        (["--norm", "batch", "--dtype", "bfloat16"], "bfloat16 is for sage, gcn, gat"),
+        (["--norm", "batch", "--dtype", "bfloat16"], "bfloat16 is for sage, gcn, gat, gin"),
     ],
 )
 def test_settings_are_refused_before_ranks_start(refused, parts, tmp_path, words, says):
