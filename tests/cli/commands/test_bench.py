@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
 
@@ -166,6 +167,9 @@ def test_a_study_that_was_stopped_goes_on(parts, two_parts, tmp_path, monkeypatc
             raise KeyboardInterrupt
         return real[0](*args, **how)
 
+    monkeypatch.setattr(
+        "matplotlib.figure.Figure.savefig", lambda figure, path, **how: Path(path).touch()
+    )  # drawn above
     monkeypatch.setattr(study, "fit", stopped)
     monkeypatch.setattr(study, "call_on_ranks", lambda *args, **how: jobs.append("turns") or real[1](*args, **how))
     code, _, err = run("bench", *words)
