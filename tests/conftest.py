@@ -16,7 +16,7 @@ pytest_plugins = ["mpi_marker", "left_out", "program"]
 # Graphs that any clone can make: communities that a model learns, and hubs with self-loops and duplicates.
 GENERATED = {
     "communities": "communities:nodes=2000,communities=20,avg_degree=6,feats=50,classes=5,noise=0.4,mixing=0.2,seed=1",
-    "hubs": "rmat:scale=10,edge_factor=8,feats=20,classes=4,seed=1",
+    "hubs": "rmat:scale=10,edge_factor=8,feats=8,classes=4,seed=1",
 }
 
 MOST_FILES = 300

@@ -4,6 +4,7 @@
 @with_options
 def command(parts: str, model: ModelConfig, …)      becomes      distgnn command PARTS --model … --hidden-feats … …
 ```
+Fields without a heading are rarely needed: all of them are values of one option, `--set NAME=VALUE`.
 """
 
 import dataclasses
@@ -16,10 +17,10 @@ from typing import Annotated, Any
 
 import typer
 
-from distgnn.config.option import help_of, option_name
+from distgnn.config.option import help_of, option_name, rarely_set, read_settings_of_words
 
 PLAIN = (str, int, float, bool, str | None, int | None, float | None)  # what the command line reads as it is
-RANKS = "Ranks and memory"
+RANKS, SET = "Ranks and memory", "set"
 Threads = Annotated[int | None, typer.Option(help="Threads per rank (default: cores / ranks).", rich_help_panel=RANKS)]
 Quiet = Annotated[bool, typer.Option(help="No progress and no table.", rich_help_panel="Output")]
 Silent = Annotated[bool, typer.Option(help="Print nothing.")]
@@ -46,6 +47,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     hints = typing.get_type_hints(command, include_extras=True)
     parameters: list[inspect.Parameter] = []
     groups: dict[str, tuple[type, list[inspect.Parameter]]] = {}
+    whole: list[type] = []
     for parameter in inspect.signature(command).parameters.values():
         kind, only = _dataclass_of(hints[parameter.name])
         if kind is None:
@@ -53,12 +55,15 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             continue
         groups[parameter.name] = kind, _options_of(kind, only)
         parameters += groups[parameter.name][1]
+        whole += [kind] if only is None else []
+    if rare := [name for kind in whole for name in rarely_set(kind)]:
+        parameters.append(inspect.Parameter(SET, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_set(rare)))
 
     @functools.wraps(command)
     def run(**values: Any) -> None:
-        made = {}
+        made, rest = {}, read_settings_of_words(values.pop(SET, None) or (), whole)
         for name, (kind, options) in groups.items():
-            given = {option.name: values.pop(option.name) for option in options}
+            given = {option.name: values.pop(option.name) for option in options} | rest
             fields = {
                 field.name: given[option_name(field)]
                 for field in dataclasses.fields(kind)
@@ -75,7 +80,14 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 def given_options(context: typer.Context) -> set[str]:
     """Names of the options that stand on the command line."""
     sources = ((name, context.get_parameter_source(name)) for name in context.params)
-    return {name for name, source in sources if source is not None and source.name == "COMMANDLINE"}
+    given = {name for name, source in sources if source is not None and source.name == "COMMANDLINE"}
+    return given | {word.partition("=")[0] for word in context.params.get(SET) or ()}
+
+
+def _set(rare: list[str]) -> Any:
+    """The option for what has none of its own."""
+    words = f"A setting that is rarely needed, by its name in Python; again for another. {', '.join(rare)}."
+    return Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=words)]
 
 
 def _dataclass_of(annotation: Any) -> tuple[type | None, Only | None]:

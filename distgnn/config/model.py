@@ -20,6 +20,7 @@ STEMS = ("none", "linear")
 HEADS = ("conv", "linear", "cat", "max")
 
 _option = partial(option, panel="Model")
+_setting = partial(option, panel="")
 
 
 @dataclass(frozen=True)
@@ -107,20 +108,20 @@ class ModelConfig:
         "x + FF(n, conv(n)) with n = norm(x) (preact). Not gcn2 and appnp.",
         choices=BLOCKS,
     )
-    residual: str = _option("linear", "Of block residual: a linear layer of the input, or it.", choices=RESIDUALS)
-    stem: str = _option("none", "A linear layer in front of the convolutions (preact: always).", choices=STEMS)
-    head: str = _option(
+    residual: str = _setting("linear", "Of block residual: a linear layer of the input, or it.", choices=RESIDUALS)
+    stem: str = _setting("none", "A linear layer in front of the convolutions (preact: always).", choices=STEMS)
+    head: str = _setting(
         "conv",
         "What gives the logits: the last convolution, or a linear layer behind them that reads the last hidden layer, "
         "or all of them (cat, max: jumping knowledge).",
         choices=HEADS,
     )
-    input_dropout: float = _option(0.0, "Dropout on the features.")
-    num_bases: int = _option(0, "Of rgcn: number of matrices that relations share (0: each has its own).", least=0)
+    input_dropout: float = _setting(0.0, "Dropout on the features.")
+    num_bases: int = _setting(0, "Of rgcn: number of matrices that relations share (0: each has its own).", least=0)
     remat: bool = _option(
         False, "Keep only the input of each hidden layer and compute the layer again backward (not gcn2 and appnp)."
     )
-    decoder: str | None = _option(
+    decoder: str | None = _setting(
         None,
         "What makes a number of the rows of two vertices (tasks on pairs): their product's sum, an MLP of the product, "
         "or an MLP of both side by side.",

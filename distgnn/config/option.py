@@ -37,7 +37,7 @@ def option(
 
     Args:
         help: one sentence for the command line and the documentation.
-        panel: heading of the group that the option is shown in; empty: files and Python have it, commands do not.
+        panel: heading of the group that the option is shown in; empty: a command has it as `--set NAME=VALUE`.
         choices: the values it may have; least: the smallest number (None is allowed where it is the default).
         default_text: says what a default of None means.
         name: of the option, where it is not the field's.
@@ -92,6 +92,32 @@ def wrong_kinds(config: Any, values: Mapping[str, Any]) -> Iterator[tuple[str, s
         right = any(isinstance(value, kind) and isinstance(value, bool) == (kind is bool) for kind, _ in known)
         if known and value is not None and not right:
             yield name, " or ".join(words for _, words in known)
+
+
+def rarely_set(kind: type) -> list[str]:
+    """Names of the fields of a settings dataclass that `--set` takes."""
+    return [field.name for field in dataclasses.fields(kind) if not field.metadata["panel"]]
+
+
+def read_settings_of_words(words: Iterable[str], kinds: Iterable[type]) -> dict[str, Any]:
+    """Values of `--set NAME=VALUE`, by name, of those fields of settings dataclasses that are no options.
+
+    Raises: InputError for a word of another form, an unknown name, or a value of another kind.
+    """
+    hints = {name: get_type_hints(kind)[name] for kind in kinds for name in rarely_set(kind)}
+    values: dict[str, Any] = {}
+    for word in words:
+        name, sign, text = word.partition("=")
+        if not sign:
+            raise InputError(f"--set {word}: expected NAME=VALUE")
+        if name not in hints:
+            raise InputError(f"--set {word}: choose from {', '.join(hints)}{did_you_mean(name, hints)}")
+        kind = next(one for one in (get_args(hints[name]) or (hints[name],)) if one in KINDS)
+        try:
+            values[name] = {"True": True, "False": False}[text.capitalize()] if kind is bool else kind(text)
+        except (KeyError, ValueError):
+            raise InputError(f"--set {word}: expected {KINDS[kind][1]}") from None
+    return values
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -29,7 +29,7 @@ class RunConfig:
         panel=COMPUTATION,
         choices=DTYPES,
     )
-    cache_first: bool = option(True, "Keep the aggregation of the input features.", panel=COMPUTATION)
+    cache_first: bool = option(True, "Keep the aggregation of the input features.", panel="")
     transform_first: bool = option(True, "Multiply by the weights before aggregating where a layer narrows.", panel="")
     feat_norm: str = option(
         "none",

@@ -11,6 +11,7 @@ from distgnn.config.wires import WIRES
 from distgnn.errors import InputError
 
 _option = partial(option, panel="Algorithm and exchange")
+_setting = partial(option, panel="")
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,14 @@ class Algorithm:
 class Schedule:
     """How rows of training steps travel."""
 
-    warmup_epochs: int = _option(1, "Exact, synchronous epochs at the start of cd-R; they fill all held rows.", least=1)
+    warmup_epochs: int = _setting(
+        1, "Exact, synchronous epochs at the start of cd-R; they fill all held rows.", least=1
+    )
     wire: str = _option("float32", "Width of rows in training messages.", choices=tuple(WIRES))
-    wire_backward: str | None = _option(
+    wire_backward: str | None = _setting(
         None, "Width of gradients in messages.", choices=tuple(WIRES), default_text="as --wire"
     )
-    late_row_average: float = _option(
+    late_row_average: float = _setting(
         0.0, "Weight of the held row in a moving average with the row that arrives (cd-R; 0: it is replaced)."
     )
 
@@ -73,7 +76,7 @@ class Schedule:
         """A line for a schedule that was measured to harm training (docs/LOG.md); None for all others."""
         if algorithm.delay == 1 and not self.late_row_average and not self.by_extra:
             line = "cd-1 without late-row-average makes the loss swing on some graphs: "
-            return f"{line}add --late-row-average 0.8, or take cd-5"
+            return f"{line}add --set late_row_average=0.8, or take cd-5"
         return None
 
     def check(self, algorithm: Algorithm) -> None:

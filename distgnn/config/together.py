@@ -39,7 +39,7 @@ def _needs_float32(model: str, norm: str, is_bare: bool, weighted: bool) -> bool
 
 RULES = [Rule(*row) for row in (
     # how rows travel
-    ("--late-row-average averages rows that are late: {algorithm.name} has none; choose cd-R, R >= 1",
+    ("late_row_average averages rows that are late: {algorithm.name} has none; choose cd-R, R >= 1",
      lambda algorithm, late_row_average: late_row_average and algorithm.delay is None),
     # training
     ("metric {metric} is not for task {task}: choose from {metrics}",
@@ -57,7 +57,7 @@ RULES = [Rule(*row) for row in (
      lambda model, norm, remat: remat and (model in DEEP_MODELS or norm == "batch")),
     ("{model} has a connection to its first rows already: leave block, stem, head and input_dropout out",
      lambda model, is_bare: model in DEEP_MODELS and not is_bare),
-    ("--residual is of --block residual: add it",
+    ("residual is of --block residual: add it",
      lambda block, residual: block != "residual" and residual != "linear"),
     ("{model} takes no edge weights: choose {other}, or leave weighted out",
      lambda model, weighted: weighted and model in UNWEIGHTED_MODELS and {"other": UNWEIGHTED_MODELS[model]}),
@@ -71,7 +71,7 @@ RULES = [Rule(*row) for row in (
          dtype == "bfloat16" and _needs_float32(model, norm, is_bare, weighted)),
     ("--remat repeats exchanges: it needs algorithm cd-0 and float32 on the wire",
      lambda remat, exact: remat and not exact),
-    ("--wire and --wire-backward narrow float32 rows: leave them out, or choose dtype float32",
+    ("--wire and wire_backward narrow float32 rows: leave them out, or choose dtype float32",
      lambda dtype, wire, wire_backward: dtype == "float64" and {wire, wire_backward} - {"float32", None}),
     ("decoder {decoder} is for pairs of vertices: task {task} has none",
      lambda task, decoder: decoder is not None and task not in PAIR_TASKS),

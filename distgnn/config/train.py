@@ -19,8 +19,8 @@ OVER_ALL_EPOCHS = ("cosine", "one-cycle", "wsd")  # schedules whose rates depend
 PATIENT_EPOCHS, LEAST_PATIENCE = 50, 3  # of `dg.fit` and recipes: epochs, and evaluations whatever these are apart
 LOGGERS = ("console", "csv", "tensorboard")
 
-_training, _run_folder, _system, _output = (
-    partial(option, panel=name) for name in ("Training", "Run folder", "Ranks and memory", "Output")
+_training, _run_folder, _system, _output, _setting = (
+    partial(option, panel=name) for name in ("Training", "Run folder", "Ranks and memory", "Output", "")
 )
 
 
@@ -78,16 +78,16 @@ class TrainConfig:
         choices=METRICS,
         default_text="rocauc for multi-label graphs, else accuracy; of values their loss, of links mrr",
     )
-    loss: str | None = _training(None, "Of values.", choices=LOSSES, default_text="mse")
-    label_smoothing: float = _training(
+    loss: str | None = _setting(None, "Of values.", choices=LOSSES, default_text="mse")
+    label_smoothing: float = _setting(
         0.0, "Share of each label that all classes get alike in the cross entropy, as in torch (0: none)."
     )
-    negatives: str = _training(
+    negatives: str = _setting(
         "uniform",
         "Negative edges of task link: both ends at random, or the source of an edge with another target.",
         choices=NEGATIVES,
     )
-    num_negatives: int = _training(1, "Negative edges for each training edge and step.", least=1)
+    num_negatives: int = _setting(1, "Negative edges for each training edge and step.", least=1)
     seed: int = _training(0, "Seed of weights and dropout masks.", least=0)
     run_dir: str | None = _run_folder(
         None, "Run folder to write.", default_text="on the command line runs/PARTS-MODEL-TIME, in Python none"
@@ -105,11 +105,11 @@ class TrainConfig:
         None, "Folder on a disk with room: rows that wait for the backward pass, and features, live in files there."
     )
     memory_report: bool = _system(False, "Say what each rank's memory was at its peak, by name.")
-    verify_every: int = _training(
+    verify_every: int = _setting(
         0, "Epochs between comparisons of a training step with the exact one (0: never).", least=0
     )
     inductive: bool = _training(False, "Train on the subgraph of training vertices; evaluate on the whole graph.")
-    clip_grad: float = _training(
+    clip_grad: float = _setting(
         0.0,
         "Largest Euclidean norm of all gradients together; larger ones are scaled down to it (0: no limit).",
         least=0.0,

@@ -21,7 +21,8 @@ from distgnn.kernels.rowwise.activation_kernels import (
 from distgnn.kernels.runtime.arrays import ROWS, index_array, output, row_array, sums_dtype, vector
 from distgnn.kernels.runtime.formats import mask_parameters
 from distgnn.kernels.runtime.threads import even_chunks, run
-from distgnn.kernels.simd.philox import GROUP, derive_key
+from distgnn.kernels.simd.philox import derive_key
+from distgnn.kernels.simd.random_vectors import kernel_width
 
 ACTIVATIONS = ("relu", "none")
 
@@ -54,12 +55,12 @@ def activate(
     narrower = out is not None and out.dtype == np.uint16 and feats.dtype == np.float32
     out = output(out, feats.shape, np.uint16 if narrower else feats.dtype)
     stats = np.empty((len(feats) if norm is not None else 0, 2), rows.dtype)
-    rest, chunks = feats.shape[1] % GROUP, even_chunks(*feats.shape)
+    wide, chunks = kernel_width(feats.shape[1]), even_chunks(*feats.shape)
     arguments = feats, bias, *rows.mask, rows.relu, out
     if norm is None:
-        run(forward_kernel(rest), chunks, *arguments)
+        run(forward_kernel(wide), chunks, *arguments)
         return out, None
-    run(norm_forward_kernel(rest), chunks, *arguments, gamma, beta, rows.dtype.type(eps), stats)
+    run(norm_forward_kernel(wide), chunks, *arguments, gamma, beta, rows.dtype.type(eps), stats)
     return out, stats
 
 
@@ -99,15 +100,15 @@ def activate_backward(
     blocks = -(-len(grad) // BLOCK_ROWS)
     sums = np.zeros((blocks, 1 if norm is None else 3, grad.shape[1]), rows.dtype)
     chunks = even_chunks(blocks, BLOCK_ROWS * grad.shape[1])
-    rest = grad.shape[1] % GROUP
+    wide = kernel_width(grad.shape[1])
     arguments = *rows.mask, rows.relu, grad_feats, sums
     # Without a norm `out` is all that is needed: where it is positive, ReLU and mask let through.
     if norm is None:
-        run(backward_kernel(rest), chunks, grad, out, *arguments)
+        run(backward_kernel(wide), chunks, grad, out, *arguments)
         return grad_feats, sums.sum(axis=0)[BIAS], None, None
     feats = row_array(feats, dtypes=ROWS)
     parameters = rows.parameters(bias, norm)
-    run(norm_backward_kernel(rest), chunks, grad, *arguments, feats, *parameters, stats)
+    run(norm_backward_kernel(wide), chunks, grad, *arguments, feats, *parameters, stats)
     if before is not None:
         sums = np.concatenate([np.stack(before)[None], sums])
     return grad_feats, *sums.sum(axis=0)

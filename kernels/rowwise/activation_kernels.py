@@ -1,7 +1,7 @@
-"""The kernels of activation.py: one for each direction, without and with a row norm, per remainder of the width by 128.
+"""The kernels of activation.py: one for each direction, without and with a row norm, per `kernel_width`.
 
-A row is worked on in groups of 128 columns, the width of one draw of random words: `whole` groups, and a `part` of
-`rest` columns. What is done to a group is a function of its own, named …_group or after its formula.
+A row is worked on in groups of 128 columns, the width of one draw of random words: `whole` groups, and a `part` for
+the columns that are left. What is done to a group is a function of its own, named …_group or after its formula.
 
 Legend: mask = (row ids, threshold, factor, k0, k1, stream) of a dropout; norm = (feats, bias, gamma, beta).
 """
@@ -81,14 +81,16 @@ def moments(whole, part, i, feats, bias, eps):
     # would for a row far from 0.
     width, end = feats.shape[1], feats.shape[1] // GROUP * GROUP
     mean = variance = bias.dtype.type(0)
-    for column in range(0, end, GROUP):
-        mean += total(centred(whole, i, column, feats, bias, 0))
+    if whole is not None:
+        for column in range(0, end, GROUP):
+            mean += total(centred(whole, i, column, feats, bias, 0))
     if part is not None:
         mean += total(centred(part, i, end, feats, bias, 0))
     mean /= bias.dtype.type(width)
-    for column in range(0, end, GROUP):
-        row = centred(whole, i, column, feats, bias, mean)
-        variance += total(mul(row, row))
+    if whole is not None:
+        for column in range(0, end, GROUP):
+            row = centred(whole, i, column, feats, bias, mean)
+            variance += total(mul(row, row))
     if part is not None:
         row = centred(part, i, end, feats, bias, mean)
         variance += total(mul(row, row))
@@ -139,8 +141,8 @@ def norm_gradient(tile, column, i, grad, norm, stats, mask, relu, mean_h, mean_h
 
 
 @functools.cache
-def forward_kernel(rest: int) -> Callable:
-    whole, part = group_tiles(rest)
+def forward_kernel(wide: int) -> Callable:
+    whole, part = group_tiles(wide)
 
     @kernel(counted=False)
     def forward(start, stop, feats, bias, ids, threshold, factor, k0, k1, stream, relu, out):
@@ -153,8 +155,8 @@ def forward_kernel(rest: int) -> Callable:
 
 
 @functools.cache
-def backward_kernel(rest: int) -> Callable:
-    whole, part = group_tiles(rest)
+def backward_kernel(wide: int) -> Callable:
+    whole, part = group_tiles(wide)
 
     @kernel(counted=False)
     def backward(start, stop, grad, out, ids, threshold, factor, k0, k1, stream, relu, grad_feats, sums):
@@ -167,8 +169,8 @@ def backward_kernel(rest: int) -> Callable:
 
 
 @functools.cache
-def norm_forward_kernel(rest: int) -> Callable:
-    whole, part = group_tiles(rest)
+def norm_forward_kernel(wide: int) -> Callable:
+    whole, part = group_tiles(wide)
 
     @kernel(counted=False)
     def norm_forward(
@@ -185,8 +187,8 @@ def norm_forward_kernel(rest: int) -> Callable:
 
 
 @functools.cache
-def norm_backward_kernel(rest: int) -> Callable:
-    whole, part = group_tiles(rest)
+def norm_backward_kernel(wide: int) -> Callable:
+    whole, part = group_tiles(wide)
 
     @kernel(counted=False)
     def norm_backward(
@@ -194,18 +196,19 @@ def norm_backward_kernel(rest: int) -> Callable:
         stats,
     ):  # fmt: skip
         """Writes grad_feats and sums of row blocks [start, stop)."""
-        width = grad.shape[1]
+        width, end = grad.shape[1], grad.shape[1] // GROUP * GROUP
         mask, norm = (ids, threshold, factor, k0, k1, stream), (feats, bias, gamma, beta)
         given = grad, norm, stats, mask, relu
         for i in range(start * BLOCK_ROWS, min(stop * BLOCK_ROWS, grad.shape[0])):
             # Two passes: the means of h and h x are over the whole row, so its gradient can be written only after all
             # groups. Gradient and normalised row are made again rather than stored: both are in the cache.
             mean_h = mean_hx = bias.dtype.type(0)
-            for column in range(0, width - rest, GROUP):
-                a, b = norm_sums(whole, column, i, *given, sums)
-                mean_h, mean_hx = mean_h + a, mean_hx + b
-            if rest > 0:
-                a, b = norm_sums(part, width - rest, i, *given, sums)
+            if whole is not None:
+                for column in range(0, end, GROUP):
+                    a, b = norm_sums(whole, column, i, *given, sums)
+                    mean_h, mean_hx = mean_h + a, mean_hx + b
+            if part is not None:
+                a, b = norm_sums(part, end, i, *given, sums)
                 mean_h, mean_hx = mean_h + a, mean_hx + b
             mean_h, mean_hx = mean_h / bias.dtype.type(width), mean_hx / bias.dtype.type(width)
             each_group(whole, part, norm_gradient, width, i, *given, mean_h, mean_hx, grad_feats, sums)

@@ -14,8 +14,8 @@ from distgnn.kernels.runtime.arrays import ROWS, index_array, output, row_array,
 from distgnn.kernels.runtime.formats import mask_parameters
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
-from distgnn.kernels.simd.philox import GROUP, derive_key
-from distgnn.kernels.simd.random_vectors import at_least, each_group, group_tiles, row_words
+from distgnn.kernels.simd.philox import derive_key
+from distgnn.kernels.simd.random_vectors import at_least, each_group, group_tiles, kernel_width, row_words
 from distgnn.kernels.simd.vectors import choose, load, scale, store, zeros
 
 
@@ -36,7 +36,16 @@ def dropout(
     out = output(out, feats.shape, feats.dtype)
     threshold, factor = mask_parameters(p, sums_dtype(feats))
     key = derive_key(seed, step, site)
-    run(_drop_kernel(feats.shape[1] % GROUP), even_chunks(*feats.shape), feats, row_ids, threshold, factor, *key, out)
+    run(
+        _drop_kernel(kernel_width(feats.shape[1])),
+        even_chunks(*feats.shape),
+        feats,
+        row_ids,
+        threshold,
+        factor,
+        *key,
+        out,
+    )
     return out
 
 
@@ -48,12 +57,12 @@ def _drop_group(tile, column, i, feats, row_ids, threshold, factor, k0, k1, stre
 
 
 @functools.cache
-def _drop_kernel(rest: int) -> Callable:
-    """The kernel for widths with this remainder by 128."""
+def _drop_kernel(wide: int) -> Callable:
+    """The kernel of a `kernel_width`."""
     # Plainly: out[i, k] = feats[i, k] * factor if word(row_ids[i], k) >= threshold else 0. One draw gives 16-bit words
     # for 128 columns, so a row goes by groups of 128 and what is left: the words of a row do not depend on its
     # neighbours, its place or the thread.
-    whole, part = group_tiles(rest)
+    whole, part = group_tiles(wide)
 
     @kernel(counted=False)
     def drop_rows(start, stop, feats, row_ids, threshold, factor, k0, k1, stream, out):

@@ -18,7 +18,7 @@ from distgnn.kernels.runtime.formats import BELOW, ROUNDING_TAG
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.simd.philox import GROUP, derive_key
-from distgnn.kernels.simd.random_vectors import each_group, fractions, group_tiles, row_words
+from distgnn.kernels.simd.random_vectors import each_group, fractions, group_tiles, kernel_width, row_words
 from distgnn.kernels.simd.vector_math import floor, largest
 from distgnn.kernels.simd.vectors import add, load, scale, store
 from distgnn.kernels.wire.gather import pack_rows
@@ -52,7 +52,7 @@ def encode_rows(
     scales, ids = np.empty(len(rows), np.float32), index_array(row_ids, "row_ids")
     key = derive_key(seed, step, site, ROUNDING_TAG)
     arguments = feats, rows, ids, np.float32(WIRES[wire].levels * BELOW), *key, out, scales, wire == "int4"
-    run(_encode_kernel(width % GROUP), even_chunks(len(rows), width), *arguments)
+    run(_encode_kernel(kernel_width(width)), even_chunks(len(rows), width), *arguments)
     out[:, -4:] = scales.view(np.uint8).reshape(-1, 4)
     return out
 
@@ -74,7 +74,7 @@ def decode_rows(packed: np.ndarray, wire: str, out: np.ndarray) -> np.ndarray:
         return pack_rows(values, np.arange(num_rows), out)
     # The scale stands behind the codes at any alignment: copied out once, so that the kernel reads aligned floats.
     scales = packed[:, -4:].copy().view(np.float32)[:, 0]
-    run(_decode_kernel(width % GROUP), even_chunks(num_rows, width), packed, scales, out, wire == "int4")
+    run(_decode_kernel(kernel_width(width)), even_chunks(num_rows, width), packed, scales, out, wire == "int4")
     return out
 
 
@@ -85,8 +85,8 @@ def _encode_group(tile, column, feats, first, row_id, factor, k0, k1, stream, co
 
 
 @functools.cache
-def _encode_kernel(rest: int) -> Callable:
-    whole, part = group_tiles(rest)
+def _encode_kernel(wide: int) -> Callable:
+    whole, part = group_tiles(wide)
 
     @kernel
     def encode(start, stop, feats, rows, ids, levels, k0, k1, stream, out, scales, halves):
@@ -94,13 +94,14 @@ def _encode_kernel(rest: int) -> Callable:
         # Plainly, for a row:
         #     factor = levels / max(abs(row));  code = floor(row * factor + u), u uniform in [0, 1)
         # floor(x + u) is x rounded up with the probability of its fraction: the mean of many roundings is x.
-        width, end = feats.shape[1], feats.shape[1] - rest
+        width, end = feats.shape[1], feats.shape[1] // GROUP * GROUP
         codes = np.zeros(width + 1, np.int8)
         for i in range(start, stop):
             first, row_id, top = rows[i] * width, ids[rows[i]], np.float32(0)
-            for column in range(0, end, GROUP):
-                top = max(top, largest(load(whole, feats, first + column)))
-            if rest > 0:
+            if whole is not None:
+                for column in range(0, end, GROUP):
+                    top = max(top, largest(load(whole, feats, first + column)))
+            if part is not None:
                 top = max(top, largest(load(part, feats, first + end)))
             # A row of zeros: factor 0, codes 0, scale 0.
             factor = levels / top if top > 0 else np.float32(0)
@@ -124,8 +125,8 @@ def _decode_group(tile, column, codes, factor, out, first):
 
 
 @functools.cache
-def _decode_kernel(rest: int) -> Callable:
-    whole, part = group_tiles(rest)
+def _decode_kernel(wide: int) -> Callable:
+    whole, part = group_tiles(wide)
 
     @kernel
     def decode(start, stop, packed, scales, out, halves):

@@ -31,8 +31,8 @@ def test_a_runs_own_file_gives_the_same_losses_and_given_options_win(run, refuse
     assert (settings.model.name, settings.model.hidden_feats) == ("gcn", 8)
 
     text = file.read_text()
-    file.write_text(text.replace("num_feats = 6", "num_feats = 7"))
-    refused("train", parts, "--config", file, says="is of another graph: num_feats is 7 there, 6 here")
+    file.write_text(text.replace("num_feats = 8", "num_feats = 7"))
+    refused("train", parts, "--config", file, says="is of another graph: num_feats is 7 there, 8 here")
     refused("train", parts, "--config", file, "--run-dir", again, "--resume", says="leave --config out")
 
 

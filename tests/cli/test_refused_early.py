@@ -21,7 +21,7 @@ def test_too_little_memory_is_refused_before_ranks_start(refused, two_parts, tmp
     ("words", "says"),
     [
         (["--remat", "--wire", "int8"], "--remat repeats exchanges"),
-        (["--remat", "--wire-backward", "bfloat16"], "--remat repeats exchanges"),
+        (["--remat", "--set", "wire_backward=bfloat16"], "--remat repeats exchanges"),
         (["--remat", "--algorithm", "cd-2"], "--remat repeats exchanges"),
         (["--model", "gatv2", "--dtype", "bfloat16"], "bfloat16 is for sage, gcn, gat, gin"),
         (["--dtype", "float64", "--wire", "int8"], "narrow float32 rows"),
@@ -44,7 +44,7 @@ def test_a_name_says_the_format(refused, parts, tmp_path, end):
         ({"labels": CLASSES}, [], "no training vertex has a label"),
         ({"labels": CLASSES, "train": range(9), "feats": None}, [], "the graph has no features"),
         ({"labels": CLASSES, "train": range(9)}, ["--metric", "rocauc"], "metric rocauc needs two classes or several"),
-        ({"labels": SEVERAL, "train": range(9)}, ["--label-smoothing", "0.1"], "this graph is multi-label"),
+        ({"labels": SEVERAL, "train": range(9)}, ["--set", "label_smoothing=0.1"], "this graph is multi-label"),
         ({"node_values": CLASSES[:, None] / 3}, ["--task", "regression"], "there are no training vertices"),
         (
             {"train_edges": PAIRS, "train_edge_labels": np.arange(9) % 3, "held_out": False},

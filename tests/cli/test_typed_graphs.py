@@ -27,7 +27,7 @@ def typed_parts(run, graph_folder, tmp_path):
     [
         ("--model", "edgegat"),
         ("--model", "gine", "--inductive"),
-        ("--model", "rgcn", "--num-bases", 2, "--inductive"),
+        ("--model", "rgcn", "--set", "num_bases=2", "--inductive"),
     ],
     ids=lambda words: words[1],
 )
@@ -58,8 +58,8 @@ def several_types(tmp_path_factory):
 @pytest.mark.parametrize(
     "words",
     [
-        ("rgcn", "--num-bases", 2, "--runs", 2, "--target", "paper"),
-        ("rgat", "--dtype", "float64", "--recipe", "fast", "--verify-every", 5),
+        ("rgcn", "--set", "num_bases=2", "--runs", 2, "--target", "paper"),
+        ("rgat", "--dtype", "float64", "--recipe", "fast", "--set", "verify_every=5"),
         ("hgt", "--norm", "none", "--dropout", 0, "--memory-report", "--offload", "."),
     ],
     ids=lambda words: words[0],
@@ -113,7 +113,7 @@ def test_what_several_types_do_not_go_with_is_refused(refused, several_types, tm
         (("--model", "edgegat"), "edgegat needs edge features: this graph has none"),
         (("--model", "rgcn"), "rgcn needs edge types: this graph has none"),
         (("--model", "hgt"), "hgt is of graphs of several types"),
-        (("--num-bases", 2), "num_bases is for rgcn"),
+        (("--set", "num_bases=2"), "num_bases is for rgcn"),
         (("--model", "gine", "--weighted"), "gine takes no edge weights: choose gin"),
     ],
     ids=lambda value: str(value[0]) if isinstance(value, tuple) else "",

@@ -64,7 +64,7 @@ def deliver_at_wait(monkeypatch) -> None:
     monkeypatch.setattr(Transport, "wait", late_wait)
 
 
-def run(graph, epochs: range, width: int = 7) -> None:
+def run(graph, epochs: range, width: int = 8) -> None:
     """Broadcasts and reduces of new rows in each epoch, at two sites, in training and in evaluation, both ways, of two
     widths."""
     random = np.random.default_rng(graph.rank)

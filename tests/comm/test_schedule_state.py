@@ -62,9 +62,12 @@ def test_a_refill_is_a_synchronous_epoch(comm):
     state = late.graph.exchanges.state_dict()
     resumed.graph.exchanges.load_state_dict(state)  # it knows that the refill is still to come
     copy_weights(late, resumed)
-    assert losses(late, range(7, 8)) == losses(exact, range(7, 8)) == losses(resumed, range(7, 8))
+    refilled = losses(late, range(7, 8))
+    assert refilled == losses(resumed, range(7, 8))
+    near = {"rel": 1e-6}  # float32 sums in another order: what a rank aggregates before rows arrive
+    assert refilled == pytest.approx(losses(exact, range(7, 8)), **near)
     copy_weights(late, exact)
-    assert losses(late, range(8, 9)) != losses(exact, range(8, 9))
+    assert losses(late, range(8, 9)) != pytest.approx(losses(exact, range(8, 9)), **near)
     late.graph.drain()
     resumed.graph.drain()
 

@@ -7,7 +7,7 @@ from distgnn.config.schedule import Schedule
 from distgnn.errors import InputError
 
 REFUSED = [
-    ("cd-0", {"late_row_average": 0.5}, "--late-row-average averages rows that are late: cd-0 has none"),
+    ("cd-0", {"late_row_average": 0.5}, "late_row_average averages rows that are late: cd-0 has none"),
     ("cd-2", {"late_row_average": 1.0}, "late_row_average is 1.0"),
     ("cd-2", {"late_row_average": float("nan")}, "late_row_average is nan"),
     ("cd-2", {"warmup_epochs": 0}, "warmup_epochs is 0"),
@@ -45,4 +45,4 @@ def test_allowed(algorithm, settings):
 def test_caution_is_for_rows_one_epoch_late_without_smoothing(algorithm, settings, warns):
     line = Schedule(**settings).caution(Algorithm.parse(algorithm))
     assert (line is not None) == warns
-    assert line is None or "--late-row-average 0.8" in line
+    assert line is None or "--set late_row_average=0.8" in line

@@ -19,7 +19,14 @@ from distgnn.cli.main import main, make_app
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NEEDS = dict.fromkeys(("dgl_model.py", "export.py", "fit_dgl.py"), "dgl")
 NEEDS |= dict.fromkeys(("pyg_model.py", "fit_pyg.py"), "torch_geometric") | {"search_optuna.py": "optuna"}
-SHORTER = {"search_optuna.py": [("search_optuna.py 3", "search_optuna.py 1")]}  # each fit starts ranks
+FEWER = ("parts 30", "parts 10")
+SHORTER = {  # fewer epochs and starts of ranks; one width, for each compiles kernels of its own
+    "fit_pyg.py": [("epochs=30", "epochs=3")],
+    "fit_dgl.py": [("epochs=30", "epochs=3"), ("128", "64")],
+    "launch.py": [('"parts", 30', '"parts", 3')],
+    "search_optuna.py": [("search_optuna.py 3", "search_optuna.py 1"), ("[32, 64]", "[64]"), ("ranks=2", "ranks=1")],
+    "export.py": [("--epochs 30", "--epochs 3"), ("--parts 2", "--parts 1")],
+}
 IN_ONE_PROCESS = {
     "fit_pyg.py": "largest difference to result.predict(): ",
     "fit_dgl.py": "largest difference to result.predict(): ",
@@ -29,9 +36,9 @@ IN_ONE_PROCESS = {
 }
 ON_RANKS = {
     "own_loop.py": "logits [2000, 10]",
-    "dgl_model.py": "TrainResult(epochs=30, loss=",
+    "dgl_model.py": "TrainResult(epochs=10, loss=",
     "pyg_model.py": "test accuracy ",
-    "custom_loss.py": "epoch 30  focal loss ",
+    "custom_loss.py": "epoch 10  focal loss ",
     "link_prediction.py": "of the test edges",
     "graph_classification.py": "of 100 graphs",
 }
@@ -89,7 +96,7 @@ def test_the_image_installs_what_there_is_and_runs_commands_that_exist():
 def commands_of(name: str, folder: Path) -> list[list[str]]:
     """The commands at the head of an example, which is put into a folder."""
     script = (EXAMPLES / name).read_text()
-    for more, fewer in SHORTER.get(name, ()):
+    for more, fewer in SHORTER.get(name, [FEWER]):
         assert more in script
         script = script.replace(more, fewer)
     (folder / name).write_text(script)
@@ -97,11 +104,11 @@ def commands_of(name: str, folder: Path) -> list[list[str]]:
     return [shlex.split(line) for line in head.splitlines() if line.split()[:1] in (["distgnn"], ["python"])]
 
 
-def cut(words: list[str], folder: Path, kept: Path) -> bool:
-    """Whether the command makes `parts`: then they are made in `folder`, in this process, each cut once."""
-    if words[:2] != ["distgnn", "partition"]:
+def made_here(words: list[str], folder: Path, kept: Path) -> bool:
+    """Whether a command of the program needs no ranks: then it is run in this process, and each cut made once."""
+    parts, shared = kept / "-".join(words).replace("/", "-"), words[1] == "partition" and ":" in words[2]
+    if words[0] != "distgnn":
         return False
-    parts, shared = kept / "-".join(words).replace("/", "-"), ":" in words[2]
     if shared and parts.is_dir():
         shutil.copytree(parts, folder / "parts")
         return True
@@ -125,7 +132,7 @@ def test_the_commands_at_their_heads(start, tmp_path, kept):
         (folder := tmp_path / Path(name).stem).mkdir()
         *before, last = commands_of(name, folder)
         for words in before:
-            if not cut(words, folder, kept):
+            if not made_here(words, folder, kept):
                 done = run(words, folder)
                 assert done.returncode == 0, done.stderr
         assert last[: len(start.split()) + 1] == [*start.split(), name]
@@ -149,13 +156,15 @@ def test_the_notebook_in_a_kernel(tmp_path, monkeypatch):
     for name, value in {"PYTHONPATH": path, "DISTGNN_CACHE": str(tmp_path / "cache")}.items():
         monkeypatch.setenv(name, value)
     notebook = nbformat.read(EXAMPLES / "fit.ipynb", as_version=4)
+    for cell in notebook.cells:
+        cell.source = cell.source.replace("128", "64").replace("epochs=30", "epochs=5")
     where = {"metadata": {"path": str(tmp_path)}}
     nbclient.NotebookClient(notebook, timeout=900, kernel_name="python3", resources=where).execute()
     shown = [out.get("data", {}) for cell in notebook.cells for out in cell.get("outputs", ())]
     assert sum("image/png" in data for data in shown) == 1  # replaced, not one below the other
     assert not any(out.get("name") == "stderr" for cell in notebook.cells for out in cell.get("outputs", ()))  # red
     said = "".join(data.get("text/plain", "") for data in shown)
-    assert "FitResult(epochs=30, loss=" in said and "[(0, " in said and ", (1, " in said
+    assert "FitResult(epochs=5, loss=" in said and "[(0, " in said and ", (1, " in said
 
 
 def on_path(folder: Path, **programs: str) -> str:

@@ -20,8 +20,8 @@ def arrays() -> dict:
     edges = random.integers(0, 60, (2, 200))
     return {
         "edge_index": np.concatenate([edges, edges[::-1]], 1),
-        "x": random.standard_normal((60, 6)).astype(np.float32),
-        "y": random.integers(0, 3, 60),
+        "x": random.standard_normal((60, 8)).astype(np.float32),
+        "y": random.integers(0, 4, 60),
     }
 
 

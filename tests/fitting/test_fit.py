@@ -76,9 +76,9 @@ def test_names_of_vertices_come_back_and_a_run_stops_by_itself(arrays, capsys):
 
 
 class PyGStyle(nn.Module):
-    def __init__(self, out=3):
+    def __init__(self, out=4):
         super().__init__()
-        self.conv = dg.nn.SAGEConv(6, 8, "mean")
+        self.conv = dg.nn.SAGEConv(8, 8, "mean")
         self.norm = nn.BatchNorm1d(8)
         self.register_buffer("calls", torch.zeros(1))
         self.scale = lambda rows: 2 * rows
@@ -106,12 +106,12 @@ def test_a_module_of_ones_own_on_one_rank(data, request):
     with pytest.raises(RunError, match=r"model=Model\(\.\.\.\)"):
         dg.load_result(kept).model  # noqa: B018
     with pytest.raises(RunError, match="does not fit the model"):
-        dg.load_result(kept, model=PyGStyle(4))
+        dg.load_result(kept, model=PyGStyle(5))
 
 
 def test_one_seed_that_everything_follows(graph):
     def make(graph):
-        model = dg.nn.GraphSAGE(graph.num_feats, 8, 3)
+        model = dg.nn.GraphSAGE(graph.num_feats, 8, 4)
         model.register_buffer("drawn", torch.tensor([random.random(), np.random.rand(), torch.rand(()).item()]))
         return model
 
@@ -126,7 +126,7 @@ def test_one_seed_that_everything_follows(graph):
 class Unpicklable(nn.Module):
     def __init__(self):
         super().__init__()
-        self.inner = nn.Linear(6, 3)
+        self.inner = nn.Linear(8, 4)
         self.inner.held = threading.Lock()
 
 
@@ -176,9 +176,9 @@ def test_mistakes_are_one_line_and_leave_nothing(graph, cache, words, says):
 class Rows(nn.Module):
     """Two layers, and what is made of them."""
 
-    def __init__(self, width=6, inner=8, out=3, end=lambda rows: rows):
+    def __init__(self, width=8, inner=4, out=4, end=lambda rows: rows):
         super().__init__()
-        self.conv, self.read, self.end = dg.nn.SAGEConv(width, 8, "mean"), nn.Linear(inner, out), end
+        self.conv, self.read, self.end = dg.nn.SAGEConv(width, 4, "mean"), nn.Linear(inner, out), end
 
     def forward(self, graph, feats):
         return self.end(self.read(self.conv(graph, feats)))
@@ -192,14 +192,14 @@ class Alone(Rows):
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        (Rows(7), "conv (SAGEConv) of Rows was given (DistGraph, [60, 6] float32): rows float32 (60, 6) and weight"),
-        (Rows(inner=9), "read (Linear) of Rows takes rows of width 9, and was given rows of width 8"),
-        (Rows(out=2), "Rows gave rows of width 2, and the graph has 3 classes: the last layer needs 3 outputs"),
+        (Rows(7), "conv (SAGEConv) of Rows was given (DistGraph, [60, 8] float32): rows float32 (60, 8) and weight"),
+        (Rows(inner=9), "read (Linear) of Rows takes rows of width 9, and was given rows of width 4"),
+        (Rows(out=2), "Rows gave rows of width 2, and the graph has 4 classes: the last layer needs 4 outputs"),
         (Rows(end=lambda rows: (rows, rows)), "Rows gave a tuple of 2 for 60 vertices: the Trainer takes one tensor"),
         (Rows(end=lambda rows: rows[:, 0]), "Rows gave a tensor [60] for 60 vertices"),
         (Rows(end=lambda rows: rows.long()), "Rows gave rows of torch.int64"),
         (Rows(end=lambda rows: rows.detach()), "Rows gave rows without a gradient"),
-        (Alone(), "conv (SAGEConv) of Alone was given ([60, 6] float32): SAGEConv.forward() missing 1 required"),
+        (Alone(), "conv (SAGEConv) of Alone was given ([60, 8] float32): SAGEConv.forward() missing 1 required"),
     ],
 )
 def test_a_module_that_does_not_fit_is_named(graph, model, says):
@@ -235,8 +235,8 @@ LONG = "n" * 300
         (lambda graph, at: dg.LivePlot(at / "no" / "x.png"), "its folder does not exist"),
         (lambda graph, at: dg.LivePlot(at / f"{LONG}.png"), "has 304 bytes"),
         (lambda graph, at: dg.fit(graph, "gcn", 1, seed=2**70), r"seed is \d+: expected at most 2\*\*63 - 1"),
-        (lambda graph, at: dg.fit(graph, Rows(8, 8, end=nn.LazyLinear(3)), 1), "end.weight is lazy, and has no size"),
-        (lambda graph, at: dg.fit(graph, lambda graph: Rows(6, 8, end=nn.LazyLinear(3)), 1), "end.weight is lazy"),
+        (lambda graph, at: dg.fit(graph, Rows(9, 8, end=nn.LazyLinear(4)), 1), "end.weight is lazy, and has no size"),
+        (lambda graph, at: dg.fit(graph, lambda graph: Rows(8, 8, end=nn.LazyLinear(4)), 1), "end.weight is lazy"),
     ],
 )
 def test_what_was_a_raw_error_is_one_line(graph, tmp_path, call, says):
@@ -259,7 +259,7 @@ def test_weights_that_are_computed_from_others_travel_and_come_back(graph, how):
     model = Rows()
     model.read = how(model.read)
     result = dg.fit(graph, model, ranks=1, epochs=2, quiet=True)
-    assert type(result.model.read).__name__ == type(model.read).__name__ and result.predict().shape == (60, 3)
+    assert type(result.model.read).__name__ == type(model.read).__name__ and result.predict().shape == (60, 4)
     assert list(result.model.state_dict()) == list(model.state_dict())
     for old, new in zip(model.state_dict().values(), unpack(pack(model, "model")).state_dict().values(), strict=True):
         assert torch.equal(old, new)
@@ -268,7 +268,7 @@ def test_weights_that_are_computed_from_others_travel_and_come_back(graph, how):
 class Lazy(nn.Module):
     def __init__(self):
         super().__init__()
-        self.conv, self.read = GCNConv(-1, 8), nn.LazyLinear(3)
+        self.conv, self.read = GCNConv(-1, 8), nn.LazyLinear(4)
 
     def forward(self, x, edge_index):
         return self.read(self.conv(x, edge_index))
@@ -279,7 +279,7 @@ def test_a_lazy_model_that_was_called_once_trains(graph):
     with pytest.raises(InputError, match="or call the model once before, on PyG's"):
         dg.fit(data, model, ranks=1)
     model(data.x, data.edge_index)
-    assert dg.fit(data, model, ranks=1, epochs=1, quiet=True).predict().shape == (60, 3)
+    assert dg.fit(data, model, ranks=1, epochs=1, quiet=True).predict().shape == (60, 4)
 
 
 @pytest.mark.parametrize("shape", [(60,), (60, 1)])
@@ -303,7 +303,7 @@ def test_values_and_predictions_have_one_shape(graph, shape):
 
 
 def test_out_keeps_run_and_parts(graph, tmp_path):
-    result = dg.fit(graph, lambda graph: dg.nn.GraphSAGE(graph.num_feats, 8, 3), ranks=1, epochs=2, out=tmp_path / "o")
+    result = dg.fit(graph, lambda graph: dg.nn.GraphSAGE(graph.num_feats, 8, 4), ranks=1, epochs=2, out=tmp_path / "o")
     assert sorted(path.name for path in (tmp_path / "o").iterdir()) == ["parts", "run"]
     assert dg.fit(tmp_path / "o" / "parts", ranks=1, **SMALL, quiet=True).predict().shape == result.predict().shape
     with pytest.raises(InputError, match="for 1 ranks, not 2"):

@@ -33,7 +33,7 @@ def test_seeds_are_those_of_single_calls(graph, cache):
     assert str(several).startswith(shown)
     kept, folder = several[1], several.run
     del several
-    assert kept.predict().shape == (60, 3)
+    assert kept.predict().shape == (60, 4)
     one = kept = None
     gc.collect()
     assert not folder.exists()
@@ -59,7 +59,7 @@ def test_each_vertex_is_tested_once(graph, tmp_path, cache, model):
 class Bare(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.weight = torch.nn.Parameter(torch.ones(6, 3))
+        self.weight = torch.nn.Parameter(torch.ones(8, 4))
 
     def forward(self, x):
         return x @ self.weight
@@ -67,7 +67,7 @@ class Bare(torch.nn.Module):
 
 def test_a_module_is_drawn_anew_for_each_seed(graph, cache):
     options = {name: SMALL[name] for name in ("ranks", "quiet")}
-    one, two = dg.fit(graph, pyg.GCN(6, 8, 2, 3), runs=2, epochs=1, **options)
+    one, two = dg.fit(graph, pyg.GCN(8, 8, 2, 4), runs=2, epochs=1, **options)
     assert not torch.equal(next(one.model.parameters()), next(two.model.parameters()))
     for options_of, says in (
         ({"model": Bare(), "runs": 2}, "nothing draws weight: give Bare a reset_parameters"),

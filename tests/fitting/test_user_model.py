@@ -56,7 +56,7 @@ def test_a_column_that_the_graph_has_not_is_said():
 
 
 def test_a_layer_of_pyg_is_a_model():
-    conv = pytest.importorskip("torch_geometric.nn").GCNConv(7, 4).double()
+    conv = pytest.importorskip("torch_geometric.nn").GCNConv(8, 4).double()
     graph = with_rows(whole_graph(random_graph()))
     expected = conv(graph.x, graph.edge_index).whole()
     assert torch.equal(adapt(conv)(graph, graph.x).whole(), expected)

@@ -17,7 +17,7 @@ from valid_graphs import graph_folders, linked_graph, small_graph, typed_graph
 
 
 def _of_extras() -> list[ModuleType]:
-    """`fuzz.py` of each extra: KINDS, SLOW and FORGIVING as below, and `targets(root)`."""
+    """`fuzz.py` of each extra: KINDS, SLOW, FORGIVING, if need be DRAWN, and `targets(root)`."""
     found = []
     for file in sorted(Path(__file__).parents[1].glob("extras/*/fuzz.py")):
         spec = importlib.util.spec_from_file_location(f"fuzz_{file.parent.name}", file)
@@ -35,7 +35,9 @@ KINDS = (
 )  # fmt: skip
 FORGIVING = ("tuning", "status")  # what is damaged counts as not there
 SLOW = ("one part", "part with types", "typed part", "two parts", "linked part")
+DRAWN: tuple[str, ...] = ()  # figures are made of it
 for _extra in EXTRAS:
+    DRAWN += getattr(_extra, "DRAWN", ())
     KINDS, FORGIVING, SLOW = KINDS + _extra.KINDS, FORGIVING + _extra.FORGIVING, SLOW + _extra.SLOW
 
 

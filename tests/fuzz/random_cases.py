@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
-from cut_graphs import dist_graph, gather_rows, random_cut, random_graph, whole_graph
+from cut_graphs import dist_graph, gather_rows, on_rank_0, random_cut, random_graph, whole_graph
 from mpi4py import MPI
 
 from distgnn.config import EDGE_MODELS, MODELS, NORMS, UNWEIGHTED_MODELS, ModelConfig, TrainConfig
@@ -214,7 +214,7 @@ def difference(case: Case, comm: MPI.Comm) -> str:
     }
     cut = CUTS[case.cut](data.edge_list("stored", case.self_loops), data, comm.size, case.seed)
     many = _train(case, dist_graph(data, comm, cut, **options))
-    one = _train(case, whole_graph(data, **options))
+    one = on_rank_0(comm, lambda: _train(case, whole_graph(data, **options)))
     for name, found, expected, bound in zip(("losses", "logits"), many, one, BOUNDS[case.dtype], strict=True):
         if bound is None:
             continue

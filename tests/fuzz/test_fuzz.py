@@ -1,12 +1,14 @@
 """A seeded few hundred damaged and hostile folders of every kind; tests/fuzz/readers.py tries many more."""
 
 import random
+import resource
 import tracemalloc
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
-from fuzz_targets import FORGIVING, KINDS, SLOW, make_targets, repair_partition
+from fuzz_targets import DRAWN, FORGIVING, KINDS, SLOW, make_targets, repair_partition
 from fuzzing import files_below, try_one
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
@@ -33,19 +35,26 @@ def files(root, targets):
     return files_below(root)
 
 
+@pytest.fixture
+def watched_memory(kind):
+    """Peaks are traced. What draws takes five times as long then: it may not take a gigabyte more, at any time."""
+    limits, pages = resource.getrlimit(resource.RLIMIT_AS), int(Path("/proc/self/statm").read_text().split()[0])
+    if kind in DRAWN:
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (1 << 30), limits[1]))
+    else:
+        tracemalloc.start(1)
+    yield
+    tracemalloc.stop()
+    resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_readers_survive(targets, files, root, kind):
+def test_readers_survive(targets, files, root, kind, watched_memory):
     target = next(target for target in targets if target.name == kind)
-    tracemalloc.start(1)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            outcomes = [
-                try_one(target, random.Random(f"suite-{number}")) for number in range(3 if kind in SLOW else 20)
-            ]
-    finally:
-        tracemalloc.stop()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        outcomes = [try_one(target, random.Random(f"suite-{number}")) for number in range(3 if kind in SLOW else 20)]
     assert not [outcome for outcome in outcomes if outcome.startswith("finding")]
     assert "refused" in outcomes or kind in FORGIVING
     assert files_below(root) == files

@@ -30,10 +30,10 @@ def test_of_a_graph_and_a_result(comm):
     graph = dist_graph(random_graph(), comm, dtype=torch.float64)
     assert graph.dtype is torch.float64
     assert repr(graph) == (
-        f"DistGraph(part {comm.rank} of {comm.size}, num_nodes={graph.num_owned} of 60, num_feats=7, num_classes=4, "
+        f"DistGraph(part {comm.rank} of {comm.size}, num_nodes={graph.num_owned} of 60, num_feats=8, num_classes=4, "
         "dtype=torch.float64, algorithm='cd-0', update='owners')"
     )
-    result = Trainer(GraphSAGE(7, 4, 4), graph, TrainConfig(epochs=2)).fit()
+    result = Trainer(GraphSAGE(8, 4, 4), graph, TrainConfig(epochs=2)).fit()
     assert repr(result).startswith("TrainResult(epochs=2, loss=") and "test accuracy=0." in repr(result)
 
 

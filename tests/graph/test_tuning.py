@@ -25,7 +25,7 @@ CHOSEN = Tuning(ahead_256=4096, blocked=1, own_products=0)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("tuning") / "parts"
-    partition_graph("communities:nodes=300,communities=6,avg_degree=8,feats=5,classes=3,seed=1", 1, out)
+    partition_graph("communities:nodes=300,communities=6,avg_degree=8,feats=8,classes=4,seed=1", 1, out)
     return out
 
 

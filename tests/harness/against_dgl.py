@@ -38,7 +38,7 @@ class Inputs:
     out_weight: torch.Tensor
 
     @classmethod
-    def random(cls, num_nodes: int, num_arcs: int, width: int = 7, seed: int = 11) -> "Inputs":
+    def random(cls, num_nodes: int, num_arcs: int, width: int = 8, seed: int = 11) -> "Inputs":
         random = np.random.default_rng(seed)
         arrays = (
             random.standard_normal((num_nodes, width)),

@@ -1,6 +1,8 @@
 """Small graphs, cut in memory: every rank makes the same cut and takes its part. For tests of floors 4 and up."""
 
+from collections.abc import Callable
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -24,7 +26,7 @@ def random_graph(
     directed: bool = UNDIRECTED,
     weighted: bool = False,
     multilabel: bool = False,
-    num_feats: int = 7,
+    num_feats: int = 8,
     typed: bool = False,
 ) -> GraphData:
     """A multigraph with a hub, self-loops, duplicates and isolated vertices; features, labels and splits.
@@ -93,6 +95,11 @@ def dist_graph(graph: GraphData, comm: MPI.Comm, cut: VertexCut | None = None, *
 def whole_graph(graph: GraphData, **options) -> DistGraph:
     """The same graph on one rank."""
     return dist_graph(graph, MPI.COMM_SELF, **options)
+
+
+def on_rank_0(comm: MPI.Comm, make: Callable[[], Any]) -> Any:
+    """What `make` gives in one process, made once and sent to the other ranks. Collective: yes."""
+    return comm.bcast(make() if comm.rank == 0 else None)
 
 
 def dense_adjacency(graph: GraphData, edge_weight=None) -> np.ndarray:

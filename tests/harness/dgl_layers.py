@@ -5,7 +5,7 @@ from against_dgl import default_float64
 
 from distgnn.system.other_libraries import import_dgl
 
-WIDTH = 7
+WIDTH = 8
 FREE = {"allow_zero_in_degree": True}
 
 
@@ -131,7 +131,7 @@ def cases() -> dict:
         "agnn": (lambda: gnn.AGNNConv(**FREE), plain),
         "rgcn": (lambda: gnn.RelGraphConv(WIDTH, 4, 3), with_types),
         "rgcn basis": (lambda: gnn.RelGraphConv(WIDTH, 4, 3, "basis", 2), with_types_and_norm),
-        "rgcn bdd": (lambda: gnn.RelGraphConv(WIDTH, 14, 3, "bdd", 7, layer_norm=True), with_types),
+        "rgcn bdd": (lambda: gnn.RelGraphConv(WIDTH, 16, 3, "bdd", 8, layer_norm=True), with_types),
     }
     for norm in ("both", "right", "left", "none"):
         made[f"gcn {norm}"] = (lambda norm=norm: gnn.GraphConv(WIDTH, 4, norm, **FREE), plain)

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-WIDTH, EDGE_WIDTH = 7, 5  # of the inputs in tests/harness/against_dgl.py
+WIDTH, EDGE_WIDTH = 8, 5  # of the inputs in tests/harness/against_dgl.py
 
 
 def plain(layer, graph, inputs):
@@ -188,7 +188,7 @@ def cases() -> dict:
         "GCN2Conv": (lambda: gnn.GCN2Conv(WIDTH, 0.1, 0.5, 2), with_initial),
         "ARMAConv": (lambda: gnn.ARMAConv(WIDTH, 4, num_stacks=2, num_layers=2), plain),
         "RGCNConv": (lambda: gnn.RGCNConv(WIDTH, 4, 3, num_bases=2), with_types),
-        "RGCNConv blocks": (lambda: gnn.RGCNConv(WIDTH, 14, 3, num_blocks=7, aggr="add"), with_types),
+        "RGCNConv blocks": (lambda: gnn.RGCNConv(WIDTH, 16, 3, num_blocks=8, aggr="add"), with_types),
         "RGCNConv max": (lambda: gnn.RGCNConv(WIDTH, 4, 3, aggr="max"), with_types),
         "FastRGCNConv": (lambda: gnn.FastRGCNConv(WIDTH, 4, 3), with_types),
         "PNAConv": (lambda: gnn.PNAConv(WIDTH, 4, deg=degrees, **pna), plain),

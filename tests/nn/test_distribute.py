@@ -55,7 +55,7 @@ def test_a_rank_without_vertices_and_arcs_takes_part(comm, name):
         (lambda graph: graph.adj(), "graph.adj cannot run distributed: a rank has its own arcs only"),
         (lambda graph: graph.edges(), "not on one rank: .* prepare the graph before it is cut"),
         (
-            lambda graph: import_dgl().nn.SAGEConv(7, 4, "lstm").double()(graph, graph.feats),
+            lambda graph: import_dgl().nn.SAGEConv(8, 4, "lstm").double()(graph, graph.feats),
             "_lstm_reducer.* distgnn.nn",
         ),
         (lambda graph: import_dgl().nn.SumPooling()(graph, graph.feats), "a readout .* distgnn.ops.all_sum"),
@@ -72,7 +72,7 @@ def test_what_no_rank_can_do_alone_names_the_alternative(comm, use, message):
 def test_sequential_of_dgl_is_refused():
     import dgl.nn.pytorch as dgn
 
-    model = torch.nn.ModuleList([dgn.Sequential(dgn.GraphConv(7, 3))])
+    model = torch.nn.ModuleList([dgn.Sequential(dgn.GraphConv(8, 3))])
     with pytest.raises(InputError, match=r"dgl\.nn\.Sequential takes a DGLGraph only"):
         distribute(model, whole_graph(random_graph(2)))
 

@@ -130,7 +130,7 @@ def test_dgls_attention_dropout_belongs_to_arcs(comm, dgl):
     outs = []
     for graph in (dist_graph(data, comm), whole_graph(data)):
         torch.manual_seed(0)
-        layer = GATConv(7, 2, 4, feat_drop=0.3, attn_drop=0.4, allow_zero_in_degree=True).double()
+        layer = GATConv(8, 2, 4, feat_drop=0.3, attn_drop=0.4, allow_zero_in_degree=True).double()
         dnn.distribute(layer, graph)
         assert [layer.feat_drop.over, layer.attn_drop.over] == ["vertices", "arcs"]
         outs.append(gather_rows(graph, layer(graph, graph.feats).detach()))

@@ -70,9 +70,9 @@ CASES = {  # name: class, arguments, call
     "appnp weighted": ("APPNPConv", (3, 0.1), {}, weighted),
     "rgcn": ("RelGraphConv", (WIDTH, 4, 3), {}, typed),
     "rgcn groups": ("RelGraphConv", (WIDTH, 4, 3, "basis", 2), {}, typed_groups),
-    "rgcn groups bdd": ("RelGraphConv", (WIDTH, 14, 3, "bdd", 7), {}, typed_groups),
+    "rgcn groups bdd": ("RelGraphConv", (WIDTH, 16, 3, "bdd", 8), {}, typed_groups),
     "rgcn basis": ("RelGraphConv", (WIDTH, 4, 3, "basis", 2), {"layer_norm": True}, typed),
-    "rgcn bdd": ("RelGraphConv", (WIDTH, 14, 3, "bdd"), {"num_bases": 7, "self_loop": False, "bias": False}, typed),
+    "rgcn bdd": ("RelGraphConv", (WIDTH, 16, 3, "bdd"), {"num_bases": 8, "self_loop": False, "bias": False}, typed),
 }
 
 
@@ -153,9 +153,9 @@ def test_arguments_that_no_layer_has_are_refused():
 @pytest.mark.mpi(2)
 def test_zero_in_degree_is_an_error_on_all_ranks_unless_allowed(comm):
     graph = dist_graph(random_graph(), comm)
-    for layer in (dnn.GraphConv(7, 4), dnn.GATConv(7, 4, 2), dnn.GATv2Conv(7, 4, 2), dnn.GCN2Conv(7, 1)):
+    for layer in (dnn.GraphConv(8, 4), dnn.GATConv(8, 4, 2), dnn.GATv2Conv(8, 4, 2), dnn.GCN2Conv(8, 1)):
         rows = [graph.feats] * (2 if isinstance(layer, dnn.GCN2Conv) else 1)
         with pytest.raises(ValueError, match="without in-arcs"):
             layer.double()(graph, *rows)
     looped = dist_graph(random_graph(), comm, self_loops="add")
-    assert dnn.GraphConv(7, 4).double()(looped, looped.feats).shape == (looped.num_owned, 4)
+    assert dnn.GraphConv(8, 4).double()(looped, looped.feats).shape == (looped.num_owned, 4)

@@ -12,7 +12,7 @@ from distgnn.errors import InputError
 from distgnn.predicting.row_by_row import RowByRow
 
 pyg = pytest.importorskip("torch_geometric.nn")
-WIDTH, EDGE_WIDTH, CHANGED = 7, 5, [5, 100, 20, 30, 41, 42]
+WIDTH, EDGE_WIDTH, CHANGED = 8, 5, [5, 100, 20, 30, 41, 42]
 
 
 class Attr(torch.nn.Module):

@@ -13,7 +13,7 @@ from distgnn.predicting import pairs as pairs_file
 from distgnn.predicting.predict import Job, predict_part
 from distgnn.system.calls.packing import pack
 
-WIDTH = 7
+WIDTH = 8
 pyg = pytest.importorskip("torch_geometric").nn
 
 

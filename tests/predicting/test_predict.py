@@ -26,7 +26,7 @@ from distgnn.predicting.within_memory import check_limit
 from distgnn.system.calls.packing import pack
 from distgnn.system.other_libraries import import_dgl
 
-WIDTH, EDGE_WIDTH, RELATIONS = 7, 5, 3
+WIDTH, EDGE_WIDTH, RELATIONS = 8, 5, 3
 torch_geometric = pytest.importorskip("torch_geometric")
 pyg = torch_geometric.nn
 WHOLE_IN = ("relations", "ARMA")  # a number of each arc and relation; rows whose second dimension counts arcs

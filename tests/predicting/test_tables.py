@@ -72,7 +72,7 @@ class Wrapper(torch.nn.Module):
 
 def test_an_own_model_says_what_it_is_asked_for(source, tmp_path):
     torch.manual_seed(0)
-    model = Wrapper(pyg.models.GraphSAGE(7, 8, 3, 3))
+    model = Wrapper(pyg.models.GraphSAGE(8, 8, 3, 3))
     options = {"ranks": 1, "quiet": True}
     rows, path = dg.predict(model, source, **options), tmp_path / "z.csv"
     dg.predict(model, source, out=path, **options)
@@ -88,6 +88,6 @@ def test_an_own_model_says_what_it_is_asked_for(source, tmp_path):
     np.testing.assert_allclose(np.array(columns[1:], float).T, torch.sigmoid(rows), rtol=1e-6)
     source.class_names = WORDS
     with pytest.raises(InputError, match="rows of width 4 are no scores of the graph's 3 classes"):
-        dg.predict(torch.nn.Linear(7, 4), source, out=path, classes=True, overwrite=True, **options)
+        dg.predict(torch.nn.Linear(8, 4), source, out=path, classes=True, overwrite=True, **options)
     inner = dg.predict(model, source, layers="inner.convs.1", **options)["inner.convs.1"]
     torch.testing.assert_close(dg.predict(model, source, embeddings=True, **options), inner.relu())

@@ -50,7 +50,7 @@ def test_an_ordinary_weight_of_each_arc_is_in_the_source_s_order(comm):
     data = random_graph(12, directed=DIRECTED)
     face, plain = with_rows(dist_graph(data, comm)), data.to_dgl()
     weight = torch.linspace(0.1, 1, plain.num_edges(), dtype=torch.float64)
-    norm, conv = dgl.nn.EdgeWeightNorm("both"), dgl.nn.GraphConv(7, 4, allow_zero_in_degree=True).double()
+    norm, conv = dgl.nn.EdgeWeightNorm("both"), dgl.nn.GraphConv(8, 4, allow_zero_in_degree=True).double()
     expected = conv(plain, plain.ndata["feat"].double(), edge_weight=norm(plain, weight))
     found = conv(face, face.ndata["feat"], edge_weight=norm(face, weight))
     torch.testing.assert_close(found.whole(), expected)
@@ -64,7 +64,7 @@ class Stack(nn.Module):
 
     def __init__(self, make, width=8):
         super().__init__()
-        self.layers = nn.ModuleList([make(7), make(width)])
+        self.layers = nn.ModuleList([make(8), make(width)])
         self.norm, self.read = nn.BatchNorm1d(width), nn.Linear(width, 4)
 
     def forward(self, graph, feats):
@@ -88,7 +88,7 @@ class OwnMessages(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.score, self.read = nn.Linear(14, 1), nn.Linear(7, 4)
+        self.score, self.read = nn.Linear(16, 1), nn.Linear(8, 4)
 
     def forward(self, graph, feats):
         with graph.local_scope():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from cut_graphs import dist_graph, gather_rows, random_cut, random_graph, whole_graph
+from cut_graphs import dist_graph, gather_rows, on_rank_0, random_cut, random_graph, whole_graph
 
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.datasets import GraphData
@@ -26,7 +26,7 @@ def train(graph, model: str = "sage", epochs: int = 30, **config):
 def same_run(comm, data, cut, dtype: str, model: str = "sage", epochs: int = 30, **options):
     """Train on all ranks and alone; compare losses and logits."""
     many, logits = train(dist_graph(data, comm, cut, dtype=dtype, **options), model, epochs)
-    one, expected = train(whole_graph(data, dtype=dtype, **options), model, epochs)
+    one, expected = on_rank_0(comm, lambda: train(whole_graph(data, dtype=dtype, **options), model, epochs))
     np.testing.assert_allclose(many.losses, one.losses, rtol=LOSS_TOLERANCE[dtype])
     return many, one, logits, expected
 

@@ -196,7 +196,7 @@ def test_what_cannot_be_trained_is_refused_on_all_ranks(comm):
         del fields[missing]
         graph = dist_graph(GraphData.from_arrays(edges, data.num_nodes, directed=False, **fields), comm)
         with pytest.raises(InputError, match=says):
-            Trainer(torch.nn.Linear(7, 4), graph)
+            Trainer(torch.nn.Linear(8, 4), graph)
     with pytest.raises(InputError, match="rocauc needs two classes"):
         make(dist_graph(data, comm), metric="rocauc")
 
@@ -213,7 +213,7 @@ def test_torchs_own_dropout_warns_on_several_ranks(comm, recwarn):
         def __init__(self):
             super().__init__()
             self.drop = torch.nn.Dropout(0.5)
-            self.dense = torch.nn.Linear(7, 4)
+            self.dense = torch.nn.Linear(8, 4)
 
         def forward(self, graph, feats):
             return self.dense(self.drop(feats))

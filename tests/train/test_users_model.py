@@ -5,7 +5,7 @@ import contextlib
 import numpy as np
 import pytest
 import torch
-from cut_graphs import dist_graph, random_graph, whole_graph
+from cut_graphs import dist_graph, on_rank_0, random_graph, whole_graph
 from torch import nn
 from torch.nn import functional as F
 
@@ -20,7 +20,7 @@ class Own(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.first, self.norm, self.drop = dg.nn.SAGEConv(7, 8, "mean"), nn.BatchNorm1d(8), nn.Dropout(0.2)
+        self.first, self.norm, self.drop = dg.nn.SAGEConv(8, 8, "mean"), nn.BatchNorm1d(8), nn.Dropout(0.2)
         self.read = nn.Linear(8, 4)
 
     def forward(self, graph, feats):
@@ -55,7 +55,7 @@ def records(graph, model=Own, inductive=False, **options):
 )
 def test_p_ranks_record_what_one_records(comm, options):
     data = random_graph(3)
-    alone = records(with_rows(whole_graph(data)), **options)
+    alone = on_rank_0(comm, lambda: records(with_rows(whole_graph(data)), **options))
     found = records(with_rows(dist_graph(data, comm)), **options)
     for one, other in zip(found, alone, strict=True):
         assert one == pytest.approx(other, rel=1e-9)
@@ -69,7 +69,7 @@ def test_the_loss_is_that_of_the_program_and_predictions_are_rows(comm):
         known = graph.train_mask & (graph.labels >= 0)
         return F.cross_entropy(logits[known], graph.labels[known])
 
-    model = lambda: dg.nn.GraphSAGE(7, 8, 4).double()  # noqa: E731
+    model = lambda: dg.nn.GraphSAGE(8, 8, 4).double()  # noqa: E731
     assert records(graph, model, loss=usual) == [pytest.approx(one, rel=1e-9) for one in records(graph, model)]
     trainer = dg.Trainer(Own(), graph, dg.TrainConfig(epochs=1))
     logits = trainer.predict()
@@ -95,12 +95,12 @@ def test_norms_are_of_the_rows_that_they_get(comm):
     graph = with_rows(dist_graph(random_graph(3), comm))
     rows, plain = graph.feats[graph.train_mask], graph.plain
     torch.manual_seed(0)
-    for norm in (dg.nn.BatchNorm1d(7), dg.nn.GraphNorm(7), dg.nn.PairNorm()):
+    for norm in (dg.nn.BatchNorm1d(8), dg.nn.GraphNorm(8), dg.nn.PairNorm()):
         out = norm.double()(rows, graph)
-        np.testing.assert_allclose(out.mean(0).detach(), np.zeros(7), atol=1e-9)
+        np.testing.assert_allclose(out.mean(0).detach(), np.zeros(8), atol=1e-9)
         with pytest.raises(InputError, match="a norm over all vertices got"):
             norm(plain.feats[plain.train_mask], plain)
-    theirs, ours = nn.BatchNorm1d(7).double(), dg.nn.BatchNorm1d(7).double()
+    theirs, ours = nn.BatchNorm1d(8).double(), dg.nn.BatchNorm1d(8).double()
     theirs(rows), ours(rows, graph)
     torch.testing.assert_close(ours.state_dict(), theirs.state_dict())
 

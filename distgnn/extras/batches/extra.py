@@ -50,7 +50,7 @@ EXTRA = Extra(
         ),
         Rule(_alone("task {task}"), lambda cluster_batches, task: cluster_batches and task != "node"),
         Rule(_alone("--inductive"), lambda cluster_batches, inductive: cluster_batches and inductive),
-        Rule(_alone("--verify-every"), lambda cluster_batches, verify_every: cluster_batches and verify_every),
+        Rule(_alone("verify_every"), lambda cluster_batches, verify_every: cluster_batches and verify_every),
         Rule(
             _alone("optimizer {optimizer}"),
             lambda cluster_batches, optimizer: cluster_batches and optimizer not in OPTIMIZERS,

@@ -25,15 +25,15 @@ class CopyOptions:
 LINES = (
     ("{by_arc} works arc by arc, which --copy-updates does not: leave it out, or choose model sage, gcn or gin",
      lambda by_arc, copy_updates: by_arc and copy_updates),
-    ("--copy-updates 0c sends nothing in training: leave --algorithm, --wire and --warmup-epochs out",
+    ("--copy-updates 0c sends nothing in training: leave --algorithm, --wire and warmup_epochs out",
      lambda copy_updates, algorithm, wire, wire_backward, warmup_epochs:
          copy_updates == NOTHING
          and (not algorithm.exact or {wire, wire_backward} - {"float32", None} or warmup_epochs != 1)),
     ("--copy-updates paper is about late rows: {algorithm.name} has none; choose cd-R, R >= 1",
      lambda copy_updates, algorithm: copy_updates == PAPER and algorithm.exact),
-    ("--late-row-average is about held rows: --copy-updates paper holds none",
+    ("late_row_average is about held rows: --copy-updates paper holds none",
      lambda copy_updates, late_row_average: copy_updates == PAPER and late_row_average),
-    ("--copy-updates paper exchanges no gradients: leave --wire-backward out",
+    ("--copy-updates paper exchanges no gradients: leave wire_backward out",
      lambda copy_updates, wire, wire_backward: copy_updates == PAPER and wire_backward not in (None, wire)),
     ("--remat repeats exchanges: leave --remat or --copy-updates 0c out",
      lambda copy_updates, remat: copy_updates == NOTHING and remat),

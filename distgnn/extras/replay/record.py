@@ -44,7 +44,7 @@ def check_recordable(settings: Settings, num_parts: int) -> None:
     if settings.train.task not in TASKS:
         raise InputError(f"replay is of {' and '.join(TASKS)}: messages of task {settings.train.task} are not noted")
     if settings.train.verify_every or settings.train.inductive:
-        raise InputError("replay takes neither --verify-every nor --inductive: leave them out")
+        raise InputError("replay takes neither verify_every nor --inductive: leave them out")
     if num_parts < 2:
         raise InputError("a single part sends nothing: distgnn bench measures it")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.config import Settings
-from distgnn.config.option import option_name
+from distgnn.config.option import option_name, rarely_set
 from distgnn.config.settings import OF_ONE_RUN, SECTION_OF
 from distgnn.config.task import LOWER_IS_BETTER, human_metric
 from distgnn.config.train import LEAST_PATIENCE
@@ -132,5 +132,8 @@ def train_line(parts: str, settings: Settings, names: set[str]) -> str:
             if name not in names or one.name in OF_ONE_RUN or value is None:
                 continue
             flag = name.replace("_", "-")
-            words += [f"--{'' if value else 'no-'}{flag}"] if isinstance(value, bool) else [f"--{flag}", str(value)]
+            if name in rarely_set(type(group)):
+                words += ["--set", f"{name}={value}"]
+            else:
+                words += [f"--{'' if value else 'no-'}{flag}"] if isinstance(value, bool) else [f"--{flag}", str(value)]
     return shlex.join(words)

@@ -63,7 +63,7 @@ class ConstantRows:
 
     Args:
         comm: communicator of the graph.
-        enabled: False keeps nothing (`--no-cache-first`, the paper's form).
+        enabled: False keeps nothing (`cache_first=False`, the paper's form).
     """
 
     def __init__(self, comm: Any, enabled: bool = True):

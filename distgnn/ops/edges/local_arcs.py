@@ -93,5 +93,7 @@ def arc_ends(local: LocalGraph, of_rows: np.ndarray) -> tuple[np.ndarray, np.nda
 
 def grouped(keys: np.ndarray, others: np.ndarray, by_id: np.ndarray, num_copies: int) -> Grouped:
     """Arcs by their copy `keys` [A] of `num_copies`, in a group in the order `by_id`; `others`: their other copies."""
-    indptr, order, _ = kernels.csr_from_edges(by_id, keys[by_id], num_copies)
+    # int32 as the ids of copies: half of the memory, and no further kernels.
+    narrow = by_id.astype(np.int32 if len(by_id) < 1 << 31 else np.int64)
+    indptr, order, _ = kernels.csr_from_edges(narrow, keys[by_id], num_copies)
     return Grouped(indptr, order, others[order])

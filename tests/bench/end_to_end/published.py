@@ -23,7 +23,8 @@ import numpy as np
 import torch
 from program import DATA_ROOT, distgnn, machine, partition
 
-from distgnn.config import Settings
+from distgnn.config import ModelConfig, Settings, TrainConfig
+from distgnn.config.option import rarely_set
 from distgnn.datasets import load_graph
 from distgnn.extras.tuned.settings import FEW_LABELS, MANY_LABELS
 from distgnn.train.export.plain_stack import GraphSizes
@@ -56,7 +57,12 @@ ROWS = {
 
 
 def words_of(options: dict) -> list[str]:
-    return [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    rare = {name for kind in (ModelConfig, TrainConfig) for name in rarely_set(kind)}
+    pairs = [
+        ("--set", f"{name}={value}") if name in rare else (f"--{name.replace('_', '-')}", str(value))
+        for name, value in options.items()
+    ]
+    return [word for pair in pairs for word in pair]
 
 
 def source_of(row: Row, work: Path) -> Path:

@@ -69,7 +69,7 @@ EVERYWHERE = (
     "gat --block residual",
     "gat --block preact",
     "sage --block preact",
-    "sage --head cat",
+    "sage --set head=cat",
     "sage --offload {folder}",
 )
 ON_RANKS = (

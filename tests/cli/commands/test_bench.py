@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
 
@@ -129,7 +130,7 @@ def test_bench_refuses(refused, two_parts, tmp_path, words, says):
     if words[-1] == "within":
         words = ["--out", two_parts / "partition.json" / "study"]
     if words == ["other"]:
-        dg.partition_graph("communities:nodes=50,feats=6,classes=3", 1, tmp_path / "other", say=lambda line: None)
+        dg.partition_graph("communities:nodes=50,feats=8,classes=4", 1, tmp_path / "other", say=lambda line: None)
         words = [tmp_path / "other"]
     refused("bench", two_parts, *words, says=says)
 
@@ -166,6 +167,9 @@ def test_a_study_that_was_stopped_goes_on(parts, two_parts, tmp_path, monkeypatc
             raise KeyboardInterrupt
         return real[0](*args, **how)
 
+    monkeypatch.setattr(
+        "matplotlib.figure.Figure.savefig", lambda figure, path, **how: Path(path).touch()
+    )  # drawn above
     monkeypatch.setattr(study, "fit", stopped)
     monkeypatch.setattr(study, "call_on_ranks", lambda *args, **how: jobs.append("turns") or real[1](*args, **how))
     code, _, err = run("bench", *words)
@@ -194,12 +198,19 @@ def test_a_study_that_was_stopped_goes_on(parts, two_parts, tmp_path, monkeypatc
     assert code == 2 and err.count("\n") == 1 and "has a study with another training: name another folder" in err
 
 
-@pytest.mark.slow
 def test_a_study_from_python_cuts_once_for_each_number_of_ranks(tmp_path, monkeypatch):
+    """Its turns are not measured here, and nothing is trained: the study above and the example in its docstring do."""
+
+    def turns(plan, folder, count):
+        same = {"graph": {"vertices": 60, "arc count": 400} | dict.fromkeys(PARTS, ""), "versions": {}, "lines": []}
+        return same | {"rows": {"cd-0": turn("cd-0", count, 1.0)}}
+
     monkeypatch.setenv("DISTGNN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(study, "_turns", turns)
+    monkeypatch.setattr(study, "_trained", lambda *given: training([0.5]))
     data = dg.load_graph("communities:nodes=60,communities=4,feats=8,classes=4,seed=1")
     found = dg.study(data, ranks=[1, 2], algorithms=["cd-0"], hidden_feats=8, epochs=4, rounds=1, quiet=True)
-    assert [row["ranks"] for row in found.rows] == [1, 2] and found.rows[0]["final_metric"] is not None
+    assert [row["ranks"] for row in found.rows] == [1, 2] and found.rows[0]["final_metric"] == 0.5
     assert len(list((tmp_path / "cache" / "cuts").iterdir())) == 2 and not list((tmp_path / "cache").glob("runs/*"))
     with pytest.raises(InputError, match="algorithms"):
         dg.study(data, algorithm="cd-5")

@@ -21,10 +21,14 @@ sys.exit(beside.CODE)
 """
 
 
-@pytest.fixture
-def script(tmp_path, monkeypatch):
-    """Of ranks that write for themselves: they load no torch for copies of files, which tests/system/scripts has."""
+@pytest.fixture(autouse=True)
+def files_of_all(monkeypatch):
+    """Ranks write for themselves: they load no torch for copies of files, which tests/system/scripts has."""
     monkeypatch.setenv("DISTGNN_FILES", "all")
+
+
+@pytest.fixture
+def script(tmp_path):
     (tmp_path / "beside.py").write_text("CODE = 7")
     (tmp_path / "script.py").write_text(SCRIPT)
     return tmp_path / "script.py"

@@ -44,13 +44,15 @@ def test_scores_of_links_do_not_depend_on_the_parts(run, graph_folder, tmp_path)
 
 
 def test_training_and_resuming_in_this_process(run, link_parts, tmp_path):
-    words = ["train", link_parts, "--task", "link", "--decoder", "mlp", *SHORT, "--run-dir", tmp_path / "run"]
+    words = ["train", link_parts, "--task", "link", "--set", "decoder=mlp", *SHORT, "--run-dir", tmp_path / "run"]
     code, _, err = run(*words)
     assert code == 0, err
     code, _, err = run("train", link_parts, "--run-dir", tmp_path / "run", "--resume", "--epochs", 6, "--quiet")
     assert code == 0, err
     assert 'task = "link"' in (tmp_path / "run" / "config.toml").read_text()
-    code, _, err = run("train", link_parts, "--run-dir", tmp_path / "run", "--resume", "--decoder", "concat", "--quiet")
+    code, _, err = run(
+        "train", link_parts, "--run-dir", tmp_path / "run", "--resume", "--set", "decoder=concat", "--quiet"
+    )
     assert code == 2 and "decoder is mlp there, concat here" in err
     code, _, err = run("predict", tmp_path / "run", link_parts, "--out", tmp_path / "x", "--classes")
     assert code == 2 and "this run is of task link" in err and err.count("\n") == 1, err
@@ -79,9 +81,9 @@ def test_values_and_classes_of_edges(run, tmp_path):
     ("options", "says"),
     [
         (["--task", "link"], "task link needs a split of edges"),
-        (["--decoder", "dot"], "decoder dot is for pairs of vertices: task node has none"),
-        (["--task", "link", "--decoder", "bilinear"], "unknown decoder 'bilinear'"),
-        (["--task", "edge", "--decoder", "dot"], "decoder dot gives one number"),
+        (["--set", "decoder=dot"], "decoder dot is for pairs of vertices: task node has none"),
+        (["--task", "link", "--set", "decoder=bilinear"], "unknown decoder 'bilinear'"),
+        (["--task", "edge", "--set", "decoder=dot"], "decoder dot gives one number"),
     ],
 )
 def test_refused_before_anything_is_loaded(refused, parts, options, says):

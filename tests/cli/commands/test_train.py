@@ -46,7 +46,7 @@ def test_the_logits_do_not_depend_on_the_parts(run, trained, graph_folder, parts
     assert done.returncode == 0, done.stderr
     one, two = (np.load(tmp_path / f"logits-{ranks}.npy") for ranks in (1, 2))
     np.testing.assert_allclose(two, one, rtol=1e-4, atol=1e-5)  # float32 sums in another order
-    assert (one.shape, one.dtype) == ((40, 3), np.float32)
+    assert (one.shape, one.dtype) == ((40, 4), np.float32)
     summary = json.loads((folder / "summary.json").read_text())
     labels, test = np.load(graph_folder / "labels.npy"), np.load(graph_folder / "test.npy")
     assert (one[test].argmax(1) == labels[test]).mean() == pytest.approx(summary["test_accuracy"])

@@ -76,7 +76,8 @@ def test_exchanges_of_other_widths(comm):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("others", ["kinds", "widths"])
-def test_exchanges_of_others_that_wait_for_each_other(tmp_path, others):
+def test_exchanges_of_others_that_wait_for_each_other(tmp_path, monkeypatch, others):
+    monkeypatch.setenv("DISTGNN_FILES", "all")  # for copies of files ranks load torch
     (tmp_path / "script.py").write_text(SCRIPT)
     done = distgnn("run", "-n", 2, tmp_path / "script.py", others)
     odd = "broadcast, 3" if others == "kinds" else "reduce, 6"

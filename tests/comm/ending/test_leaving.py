@@ -37,7 +37,8 @@ CASES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("launcher", "first", "act", "others", "code"), CASES.values(), ids=CASES)
-def test_a_rank_leaves(tmp_path, launcher, first, act, others, code):
+def test_a_rank_leaves(tmp_path, monkeypatch, launcher, first, act, others, code):
+    monkeypatch.setenv("DISTGNN_FILES", "all")  # for copies of files ranks load torch
     (tmp_path / "script.py").write_text(SCRIPT.format(first=first, act=act, others=others))
     if launcher == "run":
         done = distgnn("run", "-n", 2, tmp_path / "script.py")

@@ -67,11 +67,11 @@ def test_gradients_are_those_of_the_formula(comm, kind):
     graph = dist_graph(data, comm, clusters=True)
     graph.transport.in_pieces = kind == "directed" and comm.size > 1  # as with --offload
     if "sparse" in kind:
-        mean = np.arange(7) / 3
+        mean = np.arange(8) / 3
         shift = np.ones(graph.num_owned), mean
         graph.feats = SparseRows(csr_matrix(graph.feats.numpy() + mean), torch.float64, shift=shift)
     torch.manual_seed(0)
-    model = build_model(ModelConfig(hidden_feats=8, norm="none", dropout=0.0), 7, 4).double()
+    model = build_model(ModelConfig(hidden_feats=8, norm="none", dropout=0.0), 8, 4).double()
     dense, batches = DenseSteps(random_graph(3), 3), Batches(graph, num_micro=3, num_strata=4)
     for number in range(2):
         for step, batch in enumerate(batches.of_pass(number)):

@@ -112,7 +112,7 @@ def test_a_run_stopped_within_a_pass_is_resumed_to_the_same_bits(comm, shared_tm
         ({"cluster_batches": 0, "batched_epochs": 2}, "is about cluster batches"),
         ({"task": "link"}, "do not go with task link"),
         ({"inductive": True}, "do not go with --inductive"),
-        ({"verify_every": 2}, "do not go with --verify-every"),
+        ({"verify_every": 2}, "do not go with verify_every"),
         ({"algorithm": "cd-2"}, "need algorithm cd-0"),
         ({"wire": "int8"}, "float32 on the wire"),
         ({"model": "gat"}, "gat does not"),

@@ -39,8 +39,8 @@ def layers(dgl):
 def test_layers_equal_dgls(comm, directed):
     dgl = import_dgl()
     for columns in COLUMNS:
-        data = random_graph(9, directed=directed)
-        inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
+        data = random_graph(9, directed=directed, num_feats=7)
+        inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()), 7)
         for ours, theirs in layers(dgl):
             ours, theirs = ours.double(), theirs.double()
             ours.load_state_dict(theirs.state_dict())
@@ -55,8 +55,8 @@ def test_layers_equal_dgls(comm, directed):
 @pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED])
 def test_edge_weights_and_their_gradients_equal_dgls(comm, directed):
     dgl = import_dgl()
-    data = random_graph(10, directed=directed)
-    inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
+    data = random_graph(10, directed=directed, num_feats=7)
+    inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()), 7)
     for ours, theirs in layers(dgl)[1:4:2]:
         ours, theirs = ours.double(), theirs.double()
         ours.load_state_dict(theirs.state_dict())
@@ -83,7 +83,7 @@ def test_sums_are_those_of_as_many_parts_to_the_bit(comm, dtype, width):
 
 @pytest.mark.mpi(4)
 def test_what_travels_is_the_halos_of_the_parts_and_two_all_to_alls(comm):
-    data = random_graph(7, num_feats=8)
+    data = random_graph(7)
     graph = dist_graph(data, comm, split_columns=2)
     before = graph.transport.counters.sent_bytes
     ops.spmm(graph, graph.feats.clone().requires_grad_())
@@ -115,15 +115,15 @@ def test_is_the_same_graph_to_a_checkpoint(comm):
 def test_what_needs_whole_rows_is_refused(comm):
     graph = dist_graph(random_graph(), comm, split_columns=2, self_loops="add")
     for use in (
-        lambda: dnn.GATConv(7, 4, 2).double()(graph, graph.feats),
-        lambda: dnn.SAGEConv(7, 4, "pool").double()(graph, graph.feats),
+        lambda: dnn.GATConv(8, 4, 2).double()(graph, graph.feats),
+        lambda: dnn.SAGEConv(8, 4, "pool").double()(graph, graph.feats),
         lambda: ops.halo_broadcast(graph, graph.feats),
         lambda: graph.local_arcs,
     ):
         with pytest.raises(InputError, match="load the graph without split_columns"):
             use()
     with pytest.raises(InputError, match="inductive training is for one rank a part"):
-        Trainer(dnn.SAGEConv(7, 4), graph, TrainConfig(inductive=True))
+        Trainer(dnn.SAGEConv(8, 4), graph, TrainConfig(inductive=True))
 
 
 def test_shares_are_the_part():

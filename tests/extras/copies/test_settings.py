@@ -18,8 +18,8 @@ REFUSED = [
     ({"algorithm": "cd-2"}, "0c", "0c sends nothing in training"),
     ({"remat": True}, "0c", "--remat repeats exchanges"),
     ({}, "paper", "paper is about late rows: cd-0 has none"),
-    ({"algorithm": "cd-2", "late_row_average": 0.5}, "paper", "--late-row-average is about held rows"),
-    ({"algorithm": "cd-2", "wire_backward": "int8"}, "paper", "leave --wire-backward out"),
+    ({"algorithm": "cd-2", "late_row_average": 0.5}, "paper", "late_row_average is about held rows"),
+    ({"algorithm": "cd-2", "wire_backward": "int8"}, "paper", "leave wire_backward out"),
     ({}, "mine", "unknown copy_updates 'mine'"),
 ]
 BESIDE = [  # another extra, its settings, the line

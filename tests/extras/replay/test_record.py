@@ -75,7 +75,7 @@ def test_recording_changes_no_loss(comm, parts):
     "train, parts, says",
     [
         (TrainConfig(task="link"), 2, "replay is of node and regression"),
-        (TrainConfig(verify_every=2), 2, "--verify-every"),
+        (TrainConfig(verify_every=2), 2, "verify_every"),
         (TrainConfig(), 1, "a single part sends nothing"),
     ],
 )

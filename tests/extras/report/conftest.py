@@ -23,7 +23,7 @@ def partition(tmp_path_factory) -> Path:
     random = np.random.default_rng(0)
     data = GraphData.from_arrays(
         random.integers(0, 60, (200, 2)), 60, directed=False, name="small",
-        feats=random.standard_normal((60, 6)).astype(np.float32), labels=random.integers(0, 3, 60),
+        feats=random.standard_normal((60, 8)).astype(np.float32), labels=random.integers(0, 4, 60),
         train=np.arange(30), valid=np.arange(30, 45), test=np.arange(45, 60),
     )  # fmt: skip
     folder = tmp_path_factory.mktemp("partition") / "parts"

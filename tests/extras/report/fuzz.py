@@ -9,7 +9,7 @@ from fuzzing import Target
 sys.path.append(str(Path(__file__).parent))
 from report_inputs import bench_row, write_bench, write_run
 
-KINDS = SLOW = FORGIVING = ("page",)  # what is damaged counts as not there
+KINDS = SLOW = FORGIVING = DRAWN = ("page",)  # what is damaged counts as not there
 
 
 def targets(root: Path) -> list[Target]:

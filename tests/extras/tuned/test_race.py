@@ -13,7 +13,7 @@ from distgnn.extras.tuned.settings import FEW_LABELS, MANY_LABELS, candidates
 from distgnn.fitting.on_rank import train_by_recipe
 from distgnn.partition import partition_graph, read_manifest
 
-EASY = "communities:nodes=400,communities=8,avg_degree=6,feats=10,classes=4,noise=0.1,mixing=0.1"
+EASY = "communities:nodes=400,communities=8,avg_degree=6,feats=8,classes=4,noise=0.1,mixing=0.1"
 SMALL = {"hidden_feats": 8, "num_layers": 2, "norm": "none"}
 FEW = {
     "slow": SMALL | {"model": "gcn", "lr": 1e-6},

@@ -10,7 +10,7 @@ pytest.importorskip("torch_geometric")
 from torch_geometric import nn as gnn
 from torch_geometric.nn import global_add_pool
 
-WIDTH = 7
+WIDTH = 8
 
 
 def sage(aggr):

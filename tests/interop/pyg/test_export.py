@@ -97,9 +97,9 @@ class Mine(nn.GraphSAGE):
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        (lambda: nn.EdgeGAT(7, 8, 4, num_edge_feats=5), "PyG has no layer for edgegat: there are sage, gcn, "),
-        (lambda: Mine(7, 8, 4), "Mine is a class of your own"),
-        (lambda: torch.nn.Linear(7, 4), r"a run folder or a model of dg.nn \(sage, gcn, .*\), not Linear"),
+        (lambda: nn.EdgeGAT(8, 8, 4, num_edge_feats=5), "PyG has no layer for edgegat: there are sage, gcn, "),
+        (lambda: Mine(8, 8, 4), "Mine is a class of your own"),
+        (lambda: torch.nn.Linear(8, 4), r"a run folder or a model of dg.nn \(sage, gcn, .*\), not Linear"),
     ],
 )
 def test_a_model_that_is_none_of_pygs_is_refused(model, says):
@@ -108,7 +108,7 @@ def test_a_model_that_is_none_of_pygs_is_refused(model, says):
 
 
 def test_what_pyg_has_no_layer_for_is_refused():
-    sizes = GraphSizes(7, 4, num_edge_feats=5)
+    sizes = GraphSizes(8, 4, num_edge_feats=5)
     for config in [ModelConfig("edgegat"), *(ModelConfig(name, weighted=True) for name in NO_WEIGHTS)]:
         with pytest.raises(InputError, match=f"PyG has no layer for {config.name}.*; distgnn.to_dgl has it"):
             PyGModel(config, sizes)

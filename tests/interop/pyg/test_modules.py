@@ -15,15 +15,15 @@ from distgnn.errors import InputError
 gnn = pytest.importorskip("torch_geometric.nn")
 
 NORMS = {
-    "BatchNorm": lambda: gnn.BatchNorm(7),
-    "GraphNorm": lambda: gnn.GraphNorm(7),
+    "BatchNorm": lambda: gnn.BatchNorm(8),
+    "GraphNorm": lambda: gnn.GraphNorm(8),
     "PairNorm": lambda: gnn.PairNorm(scale=2.0, scale_individually=True),
-    "InstanceNorm": lambda: gnn.InstanceNorm(7, affine=True, track_running_stats=True),
-    "LayerNorm graph": lambda: gnn.LayerNorm(7),
-    "LayerNorm node": lambda: gnn.LayerNorm(7, mode="node"),
+    "InstanceNorm": lambda: gnn.InstanceNorm(8, affine=True, track_running_stats=True),
+    "LayerNorm graph": lambda: gnn.LayerNorm(8),
+    "LayerNorm node": lambda: gnn.LayerNorm(8, mode="node"),
     "MeanSubtractionNorm": lambda: gnn.MeanSubtractionNorm(),
     "GraphSizeNorm": lambda: gnn.GraphSizeNorm(),
-    "DiffGroupNorm": lambda: gnn.DiffGroupNorm(7, 3),
+    "DiffGroupNorm": lambda: gnn.DiffGroupNorm(8, 3),
 }
 
 
@@ -36,7 +36,7 @@ def on_rows(model, graph, inputs):
 def test_a_norm_over_vertices_has_the_statistics_of_all_ranks(comm, name):
     data = random_graph(3)
     torch.manual_seed(1)
-    model = nn.Sequential(NORMS[name](), nn.Linear(7, 4)).double()
+    model = nn.Sequential(NORMS[name](), nn.Linear(8, 4)).double()
     for parameter in model.parameters():
         nn.init.normal_(parameter)
     plain = copy.deepcopy(model)
@@ -54,12 +54,12 @@ def test_a_norm_over_vertices_has_the_statistics_of_all_ranks(comm, name):
 @pytest.mark.mpi(2)
 def test_a_norm_that_has_no_form_for_ranks_is_refused(comm):
     graph = dist_graph(random_graph(3), comm)
-    model = nn.Sequential(gnn.norm.HeteroBatchNorm(7, 2))
+    model = nn.Sequential(gnn.norm.HeteroBatchNorm(8, 2))
     with pytest.raises(
         InputError, match="HeteroBatchNorm: its statistics would be per rank; use BatchNorm or GraphNorm"
     ):
         dnn.distribute(model, graph)
-    model = dnn.distribute(nn.Sequential(gnn.GraphNorm(7).double()), graph)
+    model = dnn.distribute(nn.Sequential(gnn.GraphNorm(8).double()), graph)
     with pytest.raises(InputError, match="a DistGraph is one graph: call the norm without batch"):
         model[0](graph.x, torch.zeros(len(graph.x), dtype=torch.long))
 
@@ -69,7 +69,7 @@ class Dropping(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.first = gnn.GATConv(7, 2, 4, dropout=0.4)
+        self.first = gnn.GATConv(8, 2, 4, dropout=0.4)
         self.second = gnn.TransformerConv(8, 8, dropout=0.3)
         self.spread = gnn.APPNP(2, 0.1, dropout=0.3)
         self.last = gnn.ARMAConv(8, 4, num_stacks=2, dropout=0.3)
@@ -105,7 +105,7 @@ class Hidden(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.convs = nn.ModuleList([gnn.GCNConv(7, 8), gnn.SAGEConv(8, 8), gnn.GCNConv(8, 8), gnn.SAGEConv(8, 8)])
+        self.convs = nn.ModuleList([gnn.GCNConv(8, 8), gnn.SAGEConv(8, 8), gnn.GCNConv(8, 8), gnn.SAGEConv(8, 8)])
         self.norm, self.act, self.drop = nn.LayerNorm(8), nn.ReLU(), nn.Dropout(0.4)
 
     def forward(self, x, edge_index):
@@ -145,7 +145,7 @@ def test_dropout_of_other_rows_is_refused():
     class Other(nn.Module):
         def __init__(self):
             super().__init__()
-            self.conv = gnn.SAGEConv(7, 4)
+            self.conv = gnn.SAGEConv(8, 4)
 
         def forward(self, x):
             return functional.dropout(x[:5])
@@ -160,7 +160,7 @@ def test_hooks_see_and_change_messages(comm, layer):
     """A layer with hooks runs as PyG wrote it: what they change counts."""
     data = random_graph(5)
     torch.manual_seed(0)
-    conv = getattr(gnn, layer)(7, 4).double()
+    conv = getattr(gnn, layer)(8, 4).double()
     conv.register_message_forward_hook(lambda module, inputs, messages: messages * 2 + 1)
     conv.register_propagate_forward_hook(lambda module, inputs, out: out - 3)
     inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))

@@ -7,10 +7,11 @@ from distgnn import kernels
 from distgnn.kernels.check import cases, reference
 from distgnn.kernels.check.inputs import Graph
 
+NOTHING, TWO = np.zeros(0, np.int32), np.array([1, 0], np.int32)  # as ids in all examples: no further kernels
 GRAPHS = {
-    "no rows": Graph(np.zeros(1, np.int64), np.zeros(0, np.int64), 0),
-    "one row": Graph(np.array([0, 2]), np.array([1, 0]), 2),  # of one arc the gradient of attention is rounding alone
-    "one row without arcs": Graph(np.zeros(2, np.int64), np.zeros(0, np.int64), 1),
+    "no rows": Graph(np.zeros(1, np.int64), NOTHING, 0),
+    "one row": Graph(np.array([0, 2]), TWO, 2),  # of one arc the gradient of attention is rounding alone
+    "one row without arcs": Graph(np.zeros(2, np.int64), NOTHING, 1),
 }
 
 

@@ -15,7 +15,7 @@ from distgnn.nn import build_model, model_for
         ({"name": "gatv2", "weighted": True}, "gatv2 takes no edge weights"),
         ({"name": "appnp", "block": "residual"}, "leave block, stem, head and input_dropout out"),
         ({"name": "sage", "head": "lstm"}, "unknown head 'lstm': choose from conv, linear, cat, max"),
-        ({"name": "sage", "residual": "identity"}, "--residual is of --block residual: add it"),
+        ({"name": "sage", "residual": "identity"}, "residual is of --block residual: add it"),
         ({"name": "gin", "input_dropout": 1.0}, "input_dropout is 1.0: expected a probability from 0"),
         ({"name": "sage", "norm": "instance"}, "unknown norm 'instance'"),
         ({"name": "gat", "num_heads": 0}, "num_heads is 0"),

@@ -52,7 +52,7 @@ def test_a_stack_has_this_schedule(name, norm, remat):
 
 
 def two_steps(graph, feats, weight):
-    norm = torch.ones(7), torch.zeros(7)
+    norm = torch.ones(8), torch.zeros(8)
     rows = ops.linear(graph, enter(graph, feats), weight, epilogue=ops.Epilogue(relu=True), norm=norm)
     return ops.linear(graph, rows, weight, epilogue=ops.Epilogue(relu=True))
 
@@ -60,7 +60,7 @@ def two_steps(graph, feats, weight):
 @pytest.mark.parametrize("alone", [False, True])
 def test_the_gradient_of_a_result_is_written_over_where_nobody_else_has_it(alone):
     graph = whole_graph(random_graph(1), dtype="float32")
-    out = leave(two_steps(graph, graph.feats, torch.eye(7).requires_grad_()), alone=alone)
+    out = leave(two_steps(graph, graph.feats, torch.eye(8).requires_grad_()), alone=alone)
     grad = torch.randn_like(out)
     kept = grad.clone()
     out.backward(grad)
@@ -71,7 +71,7 @@ def test_a_result_that_is_written_to_is_made_again():
     graph = whole_graph(random_graph(1), dtype="float32")
     found = []
     for written in (False, True):
-        weight = torch.linspace(-1, 2, 49).view(7, 7).requires_grad_()
+        weight = torch.linspace(-1, 2, 64).view(8, 8).requires_grad_()
         out = leave(two_steps(graph, graph.feats, weight))
         grad = torch.ones_like(out)
         if written:
@@ -84,7 +84,7 @@ def test_a_result_that_is_written_to_is_made_again():
 
 def test_rows_of_a_chain_that_was_left_are_refused():
     graph = whole_graph(random_graph(1), dtype="float32")
-    weight = torch.eye(7).requires_grad_()
+    weight = torch.eye(8).requires_grad_()
     rows = two_steps(graph, graph.feats, weight)
     leave(rows)
     with pytest.raises(ValueError, match="have left their chain"):

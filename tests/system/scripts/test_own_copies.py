@@ -26,7 +26,7 @@ def work(out):
     results = json.loads((out / "old.json").read_text())
     (out / "old.json").write_text(json.dumps(results + [len(results)]))
     weights = torch.nn.Linear(3, 2, bias=False).state_dict()
-    for turn in range(20):  # early stopping
+    for turn in range(6):  # early stopping
         weights["weight"].fill_(turn)
         torch.save(weights, out / "best.pt")
         assert bool((torch.load(out / "best.pt")["weight"] == turn).all())
@@ -182,7 +182,7 @@ if sys.argv[1] == "raise" and rank == 1:
 @pytest.mark.parametrize("how", ["", "exit", "raise"])
 def test_loggers_and_bars_speak_once_and_a_rank_that_fails_shows_its_own(tmp_path, how):
     (tmp_path / "script.py").write_text(SAYS)
-    done = started(tmp_path, "run", how or "well")
+    done = started(tmp_path, "run", how or "well", ranks=2)
     ours = [line for line in done.stderr.splitlines() if not line.startswith("rank 1: ")]
     for words in ("a line of logging", "UserWarning: a warning", "3/3"):
         assert sum(words in line for line in ours) == 1, done.stderr

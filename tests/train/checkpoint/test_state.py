@@ -278,7 +278,7 @@ def test_a_loss_that_is_not_a_number_names_epoch_and_layer_and_leaves_the_weight
     class Model(torch.nn.Module):
         def __init__(self, graph):
             super().__init__()
-            self.first, self.second = torch.nn.Linear(7, 8), Breaks(graph)
+            self.first, self.second = torch.nn.Linear(8, 8), Breaks(graph)
             self.last = torch.nn.Linear(8, 4)
 
         def forward(self, graph, feats):
