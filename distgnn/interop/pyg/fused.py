@@ -64,8 +64,8 @@ def _forward(
         return ours(self, x, edge_index, *args, **kwargs)
 
     def run(*given: Any, **named: Any) -> Any:
-        given, named = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs), (given, named))
-        found = ours(self, given[1], edge_index, *given[2:], **named)
+        of_arcs = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs), (given[2:], named))
+        found = ours(self, local_in(given[1], arcs, "source"), edge_index, *of_arcs[0], **of_arcs[1])
         return found if found is NotImplemented else rows_of(found, arcs.graph.space_at("target"))
 
     trail = arcs.trail

@@ -66,7 +66,7 @@ def _is_relation(index: Any) -> bool:
 
 def _sum_of_sage(convs: dict[Any, Any], x_dict: dict[Any, Any], indices: dict[Any, Any]) -> Any:
     arcs = {relation: indices[relation].arcs for relation in convs}
-    rows = [local_in(x_dict[relation[0]], one, roles=("source",)) for relation, one in arcs.items()]
+    rows = [local_in(x_dict[relation[0]], one, "source") for relation, one in arcs.items()]
     means = [conv.aggr == "mean" for conv in convs.values()]
     weights = [conv.lin_l.weight.T for conv in convs.values()]
     made = along_relations([one.graph for one in arcs.values()], rows, weights, means)
@@ -78,7 +78,7 @@ def _sum_of_sage(convs: dict[Any, Any], x_dict: dict[Any, Any], indices: dict[An
         bias = sum(biases) if biases else None
         of_own = [conv.lin_r.weight for conv, _, _ in into if conv.root_weight]
         if of_own:
-            own = local_in(x_dict[kind], into[0][1], roles=("target",))
+            own = local_in(x_dict[kind], into[0][1], "target")
             out = functional.linear(own, sum(of_own), bias)
         else:
             out = terms.pop(0) if bias is None else terms.pop(0) + bias
@@ -113,7 +113,7 @@ def _hgt_rows(self: Any, x_dict: dict[Any, Any], edge_index_dict: dict[Any, Any]
         begin += len(parts[relation[0]])
     graph = indices[0].arcs.graph.joined([one.arcs.graph for one in indices], shifts)
     arcs = ArcSet(graph, rows=True)
-    queries = local_in(torch.cat([parts[name][:, 1] for name in names]), arcs, roles=("target",))
+    queries = local_in(torch.cat([parts[name][:, 1] for name in names]), arcs, "target")
     key, value = (torch.cat(ones).view(-1, heads, width) for ones in (keys, values))
     attention = arcs.softmax(ops.pair_dots(graph, key, queries))
     out = rows_of(arcs.sum_heads(value, attention).flatten(1), graph.space_at("target"))

@@ -162,7 +162,7 @@ def _homophily(edge_index: Any, y: Any, batch: Any = None, method: str = "edge")
         asked = f"homophily(method={method!r}{', batch' * (batch is not None)})"
         raise InputError(f"{PLACE}{asked} cannot run on the edge_index of a DistGraph: {BEFORE}")
     arcs = edge_index.arcs
-    rows = (local_in(y, arcs) if arcs.rows else y).view(-1).double()
+    rows = (local_in(y, arcs, "source") if arcs.rows else y).view(-1).double()
     alike = (arcs.spread(rows, "source") == arcs.spread(rows, "target")).double()
     values = alike if method == "edge" else arcs.mean(alike, edge_index.roles[1])
     total, count = _sums(edge_index, values.sum().item(), len(values))
