@@ -235,16 +235,21 @@ def same_as(name, expected, case, whole, weights, graph):
 def random_steps(seeds, comm):
     """Of each seed a random graph and a case of PyG or DGL, the next in turn: (how many ran, how many plain refuses).
 
+    Args: seeds: numbers, or (number, name of a case).
+
     Raises: AssertionError, as `same_steps`.
     """
     import dgl_typed
     import pyg_typed
 
     every = [(module, name) for module in (dgl_typed, pyg_typed) for name in module.CASES]
+    by_name = {name: (module, name) for module, name in every}
     dispatch._spread.clear()  # graphs of other tests: rows as many as their parts would be refused in the plain library
     ran = 0
     for seed in seeds:
-        module, name = every[seed % len(every)]
+        seed, (module, name) = (
+            (seed[0], by_name[seed[1]]) if isinstance(seed, tuple) else (seed, every[seed % len(every)])
+        )
         whole = module.graph_for(name, varied_typed, seed)
         weights, case = weights_of(whole), module.CASES[name]
         expected, refusal = None, ""
