@@ -65,7 +65,8 @@ WHOLE: dict[str, str] = {name: PLACE + module for name, module in MODULES.items(
 
 def _is_cut(value: Any) -> bool:
     """The edge_index or the face of a graph that is cut, or one end of its arcs?"""
-    return hasattr(value, "arcs" if isinstance(value, torch.Tensor) else "forward_arcs")
+    names = ("arcs",) if isinstance(value, torch.Tensor) else ("forward_arcs", "relations_of")
+    return any(hasattr(value, name) for name in names)
 
 
 def _refuses(name: str) -> Callable[..., Any]:

@@ -170,7 +170,8 @@ class HGTConv(nn.Module):
     ):
         super().__init__()
         widths = in_feats if isinstance(in_feats, Mapping) else dict.fromkeys(types, in_feats)
-        self.out_channels, self.heads, self.edge_types = out_feats, num_heads, list(relations)  # PyG's names, too
+        self.relations = list(relations)
+        self.out_channels, self.heads, self.edge_types = out_feats, num_heads, self.relations  # PyG's names
         self.kqv_lin, self.out_lin = _ByType(), _ByType()
         self.kqv_lin.lins.update({kind: nn.Linear(widths[kind], 3 * out_feats) for kind in types})
         self.out_lin.lins.update({kind: nn.Linear(out_feats, out_feats) for kind in types})

@@ -73,12 +73,12 @@ def _products(
     layer: Any, relations: list[Key], kinds: list[str], rows: Mapping[str, torch.Tensor]
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Keys and values of each relation's sources and queries of targets, [.., H, F]."""
-    heads, every = layer.heads, layer.edge_types
+    heads, numbers = layer.heads, {relation: number for number, relation in enumerate(layer.edge_types)}
     width = layer.out_channels // heads
     parts = {kind: layer.kqv_lin.lins[kind](one).view(-1, 3, heads * width) for kind, one in rows.items()}
     keys, values = [], []
     for relation in relations:
-        places = [head * len(every) + every.index(relation) for head in range(heads)]
+        places = [head * len(numbers) + numbers[relation] for head in range(heads)]
         factors = layer.p_rel["__".join(relation)].view(heads, 1, 1) / math.sqrt(width)
         key, _, value = parts[relation[0]].unbind(1)
         keys.append(key @ torch.block_diag(*layer.k_rel.weight[places] * factors))
