@@ -1,6 +1,6 @@
 """Attention of several types (HGT): one softmax over the arcs of all relations into a vertex, in one exchange.
 
-Legend: O_t owned rows of type t, O_r those of the sources of relation r, H heads, F features per head.
+Legend: O_t owned rows of type t, O_r sources of relation r, H heads, F features per head.
 
 Queries, keys and values are made again for the backward pass from the rows of types: what is stored are keys and values
 as relations send them, [sum of O_r, H F] each, queries, and a number per arc and head.

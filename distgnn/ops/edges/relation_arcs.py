@@ -29,7 +29,7 @@ from distgnn.ops.entry import operator
 from distgnn.ops.function import Function
 from distgnn.ops.graph_view import GraphView
 from distgnn.ops.remote_rows import RowLookup
-from distgnn.ops.rowwise.products import sum_of_products, weight_gradient
+from distgnn.ops.rowwise.products import weight_gradient, write_product
 from distgnn.ops.rowwise.sparse_rows import dense
 from distgnn.ops.sums import min_over_ranks
 
@@ -296,7 +296,7 @@ class _Convolve(Function):
             if out is not None:
                 made = sums if kept[chunk.source] is None and sums.shape == at_groups.shape else torch.empty_like(sums)
                 for number, span in chunk.spans:
-                    sum_of_products(graph, [(at_groups[span], weights[number].T)], over=made[span])
+                    write_product(graph, at_groups[span], weights[number].T, made[span])
                 chunk.add_to_sources(made, out)
                 del made
             del sums, at_groups
@@ -308,6 +308,6 @@ def _begin(graph: GraphView, out: Rows, num_owned: int, rows: Rows | None, weigh
     """Write rows [O, A] times a weight [A, B] to owned copies, and 0 to others; without a weight 0 to all: `out`."""
     if weight is None:
         return out.zero_()
-    sum_of_products(graph, [(rows, weight)], over=out[:num_owned])
+    write_product(graph, rows, weight, out[:num_owned])
     out[num_owned:].zero_()
     return out

@@ -1,6 +1,6 @@
 """Groups of the arcs of relations, a pair of a relation and a target copy each, in chunks.
 
-Legend: O owned rows of a type, S / T its source and target halos, A arcs, G groups, g those of a chunk, I columns in, D
+Legend: O owned rows of a type, S / T its source and target halos, A arcs, G groups, g in a chunk, I columns in, D
 columns out. Groups stand in the order of relations, and in a relation of targets.
 """
 
