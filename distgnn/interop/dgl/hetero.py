@@ -54,7 +54,8 @@ def _term(key: tuple[str, str, str], relation: Any, layer: Any, named: dict[str,
         words = layer.extra_repr()
         norm = next((one for one in ("right", "none") if f"normalization={one}" in words), None)
         weight = named.get("weight", layer.weight)
-        if norm is None or weight is None or "activation=None" not in words:
+        ordinary = type(weight) in (torch.Tensor, torch.nn.Parameter)
+        if norm is None or not ordinary or "activation=None" not in words:
             return None
         return Term(ends, relation, weight, norm == "right", None, layer.bias)
     return None

@@ -119,10 +119,10 @@ class RelationArcs:
             indptr, indices, order = kernels.csr_from_edges(at["source"], at["target"], count)
             degrees = np.diff(indptr)
             full = np.count_nonzero(degrees) >= FULL * count
-            chosen = np.arange(count) if full else np.flatnonzero(degrees)
-            indptr = indptr if full else np.append(indptr[chosen], indptr[-1])
-            bounds = np.array([0, len(chosen)])
-            groups.append(Groups(pair, [number], bounds, indptr, indices, chosen.astype(np.int32)))
+            targets = np.arange(count) if full else np.flatnonzero(degrees)
+            indptr = indptr if full else np.append(indptr[targets], indptr[-1])
+            bounds = np.array([0, len(targets)])
+            groups.append(Groups(pair, [number], bounds, indptr, indices, targets.astype(np.int32)))
             if is_mean:
                 scale = one.degree_scale("in", -1)
                 by_arc = np.concatenate([scale.owned, scale.targets])[one.local_arcs.ends["target"]][order]
@@ -204,7 +204,7 @@ class RelationArcs:
         def compute(keep: bool) -> Any:
             if not keep:
                 return None
-            copies = self.spread(number, rows)
+            copies: Any = self.spread(number, rows)
             out = rows.new_empty(self._num_groups[number], rows.shape[1])
             for chunk in self.chunks:
                 if chunk.source == number:
@@ -235,7 +235,9 @@ class _Convolve(Function):
         ctx.set_materialize_grads(False)
         rows, weights, own, biases = arcs.parts(given)
         graph, halos = arcs.graph, []
-        copies = [arcs.spread(number, one) if kept[number] is None else None for number, one in enumerate(rows)]
+        copies: list[Any] = [None] * len(rows)
+        for number, one in enumerate(rows):
+            copies[number] = arcs.spread(number, one) if kept[number] is None else None
         for one, end in zip(copies, arcs.sources, strict=True):
             is_more = one is not None and len(one) > end.num_owned
             halos.append(one[end.num_owned :].clone() if is_more else None)
@@ -257,12 +259,12 @@ class _Convolve(Function):
         return tuple(arcs.add("target", number, one) for number, one in enumerate(outs))
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> tuple:
+    def backward(ctx: Any, *given_grads: Any) -> tuple:
         arcs, kept, graph = ctx.arcs, ctx.kept, ctx.arcs.graph
         given = ctx.saved_tensors
         rows, weights, own, biases = arcs.parts(given)
         needs = arcs.parts(ctx.needs_input_grad[2:])
-        grads = [None if one is None else one.contiguous() for one in grads]
+        grads = [None if one is None else one.contiguous() for one in given_grads]
         of_weights: list[Any] = [
             None if grads[pair[1]] is None else torch.zeros_like(weight)
             for pair, weight in zip(arcs.pairs, weights, strict=True)
@@ -304,7 +306,7 @@ class _Convolve(Function):
         return None, None, *found, *of_weights, *of_own, *of_biases
 
 
-def _begin(graph: GraphView, out: Rows, num_owned: int, rows: Rows | None, weight: Rows | None) -> Rows:
+def _begin(graph: GraphView, out: Rows, num_owned: int, rows: Any, weight: Rows | None) -> Rows:
     """Write rows [O, A] times a weight [A, B] to owned copies, and 0 to others; without a weight 0 to all: `out`."""
     if weight is None:
         return out.zero_()
