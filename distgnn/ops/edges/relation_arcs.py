@@ -264,7 +264,7 @@ class _Convolve(Function):
         given = ctx.saved_tensors
         rows, weights, own, biases = arcs.parts(given)
         needs = arcs.parts(ctx.needs_input_grad[2:])
-        grads = [None if one is None else one.contiguous() for one in given_grads]
+        grads: list[Any] = [None if one is None else one.contiguous() for one in given_grads]
         of_weights: list[Any] = [
             None if grads[pair[1]] is None else torch.zeros_like(weight)
             for pair, weight in zip(arcs.pairs, weights, strict=True)
