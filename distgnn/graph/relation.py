@@ -26,6 +26,7 @@ from distgnn.kernels.graph.csr import stable_order
 from distgnn.ops.aggregation.constant_rows import ConstantRows
 from distgnn.ops.aggregation.halo import onto_owners, with_halos
 from distgnn.ops.aggregation.row_scale import RowScale
+from distgnn.ops.edges.relation_arcs import RelationArcs
 from distgnn.ops.remote_rows import RowLookup
 from distgnn.partition import ExchangePlan, LocalGraph
 from distgnn.partition.core.local_graph import BLOCKS, Csr
@@ -67,7 +68,7 @@ class Relation(DistGraph):
 
     types: list[Space]
     arc_space: Space
-    joined_before: "dict[Any, Relation]"
+    joined_before: dict[Any, Any]
     face_of: Callable[[DistGraph, Space], Any]
 
     def __init__(
@@ -161,13 +162,16 @@ class Relation(DistGraph):
             made = Relation(self, spaces[0], spaces[1], places[0], places[1], arc_ids)
             self.face_of(made, spaces[1])
             self.joined_before[key] = made
-        return self.joined_before[key]
+        found: Relation = self.joined_before[key]
+        return found
 
-    def from_same_rows(self, relations: "list[Relation]") -> "Relation":
-        """Relations from one type as one, whose targets are theirs, one relation behind another. Collective: the first
-        time."""
-        starts = np.cumsum([0, *(one.target.num_global for one in relations)]).tolist()
-        return self.joined(relations, [(0, start) for start in starts[:-1]], of_all=False)
+    def arcs_of(self, relations: "list[Relation]", means: list[bool], kinds: list[Space]) -> RelationArcs:
+        """The arcs of several relations between types whose spaces are `kinds`. Collective: the first time."""
+        key = "arcs", tuple(map(id, relations)), tuple(means), tuple(map(id, kinds))
+        if key not in self.joined_before:
+            self.joined_before[key] = RelationArcs.of_types(relations, means, kinds)
+        found: RelationArcs = self.joined_before[key]
+        return found
 
     def __repr__(self) -> str:
         return (

@@ -59,7 +59,7 @@ ROWS: dict[tuple[str, str], list[str | tuple[str, str]]] = {
         ("RelGraphConv", "all regularisers; presorted=True with rows of all ranks only"),
     ],
     ("dgl", "types"): [
-        ("HeteroGraphConv", "over layers that take (src, dst): SAGEConv, GraphConv, GATConv, NNConv, your own"),
+        ("HeteroGraphConv", "over layers that take (src, dst); sums of SAGEConv and GraphConv share one exchange"),
         ("HGTConv", "on dgl.to_homogeneous(graph, …), as RelGraphConv and TypedLinear; presorted or not"),
         *("HeteroLinear", "HeteroEmbedding"),
         ("edge_softmax", "of a dict: over the arcs of all relations at a vertex"),
@@ -92,7 +92,7 @@ ROWS: dict[tuple[str, str], list[str | tuple[str, str]]] = {
         ("own layer: any other message", "that treats each arc by itself"),
     ],
     ("pyg", "types"): [
-        ("HeteroConv", "over layers that take (x_src, x_dst): SAGEConv, GATConv, GATv2Conv, GraphConv, your own"),
+        ("HeteroConv", "over layers that take (x_src, x_dst); sums of SAGEConv share one exchange"),
         ("HGTConv", "one softmax and one exchange over all relations; three numbers per arc and head"),
         *("to_hetero", "to_hetero_with_bases", "HANConv"),
         *("HEATConv", "RGATConv", "HeteroLinear", "HeteroBatchNorm", "HeteroLayerNorm"),

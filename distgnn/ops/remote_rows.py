@@ -69,7 +69,7 @@ class RowLookup:
         owned = rows[: self.num_owned]
         if self.exchange.transport.num_ranks == 1:
             return owned
-        return linear_map(owned, self._with_borrowed, self._onto_owners)
+        return linear_map(owned, self._with_borrowed, self.onto_owners)
 
     def few(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """(the rows that are asked for, each once [U, D]; places in these), without gradients. Collective: yes."""
@@ -91,7 +91,8 @@ class RowLookup:
         self.exchange.drain()
         return out
 
-    def _onto_owners(self, grad: torch.Tensor) -> torch.Tensor:
+    def onto_owners(self, grad: torch.Tensor) -> torch.Tensor:
+        """Rows of `table` [O + B, D] are added at their owners, without gradients: [O, D]. Collective: yes."""
         everything = _flat(grad)
         out, borrowed = everything[: self.num_owned].copy(), everything[self.num_owned :]
         reduce_onto(self.exchange, borrowed, out)

@@ -53,6 +53,21 @@ def by_weight(make):
     return model, call
 
 
+class SharedBases(nn.Module):
+    """HeteroGraphConv over GraphConv whose matrices are made of two for all relations, as DGL's example of RGCN."""
+
+    def __init__(self, whole):
+        super().__init__()
+        self.names = [key[1] for key in whole.edges]
+        self.bases = gnn.WeightBasis((6, 4), 2, len(self.names))
+        made = {name: gnn.GraphConv(6, 4, norm="right", weight=False) for name in self.names}
+        self.conv = gnn.HeteroGraphConv(made)
+
+    def forward(self, graph):
+        weights = {name: {"weight": one} for name, one in zip(self.names, self.bases(), strict=True)}
+        return self.conv(graph, feats(graph), mod_kwargs=weights)
+
+
 class GMM(nn.Module):
     """GMMConv over the first two columns of arcs."""
 
@@ -237,6 +252,7 @@ CASES = {
         f"GraphConv {norm}": by_relation(lambda size, _, norm=norm: gnn.GraphConv(size, 6, norm=norm))
         for norm in ("both", "right", "left", "none")
     },
+    "GraphConv, shared bases": (SharedBases, lambda model, graph: model(graph)),
     "GraphConv weighted": by_weight(lambda size, _: gnn.GraphConv(size, 6, norm="right")),
     "GATConv": by_relation(lambda *sizes: gnn.GATConv(sizes, 3, 2)),
     "GATConv residual": by_relation(lambda *sizes: gnn.GATConv(sizes, 3, 2, residual=True)),
@@ -272,7 +288,8 @@ CASES = {
     "one type: TAGConv": of_cites(lambda: gnn.TAGConv(12, 4), lambda layer, graph, x: layer(graph, x)),
     "one type: GATConv": of_cites(lambda: gnn.GATConv(12, 4, 2, **FREE), lambda layer, graph, x: layer(graph, x)),
 }
-ONE_WIDTH = ("GINConv", "GINEConv", "AGNNConv", "EdgeConv", "HGTConv", "RelGraphConv", "TypedLinear", "SAGEConv gcn")
+ONE_WIDTH = ("GINConv", "GINEConv", "AGNNConv", "EdgeConv", "HGTConv", "RelGraphConv", "TypedLinear")
+ONE_WIDTH = (*ONE_WIDTH, "SAGEConv gcn", "GraphConv, shared bases")
 
 
 # Without arcs DGL fails here, or gives row 0 a gradient that it has not:

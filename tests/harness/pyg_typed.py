@@ -103,6 +103,7 @@ CASES = {
     **{f"SAGEConv {aggr}": by_relation(lambda: SAGEConv((-1, -1), 6), aggr=aggr) for aggr in ("sum", "max", "cat")},
     "SAGEConv by max": by_relation(lambda: SAGEConv((-1, -1), 6, aggr="max"), aggr="mean"),
     "SAGEConv project": by_relation(lambda: SAGEConv((6, 6), 6, project=True, normalize=True), aggr="min"),
+    "SAGEConv, neighbours alone": by_relation(lambda: SAGEConv((-1, -1), 3, root_weight=False, bias=False)),
     "GATConv": by_relation(attention(pyg.GATConv, **NO_LOOPS)),
     "GATConv edge features": by_relation(attention(pyg.GATConv, edge_dim=4, **NO_LOOPS), with_attr),
     "GATv2Conv": by_relation(attention(pyg.GATv2Conv, **NO_LOOPS)),

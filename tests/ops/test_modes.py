@@ -69,7 +69,7 @@ OPERATORS = {
     "all_sum": lambda g, x: ops.all_sum(g, x.sum(0)),
     "all_max": lambda g, x: ops.all_max(g, x)[None],
     "gather_rows_at": lambda g, x: ops.gather_rows_at(g, x, torch.tensor([[3, 0], [7, 3]])),
-    "relation_sums": lambda g, x: relation_arcs(g).at_owners(relation_arcs(g).sums(x)),
+    "relation_arcs": lambda g, x: relation_arcs(g).convolve(x, [SQUARE, 2 * SQUARE, SQUARE.T], SQUARE, BIAS),
     "recompute": lambda g, x: ops.recompute(g, lambda rows: torch.tanh(ops.spmm(g, rows)), x, []),
     "global_mean": lambda g, x: g.global_mean(x)[None],
 }

@@ -29,10 +29,10 @@ from distgnn.system.scripts.random_states import share_random_states
 GIVES = {  # what an operator gives where that is not a row of each vertex
     **dict.fromkeys(("to_arcs", "on_arcs", "gsddmm", "edge_softmax", "pair_scores", "pair_dots"), "arcs"),
     **dict.fromkeys(("all_sum", "all_max", "readout"), "whole"),
-    **dict.fromkeys(("gather_rows_at", "table", "halo_broadcast", "sums", "summed_cross_entropy"), "own"),
+    **dict.fromkeys(("gather_rows_at", "table", "halo_broadcast", "summed_cross_entropy"), "own"),
     **dict.fromkeys(("dropout", "dropout_of"), "like"),
 }
-OF_OWN = ("all_sum", "all_max", "halo_reduce", "at_owners")  # operators of numbers that are this rank's
+OF_OWN = ("all_sum", "all_max", "halo_reduce")  # operators of numbers that are this rank's
 ANY_ROWS = ("dropout_of",)
 
 

@@ -18,6 +18,7 @@ import torch
 
 from distgnn.comm import Transport
 from distgnn.errors import InputError
+from distgnn.interop.dgl.hetero import hetero_graph_conv
 from distgnn.interop.in_front import put_in_front
 from distgnn.ops.edges import messages
 from distgnn.ops.edges.softmax import edge_softmax
@@ -155,6 +156,7 @@ def _dispatch_in_dgl() -> None:
                 ours = _to_homogeneous if name == "to_homogeneous" else _refused(name)
                 _put_before((place_of.__name__, name), ours, _has_graph)
     put_in_front(importlib.import_module("dgl.nn.pytorch.linear").TypedLinear, "forward", _typed_linear)
+    put_in_front(importlib.import_module("dgl.nn.pytorch").HeteroGraphConv, "forward", hetero_graph_conv)
 
 
 def _refused(name: str) -> Callable[..., Any]:

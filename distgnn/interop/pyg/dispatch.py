@@ -155,7 +155,7 @@ def _softmax(
     if not isinstance(index, ArcEnds) or index.dim() != 1:
         return NotImplemented
     functions.check_size(index.arcs, num_nodes, index.role)
-    rows = src.plain("softmax") if isinstance(src, ArcTensor) else _local(src, index)
+    rows = src.plain("softmax") if isinstance(src, ArcTensor) else _local(src, index, dim)
     out = index.arcs.softmax(rows.movedim(dim, 0), index.role).movedim(0, dim)
     return rows_of(out, index.arcs.space, dim) if index.arcs.rows else out
 
@@ -166,13 +166,13 @@ def _scatter(src: Any, index: Any, dim: int = 0, dim_size: int | None = None, re
     if index.dim() != 1 or reduce not in functions.REDUCES:
         return NotImplemented
     functions.check_size(index.arcs, dim_size, index.role)
-    out = functions.reduce_at(index, _local(src, index), dim % src.dim(), functions.REDUCES[reduce])
+    out = functions.reduce_at(index, _local(src, index, dim), dim % src.dim(), functions.REDUCES[reduce])
     return _of_vertices(out, index, dim)
 
 
-def _local(rows: Any, index: Any) -> Any:
-    """This rank's rows, where they are rows of all ranks."""
-    return local_in(rows, index.arcs) if index.arcs.rows and not isinstance(rows, ArcTensor) else rows
+def _local(rows: Any, index: Any, dim: int = 0) -> Any:
+    """This rank's numbers of arcs, where they are rows of all ranks."""
+    return local_in(rows, index.arcs, None, dim % max(rows.dim(), 1)) if index.arcs.rows else rows
 
 
 def _of_vertices(rows: torch.Tensor, index: ArcEnds, dim: int = 0) -> torch.Tensor:

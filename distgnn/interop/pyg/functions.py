@@ -12,7 +12,18 @@ import torch
 from distgnn.errors import InputError
 from distgnn.interop.pyg.arc_set import ArcSet
 from distgnn.interop.pyg.norm import GcnNorm
-from distgnn.interop.pyg.tensors import ADDS, BOTH, HANDLERS, ArcEnds, ArcIndex, ArcNorm, ArcRows, ArcTensor
+from distgnn.interop.pyg.tensors import (
+    ADDS,
+    BOTH,
+    HANDLERS,
+    JOINS,
+    PRODUCTS,
+    ArcEnds,
+    ArcIndex,
+    ArcNorm,
+    ArcRows,
+    ArcTensor,
+)
 from distgnn.ops.sums import min_over_ranks
 from distgnn.rows.row_tensor import handles as of_table
 
@@ -120,7 +131,7 @@ def stack(func: Any, tensors: Any, dim: int = 0) -> Any:
     return ArcIndex.of(tensors[0].arcs, (tensors[0].role, tensors[1].role))
 
 
-@handles("cat", "concat", "concatenate")
+@handles(*JOINS)
 def cat(func: Any, tensors: Any, dim: int = 0) -> Any:
     """Arcs and a loop at every vertex behind them: what PyG's `add_self_loops` does; or several relations' arcs."""
     tensors = list(tensors)
@@ -262,7 +273,7 @@ def check_size(arcs: ArcSet, size: int | None, role: str = "target") -> None:
         )
 
 
-@handles("mul", "multiply", "__mul__", "__rmul__")
+@handles(*PRODUCTS)
 def mul(func: Any, left: Any, right: Any) -> Any:
     """Unwritten rows times one weight per arc, or per arc and head, stay unwritten."""
     rows, weight = (left, right) if isinstance(left, ArcRows) else (right, left)

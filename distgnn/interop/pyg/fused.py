@@ -64,8 +64,8 @@ def _forward(
         return ours(self, x, edge_index, *args, **kwargs)
 
     def run(*given: Any, **named: Any) -> Any:
-        given, named = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs), (given, named))
-        found = ours(self, given[1], edge_index, *given[2:], **named)
+        of_arcs = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs), (given[2:], named))
+        found = ours(self, local_in(given[1], arcs, "source"), edge_index, *of_arcs[0], **of_arcs[1])
         return found if found is NotImplemented else rows_of(found, arcs.graph.space_at("target"))
 
     trail = arcs.trail
@@ -205,15 +205,11 @@ def rgcn_conv(self: Any, x: torch.Tensor, edge_index: ArcIndex, edge_type: Any =
         return NotImplemented
     arcs = edge_index.arcs
     check_size(arcs, len(x))
-    groups = norm.relations_of_all(arcs, edge_type, self.num_relations, self.aggr == "mean", x.dtype)
+    groups = norm.relations_of_all(arcs, edge_type, self.num_relations, self.aggr == "mean")
     weight = self.weight
     if self.num_bases is not None:
         weight = (self.comp @ weight.view(self.num_bases, -1)).view(-1, self.in_channels_l, self.out_channels)
-    sums = groups.sums(x).split(groups.counts)
-    made = [rows @ of_relation for rows, of_relation in zip(sums, weight, strict=True)]
-    out = groups.at_owners(torch.cat(made))
-    out = out if self.root is None else out + x @ self.root
-    return out if self.bias is None else out + self.bias
+    return groups.convolve(x, weight.unbind(0), self.root, self.bias)
 
 
 FUSED: dict[str, Callable[..., Any]] = {

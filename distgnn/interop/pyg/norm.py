@@ -89,26 +89,19 @@ def norm_of_all(arcs: ArcSet, self_loops: bool, role: str, dtype: torch.dtype) -
     return _kept(arcs, (self_loops, role, dtype), lambda: _gcn_norm(arcs, self_loops, role, dtype))
 
 
-def relations_of_all(
-    arcs: ArcSet, relations: torch.Tensor, num_relations: int, mean: bool, dtype: torch.dtype
-) -> ops.RelationArcs:
+def relations_of_all(arcs: ArcSet, relations: torch.Tensor, num_relations: int, mean: bool) -> ops.RelationArcs:
     """Arcs grouped by relation and target; mean: each divided by the number of its group's arcs on all ranks.
 
     Kept for the same tensor of relations, unchanged, on every rank.
     """
     graph = arcs.graph
-    key = "relations", num_relations, mean, dtype
+    key = "relations", num_relations, mean
     known = graph.kept_arcs.get(key)
     same = known is not None and known[0]() is relations and is_same(relations, known[1]) and known[1] is not None
     if min_over_ranks(graph.transport.comm, int(same)):
         return known[2]
     with constants():
-        weight = None
-        if mean:
-            ones = torch.nn.functional.one_hot(relations.long(), num_relations).double()
-            counts = arcs.spread(arcs.sum(ones), "target").gather(1, relations.long()[:, None])
-            weight = counts.reciprocal().to(dtype)
-        made = ops.RelationArcs(arcs.graph, relations.long(), num_relations, weight)
+        made = ops.RelationArcs(graph, relations.long(), num_relations, "mean" if mean else None)
     graph.kept_arcs[key] = weakref.ref(relations), version_of(relations), made
     return made
 

@@ -65,7 +65,8 @@ WHOLE: dict[str, str] = {name: PLACE + module for name, module in MODULES.items(
 
 def _is_cut(value: Any) -> bool:
     """The edge_index or the face of a graph that is cut, or one end of its arcs?"""
-    return hasattr(value, "arcs" if isinstance(value, torch.Tensor) else "forward_arcs")
+    names = ("arcs",) if isinstance(value, torch.Tensor) else ("forward_arcs", "relations_of")
+    return any(hasattr(value, name) for name in names)
 
 
 def _refuses(name: str) -> Callable[..., Any]:
@@ -162,7 +163,7 @@ def _homophily(edge_index: Any, y: Any, batch: Any = None, method: str = "edge")
         asked = f"homophily(method={method!r}{', batch' * (batch is not None)})"
         raise InputError(f"{PLACE}{asked} cannot run on the edge_index of a DistGraph: {BEFORE}")
     arcs = edge_index.arcs
-    rows = (local_in(y, arcs) if arcs.rows else y).view(-1).double()
+    rows = (local_in(y, arcs, "source") if arcs.rows else y).view(-1).double()
     alike = (arcs.spread(rows, "source") == arcs.spread(rows, "target")).double()
     values = alike if method == "edge" else arcs.mean(alike, edge_index.roles[1])
     total, count = _sums(edge_index, values.sum().item(), len(values))

@@ -40,6 +40,7 @@ METADATA = METADATA_OF_ROWS - {"numel", "nelement"} | frozenset(
 BOTH = ("source", "target")
 ADDS = ("add", "add_", "__add__", "__iadd__", "__radd__")
 JOINS = ("cat", "concat", "concatenate")
+PRODUCTS = ("mul", "multiply", "__mul__", "__rmul__")
 TAKE_SHIFTS = (*ADDS, *JOINS, "__getitem__", "__setitem__", "clone", "to", "unbind", "__iter__")
 SHIFTED = (
     "torch's {name} of an edge_index to which an offset was added cannot run distributed: relations of a graph with "
@@ -97,17 +98,16 @@ class ArcTensor(torch.Tensor):
             if not takes_shifts and any(one.is_shifted for one in found):
                 raise InputError(SHIFTED.format(name=name))
             arcs: Any = found[0].arcs if found else None
-            roles = next(((one.role,) for one in found if isinstance(one, ArcEnds)), BOTH)
+            role = next((one.role for one in found if isinstance(one, ArcEnds)), "source")
             rows = arcs is not None and arcs.rows
             if rows and _writes(name) and not isinstance(args[0], RowTensor | ArcTensor):
-                return _into_ordinary(func, arcs.graph.space_at(roles[0]), *args, **kwargs)
+                return _into_ordinary(func, arcs.graph.space_at(role), *args, **kwargs)
             if rows:
-                chooses = name in ("__getitem__", "index_select") and isinstance(args[0], ArcTensor)
-                given = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs, name, chooses, roles), given)
+                given = _of_this_rank(name, found[0], role, args, kwargs)
             if takes(HANDLERS[name], func, *given):
                 result = HANDLERS[name](func, *given[0], **given[1])
                 if result is not NotImplemented:
-                    return _as_rows(result, name, arcs, args, roles[0]) if rows else result
+                    return _as_rows(result, name, arcs, args, role) if rows else result
         if args and isinstance(args[0], ArcNorm) and _writes(name):
             args[0].written = args[0].plain(name)
         args, kwargs = tree_map_only(ArcTensor, lambda tensor: tensor.rows_or_plain(name), (args, kwargs))
@@ -278,29 +278,50 @@ VERTICES = frozenset(
 )  # functions that give a row of each vertex
 
 
-def local_in(one: Any, arcs: ArcSet, name: str = "", chooses: bool = False, roles: tuple[str, ...] = BOTH) -> Any:
-    """This rank's part of an argument; an ordinary tensor of all vertices or arcs gives its part; ids stay whole.
+def local_in(one: Any, arcs: ArcSet, role: str | None = None, dim: int = 0) -> Any:
+    """This rank's part of an argument whose dimension `dim` counts vertices at one end of arcs, or arcs (role None).
 
-    Args: roles: at which ends of arcs vertices may be meant.
+    An ordinary tensor of another size there is taken as it is.
     """
     if isinstance(one, ArcTensor):
         return one
-    if chooses and one.dtype == torch.int64:
-        return gathered(one) if isinstance(one, RowTensor) else local_of(one)
-    vertices = list(dict.fromkeys(arcs.graph.space_at(role) for role in roles))
+    space = arcs.space if role is None else arcs.graph.space_at(role)
     if isinstance(one, RowTensor):
-        space = one.row_space
-        if space in (*vertices, arcs.space) or space.same(arcs.space):
-            return one.inner
-        alike = (known for known in vertices if known.num_global == space.num_global)
-        return in_space(one, next(alike, arcs.space)).inner
+        return in_space(one, space).inner
     one = local_of(one)
-    is_index = name in JOINS and one.dtype == torch.int64 and one.dim() == 2  # [2, N], also where there are two
-    for space in (arcs.space,) if name == "mul" else (*vertices, arcs.space):
-        for dim in (1,) if is_index else range(min(one.dim(), 2)):
-            if one.shape[dim] == space.num_global:
-                return space.local_part(one, dim)
-    return one
+    return space.local_part(one, dim) if 0 <= dim < one.dim() and one.shape[dim] == space.num_global else one
+
+
+def _of_this_rank(name: str, known: Any, role: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """(args, kwargs) with this rank's part of each tensor; ids that choose arcs stay whole.
+
+    The first argument counts vertices, unless it stands for arcs; the others count arcs. Factors are aligned from the
+    right, and what is joined to an `edge_index` is [2, O].
+
+    Args: known: the first argument that stands for arcs.
+    """
+    arcs, back = known.arcs, known.dim() - getattr(known, "arc_dim", 0)
+    if name in PRODUCTS:
+        return tree_map_only(torch.Tensor, lambda one: local_in(one, arcs, None, one.dim() - back), (args, kwargs))
+    if name in JOINS:
+        args, kwargs = tree_map_only(RowTensor, local_of, (args, kwargs))
+        return tree_map_only(torch.Tensor, lambda one: local_in(one, arcs, role, 1), (args, kwargs))
+    chooses = name in ("__getitem__", "index_select") and isinstance(args[0], ArcTensor)
+    dim = _dim_of(args[1:], kwargs)
+
+    def part(one: torch.Tensor) -> Any:
+        if chooses and one.dtype == torch.int64:
+            return gathered(one) if isinstance(one, RowTensor) else local_of(one)
+        if one is args[0]:
+            return local_in(one, arcs, role, dim % max(one.dim(), 1))
+        return local_in(one, arcs, None, dim % max(one.dim(), 1))
+
+    return tree_map_only(torch.Tensor, part, (args, kwargs))
+
+
+def _dim_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """The dimension that is given first, or by name; else 0."""
+    return next((one for one in (*args[:1], kwargs.get("dim")) if isinstance(one, int)), 0)
 
 
 def _writes(name: str) -> bool:
@@ -315,11 +336,12 @@ def _into_ordinary(func: Any, space: Space, out: torch.Tensor, *args: Any, **kwa
     Raises: InputError where a gradient of rows would be lost.
     """
     plain = local_of(out)
-    dims = [dim for dim, size in enumerate(plain.shape) if size == space.num_global]
+    dim = _dim_of(args, kwargs) % max(plain.dim(), 1)
     given = (one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor))
-    if not dims or (torch.is_grad_enabled() and any(one.requires_grad for one in given)):
+    counts_vertices = plain.dim() and plain.shape[dim] == space.num_global
+    if not counts_vertices or (torch.is_grad_enabled() and any(one.requires_grad for one in given)):
         raise InputError(f"torch's {name_of(func)} along arcs: {FROM_ROWS}")
-    rows = rows_of(space.local_part(plain, dims[0]).clone(), space, dims[0])
+    rows = rows_of(space.local_part(plain, dim).clone(), space, dim)
     found = func(rows, *args, **kwargs)
     plain.copy_(gathered(rows))
     return found if found is None else out

@@ -76,6 +76,13 @@ class TypedLinear(nn.Module):
         blocks = self.num_bases if self.regularizer == "bdd" else 1
         return self.W.view(self.num_types, blocks, self.in_size // blocks, self.out_size // blocks)
 
+    def matrices(self) -> torch.Tensor:
+        """One matrix per type, [R, in_size, out_size]."""
+        weights = self.weights()
+        if weights.shape[1] == 1:
+            return weights[:, 0]
+        return torch.stack([torch.block_diag(*blocks) for blocks in weights])
+
     @opaque
     def forward(self, rows: torch.Tensor, types: torch.Tensor) -> torch.Tensor:
         """[A, in_size] and types int64 [A] to [A, out_size]."""
@@ -151,7 +158,7 @@ class RelGraphConv(nn.Module):
     ) -> torch.Tensor:
         """`norm` [A] multiplies messages; with RelationArcs it is in them."""
         if isinstance(etypes, ops.RelationArcs):
-            out = etypes.at_owners(self.linear_r.of_sorted(etypes.sums(feat), etypes.counts))
+            out = etypes.convolve(feat, self.linear_r.matrices().unbind(0))
         else:
             rows = self.linear_r(ops.to_arcs(graph, feat, "source"), etypes)
             out = ops.from_arcs(graph, rows if norm is None else rows * norm.reshape(-1, 1))

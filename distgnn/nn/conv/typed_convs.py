@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn import functional
 
 from distgnn import ops
-from distgnn.ops.aggregation.along_relations import along_relations
+from distgnn.ops.attention.over_types import attend_over_types
 
 Key = tuple[str, str, str]
 Rows = dict[str, torch.Tensor]
@@ -71,7 +71,7 @@ class RelationalConv(TypedConv):
 
     Args: num_bases: matrices that relations share, W_r = sum over b of coeff[r, b] V_b; 0: each has its own.
 
-    Notes: rows are transformed first where the layer narrows; else relations from one type share an exchange.
+    Notes: rows of a type travel once for all relations from it (`ops.RelationArcs`).
 
     Source: Schlichtkrull et al., ESWC'18, equation 2, with a matrix for each type's own rows.
     """
@@ -93,13 +93,18 @@ class RelationalConv(TypedConv):
         return torch.einsum("b,bio->io", self.coeff[number], self.weight)
 
     def forward(self, graph: Any, rows: Rows) -> Rows:
-        out = {kind: loop(rows[kind]) for kind, loop in self.loops.items()}
-        graphs, given = [graph[one].plain for one in self.relations], [rows[one[0]] for one in self.relations]
+        graphs = [graph[one].plain for one in self.relations]
+        kinds = list(dict.fromkeys([*self.loops, *(one[0] for one in self.relations)]))
+        loops: list[Any] = [self.loops[kind] if kind in self.loops else None for kind in kinds]
+        own = [None if loop is None else loop.weight.T for loop in loops]
+        biases = [None if loop is None else loop.bias for loop in loops]
+        if not graphs:
+            return {kind: loop(rows[kind]) for kind, loop in self.loops.items()}
+        spaces = [graph[kind].vertex_space for kind in kinds]
+        arcs = graphs[0].arcs_of(graphs, [True] * len(graphs), spaces)
         weights = [self.weight_of(number) for number in range(len(graphs))]
-        made = along_relations(graphs, given, weights, [True] * len(graphs))
-        for (_, _, kind), one in zip(self.relations, made, strict=True):
-            out[kind] += one
-        return out
+        made = arcs.by_type([rows[kind] for kind in kinds], weights, own, biases)
+        return {kind: one for kind, one in zip(kinds, made, strict=True) if kind in self.loops}
 
 
 class RelationalGATConv(TypedConv):
@@ -165,46 +170,21 @@ class HGTConv(nn.Module):
     ):
         super().__init__()
         widths = in_feats if isinstance(in_feats, Mapping) else dict.fromkeys(types, in_feats)
-        self.out_feats, self.num_heads, self.relations = out_feats, num_heads, list(relations)
+        self.relations = list(relations)
+        self.out_channels, self.heads, self.edge_types = out_feats, num_heads, self.relations  # PyG's names
         self.kqv_lin, self.out_lin = _ByType(), _ByType()
         self.kqv_lin.lins.update({kind: nn.Linear(widths[kind], 3 * out_feats) for kind in types})
         self.out_lin.lins.update({kind: nn.Linear(out_feats, out_feats) for kind in types})
-        width, count = out_feats // num_heads, num_heads * len(self.relations)
+        width, count = out_feats // num_heads, num_heads * len(self.edge_types)
         self.k_rel, self.v_rel = _Matrices(count, width), _Matrices(count, width)
         self.skip: nn.ParameterDict = nn.ParameterDict({kind: nn.Parameter(torch.ones(1)) for kind in types})
         self.p_rel: nn.ParameterDict = nn.ParameterDict(
-            {word(one): nn.Parameter(torch.ones(1, num_heads)) for one in self.relations}
+            {word(one): nn.Parameter(torch.ones(1, num_heads)) for one in self.edge_types}
         )
 
     def forward(self, graph: Any, rows: Rows) -> Rows:
         """Collective: yes, and backward."""
-        heads, width = self.num_heads, self.out_feats // self.num_heads
-        parts = {kind: lin(rows[kind]).view(-1, 3, heads, width) for kind, lin in self.kqv_lin.lins.items()}
-        out: Rows = {}
-        for kind in dict.fromkeys(one[2] for one in self.relations):
-            here = [one for one in self.relations if one[2] == kind and graph[one].plain.source.num_global]
-            if not here:
-                continue
-            keys, values, shifts, begin = [], [], [], 0
-            for relation in here:
-                places = [head * len(self.relations) + self.relations.index(relation) for head in range(heads)]
-                factors = self.p_rel[word(relation)].view(heads, 1, 1) / math.sqrt(width)
-                key, _, value = parts[relation[0]].flatten(2).unbind(1)
-                keys.append(key @ torch.block_diag(*self.k_rel.weight[places] * factors))
-                values.append(value @ torch.block_diag(*self.v_rel.weight[places]))
-                shifts.append((begin, 0))
-                begin += graph[relation].plain.source.num_global
-            joined = [graph[one].plain for one in here]
-            arcs = joined[0].joined(joined, shifts, of_all=False)
-            key, value = (torch.cat(ones).view(-1, heads, width) for ones in (keys, values))
-            scores = ops.pair_dots(arcs, key, parts[kind][:, 1].contiguous())
-            made = ops.spmm_heads(arcs, value, ops.edge_softmax(arcs, scores)).flatten(1)
-            made = self.out_lin.lins[kind](functional.gelu(made))
-            if made.shape[1] == rows[kind].shape[1]:
-                gate = self.skip[kind].sigmoid()
-                made = gate * made + (1 - gate) * rows[kind]
-            out[kind] = made
-        return out
+        return attend_over_types(self, {key: graph[key].plain for key in self.edge_types}, rows)
 
 
 class _ByType(nn.Module):

@@ -43,31 +43,32 @@ class Grouped:
 
 @dataclass(frozen=True)
 class LocalArcs:
-    """The ends of every local arc [A], and arcs grouped by either end."""
+    """The ends of every local arc [A], arcs grouped by either end, and how many copies there are at each."""
 
     ends: dict[str, np.ndarray]
     grouped: Mapping[str, Grouped]
+    num_copies: dict[str, int]
 
     @classmethod
     def of(cls, local: LocalGraph) -> "LocalArcs":
         """From the blocks of a part. Memory: 2 numbers per arc, and 3 for each end that arcs are grouped by."""
         sources, targets = compact_ends(local)
-        return cls({"source": sources, "target": targets}, _ByEnd(local, sources, targets))
+        halos = {"source": local.num_source_halos, "target": local.num_target_halos}
+        num_copies = {role: local.num_at(role) + count for role, count in halos.items()}
+        return cls({"source": sources, "target": targets}, _ByEnd(local, sources, targets, num_copies), num_copies)
 
 
 class _ByEnd(dict[str, Grouped]):
     """Arcs by "source" or "target", grouped when first asked for."""
 
-    def __init__(self, local: LocalGraph, sources: np.ndarray, targets: np.ndarray):
-        self._local, self._ends = local, (sources, targets)
+    def __init__(self, local: LocalGraph, sources: np.ndarray, targets: np.ndarray, num_copies: dict[str, int]):
+        self._local, self._ends, self._num_copies = local, (sources, targets), num_copies
 
     def __missing__(self, role: str) -> Grouped:
-        local, (sources, targets) = self._local, self._ends
-        by_id = np.argsort(local.arc_ids, kind="stable")
-        if role == "source":
-            self[role] = grouped(sources, targets, by_id, local.num_at("source") + local.num_source_halos)
-        else:
-            self[role] = grouped(targets, sources, by_id, local.num_at("target") + local.num_target_halos)
+        sources, targets = self._ends
+        keys, others = (sources, targets) if role == "source" else (targets, sources)
+        by_id = np.argsort(self._local.arc_ids, kind="stable")
+        self[role] = grouped(keys, others, by_id, self._num_copies[role])
         return self[role]
 
 

@@ -60,6 +60,14 @@ def product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor) -> torch
     return sum_of_products(graph, [(rows, weight)])
 
 
+def write_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> None:
+    """Write rows [O, A] times weight [A, B] to `out` [O, B], which is none of the rows."""
+    if has_own_products(graph, rows) or _widens(graph, rows):
+        sum_of_products(graph, [(rows, weight)], over=out)
+    else:
+        torch.mm(rows, weight.to(rows.dtype), out=out)
+
+
 def plain_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """Rows [..., A] times weight [A, B] by torch, with torch's gradient; `graph.factor_recorder` is told its rows.
 

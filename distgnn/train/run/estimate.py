@@ -85,7 +85,8 @@ REMAT_GIN, REMAT_GAT = 3.2, 1.9  # the same beside the layers' inputs, of gat on
 ALONE_GAT = -1.3  # of gat with a norm on one rank: z of the last layer lies where its input was
 JUMP_ROWS = 9.5
 PREACT_ROWS = 5.0
-GINE_ROWS, RGCN_ROWS = 3.7, 0.85  # of each arc, and of each pair of a relation and a target
+GINE_ROWS, RGCN_ROWS = 3.7, 3.0  # of each arc, and of each pair of a relation and a target in a chunk
+CHUNK_SHARE, LEAST_CHUNK = 4, 1 << 14  # of a part's rows, and pairs: a chunk (distgnn/ops/edges/relation_arcs.py)
 NARROW_BYTES = 40_000_000  # blocks of bfloat16 rows that are widened, where torch multiplies them
 OUTPUT_ROWS = 4
 LATE_OUTPUT_ROWS, LATE_BESIDES = 2.3, -0.16  # of late schedules: pools of sage hold 4.12 hidden rows and 2.2 outputs
@@ -233,10 +234,9 @@ def _numbers_of_arcs(part: dict, graph: dict, model: dict) -> float:
     if name == "edgegat":
         return part["arcs"] * layers * model.get("num_heads", 4) * (graph["num_edge_feats"] + 2)
     if name == "rgcn":
-        widths[0] = width  # a linear layer stands before the first
         # Where the manifest does not say it, every arc may be a pair of its own.
         pairs = part.get("relation_targets", min(part["arcs"], graph["num_relations"] * part["rows"]))
-        return RGCN_ROWS * pairs * (2 * sum(widths) - widths[0])
+        return RGCN_ROWS * min(pairs, max(part["rows"] // CHUNK_SHARE, LEAST_CHUNK)) * width
     return 0
 
 

@@ -35,13 +35,16 @@ def main() -> None:
     parser.add_argument("--memory", type=float, default=0, help="GiB of addresses that a process may have; 0: any")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--ranks", type=int, default=1, help="of distgnn; one thread each")
+    parser.add_argument(
+        "--no-cache-first", action="store_true", help="of distgnn: sums of features are made every epoch"
+    )
     parser.add_argument("--data", help="a folder in which the graph and its parts are kept, or are already")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.inside:
         if options.memory:
             resource.setrlimit(resource.RLIMIT_AS, (int(options.memory * 2**30),) * 2)
-        found = measure(options.inside, options.who[0], options.models[0], options.epochs)
+        found = measure(options)
         if found:
             print(json.dumps(found))
         return
@@ -59,24 +62,24 @@ def main() -> None:
         for model in options.models:
             for who in options.who:
                 again = ["--inside", str(folder), "--who", who, "--models", model, "--epochs", str(options.epochs)]
-                again += ["--memory", str(options.memory)]
+                again += ["--memory", str(options.memory), *["--no-cache-first"] * options.no_cache_first]
                 command = [*(launcher if who == "distgnn" else ()), sys.executable, __file__, *again]
                 found = subprocess.run(command, capture_output=True, text=True, check=False)
                 row = found.stdout.splitlines()[-1:] or [json.dumps({"failed": found.stderr[-300:]})]
                 print(model, who, row[0], flush=True)
 
 
-def measure(folder: str, who: str, model: str, epochs: int) -> dict[str, float]:
+def measure(options: argparse.Namespace) -> dict[str, float]:
     """Median seconds of an epoch, MiB that ranks send in one, and of the largest process GiB: peak of all epochs, and
     how far that is above what was there before the first. On rank 0; nothing on others."""
     from distgnn.system.sizes import peak_resident_bytes, resident
 
     torch.manual_seed(0)
-    comm = None
+    folder, who, model, comm = options.inside, options.who[0], options.models[0], None
     if who == "distgnn":
         import distgnn as dg
 
-        data = dg.load(Path(folder) / "parts", say=None)
+        data = dg.load(Path(folder) / "parts", say=None, cache_first=not options.no_cache_first)
         counts, comm = data.num_nodes_dict, data.comm
     else:
         counts, data = torch.load(f"{folder}/whole.pt", weights_only=False)
@@ -88,7 +91,7 @@ def measure(folder: str, who: str, model: str, epochs: int) -> dict[str, float]:
     optimizer, seconds, sent = torch.optim.Adam(run.model.parameters(), lr=0.01), [], 0
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
     before = resident().total
-    for _ in range(epochs + 1):
+    for _ in range(options.epochs + 1):
         start, sent = time.perf_counter(), data.transport.counters.sent_bytes if comm else 0
         optimizer.zero_grad()
         loss = run()
