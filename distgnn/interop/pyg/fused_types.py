@@ -18,7 +18,7 @@ from distgnn import ops
 from distgnn.interop.in_front import put_in_front
 from distgnn.interop.pyg.arc_set import ArcSet
 from distgnn.interop.pyg.functions import FLOATS
-from distgnn.interop.pyg.fused import is_as_written, is_whole
+from distgnn.interop.pyg.fused import attended, is_as_written, is_whole
 from distgnn.interop.pyg.tensors import ArcIndex, local_in
 from distgnn.ops.aggregation.along_relations import along_relations
 from distgnn.rows.align import local_in as rows_in
@@ -115,8 +115,8 @@ def _hgt_rows(self: Any, x_dict: dict[Any, Any], edge_index_dict: dict[Any, Any]
     arcs = ArcSet(graph, rows=True)
     queries = local_in(torch.cat([parts[name][:, 1] for name in names]), arcs, roles=("target",))
     key, value = (torch.cat(ones).view(-1, heads, width) for ones in (keys, values))
-    attention = arcs.softmax(ops.pair_dots(graph, key, queries))
-    out = rows_of(arcs.sum_heads(value, attention).flatten(1), graph.space_at("target"))
+    summed = attended(arcs, value, lambda some: ops.pair_dots(graph, key[:, some], queries[:, some]))
+    out = rows_of(summed.flatten(1), graph.space_at("target"))
     ends = {name: out[first : first + len(parts[name])] for name, first in offsets.items()}
     found = {name: rows for name, rows in ends.items() if name in self.dst_node_types}
     made = self.out_lin({name: functional.gelu(rows) for name, rows in found.items()})
