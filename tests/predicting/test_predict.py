@@ -15,7 +15,7 @@ from command import distgnn, slowness
 from cut_graphs import random_graph
 
 import distgnn as dg
-from distgnn.errors import InputError
+from distgnn.errors import InputError, RunError
 from distgnn.interop.pyg import arc_set
 from distgnn.ops import buffers, file_memory
 from distgnn.ops.edges import arc_blocks, softmax
@@ -465,6 +465,14 @@ def test_in_a_shell(run, tmp_path, monkeypatch):
         found, shown, err = run("predict", f"{make.removesuffix('make')}{function}", *words, *more)
         assert found == code and said in shown + err and err.count("\n") == bool(code), err
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), wanted.numpy(), rtol=1e-6)
+    killed = RunError("rank 0 was killed")
+    killed.said = True  # by who watched the ranks
+    monkeypatch.setattr(predict_file, "call_on_ranks", lambda *args, **options: raised(killed))
+    assert run("predict", make, *words, *out) == (2, "", "")
+
+
+def raised(error):
+    raise error
 
 
 WAITS = """
