@@ -14,8 +14,8 @@ class DistGNNError(Exception):
     """Base of every error that is the input's fault: what was wrong, where, and what to do.
 
     `agreed` tells that every rank raises it, so that it is printed once and nobody is left waiting. `traced`: a caller
-    of ranks shows where it was raised, too. `count`: how many rows of the input are wrong in this way, 0 where they
-    were not counted.
+    of ranks shows where it was raised, too. `said`: who watched the ranks has printed it. `count`: how many rows of the
+    input are wrong in this way, 0 where they were not counted.
 
     Example:
         >>> try:
@@ -27,6 +27,7 @@ class DistGNNError(Exception):
 
     agreed = False
     traced = True
+    said = False
     count = 0
 
     def _render_traceback_(self) -> list[str]:

@@ -98,7 +98,7 @@ def _main() -> int:
         heard = os.environ.get("DISTGNN_LAUNCHED") == "1" and under_mpi()  # by the launcher, which need not speak
         return _fail(str(error), 128 + error.signal + SAID * heard, everywhere=True)
     except DistGNNError as error:
-        return _fail(str(error), 2, everywhere=getattr(error, "agreed", False))
+        return 2 if error.said else _fail(str(error), 2, everywhere=getattr(error, "agreed", False))
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
     except Exception as error:

@@ -64,7 +64,7 @@ class Exchange:
         """Start sending owned `rows` [O, D] to the ranks that hold them as source halos. Collective: yes.
 
         Args:
-            rows: packed before this returns, and free again.
+            rows: packed before this returns, and free again; in pieces these may be some of an array's columns.
             into: [S, D], where this rank's source halos arrive; the caller leaves it alone until `finish_broadcast`.
             in_pieces: no more than two pieces of packed rows are there at a time, and all but these have arrived when
                 this returns. On all ranks, or on none.
@@ -92,7 +92,10 @@ class Exchange:
             self.transport.wait(halves[half], tag)
             out = packed[half * most :][: len(chosen)]
             with self.transport.counters.timing("pack_seconds"):
-                kernels.pack_rows(rows, chosen, out=out)
+                if rows.flags.c_contiguous:
+                    kernels.pack_rows(rows, chosen, out=out)
+                else:  # some of the columns
+                    out[...] = rows[chosen]
             halves[half] = self.transport.send(out, rank, tag)
         self.messages.sending["broadcast"] += halves[0] + halves[1]
 
@@ -149,7 +152,7 @@ class Exchange:
         Pairs of ranks exchange pieces both ways, one pair after the other in an order that all ranks have: none waits
         for a rank that waits for it.
 
-        Args: make: called as make(target halos, into): writes their partial sums.
+        Args: make: called as make(target halos, into): writes their partial sums; out: maybe some columns of an array.
         """
         self.drain()
         tag, most = self.transport.begin("reduce", out.shape[1]), _piece_rows(out)
@@ -167,7 +170,10 @@ class Exchange:
                 self.transport.wait(under_way, tag)
                 if rows is not None:
                     with self.transport.counters.timing("pack_seconds"):
-                        kernels.add_rows(out, rows, arrived)
+                        if out.flags.c_contiguous:
+                            kernels.add_rows(out, rows, arrived)
+                        else:
+                            out[rows] += arrived
 
     def add_partials(self, out: np.ndarray, partials: np.ndarray) -> None:
         """Add `partials` (in the order of the plan's reduce rows) to `out` [O, D], one rank after the other."""

@@ -79,7 +79,8 @@ class Transport:
         messages: memory of exact messages, of all exchanges.
         largest_message: bytes; longer rows travel in pieces of this size.
         suppressed: nothing is sent or received, and what would have been received keeps its bytes (`distgnn bench`).
-        in_pieces: rows travel piece by piece; the same on all ranks (`--offload`).
+        in_pieces: rows travel piece by piece; the same on all ranks (`--offload`). column_piece: so many of their
+            columns at a time, 0: all, for sums without a gradient.
         num_sums: sums of gradients over ranks, in a loop of the user's own.
         widths_differ: ranks that share a part have rows of other widths.
         models: of a loop of the user's own, those that were called with the graph, as weak references.
@@ -100,6 +101,7 @@ class Transport:
         self.messages: MessageMemory = MessageMemory()
         self.largest_message = LARGEST_MESSAGE
         self.suppressed = self.has_global_loss = self.in_pieces = self.widths_differ = False
+        self.column_piece = 0
         self.waits: dict[str, float] = {}
         self.sent_to: np.ndarray = np.zeros(comm.size, np.int64)
         self._names: dict[int, str] = {}

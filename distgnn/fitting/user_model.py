@@ -27,6 +27,7 @@ FEATS = (
     *("x_dict", "h_dict", "feat_dict", "feats_dict"),
 )
 ARCS = ("edge_index", "adj_t", "adj", "edges", "edge_index_dict", "adj_t_dict")
+CACHES = ("_cached_edge_index", "_cached_adj_t", "_cached_x", "_cached_h")  # of layers of PyG and DGL: of another graph
 VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 BY_TYPE = "_dict"  # behind the names of columns by type or relation
 COLUMNS = (  # of the graph, under PyG's names
@@ -38,6 +39,9 @@ COLUMNS = (  # of the graph, under PyG's names
 def adapt(model: nn.Module) -> nn.Module:
     """The module, to be called with (graph, feats) from now on; its parameters keep their names. Raises: InputError."""
     model = without_compile(model)
+    for module in model.modules():
+        for cache in (name for name in CACHES if getattr(module, name, None) is not None):
+            setattr(module, cache, None)
     names = arguments_of(model)
     if names != ["graph", "feats"]:
         by_type = next((one for one in inspect.signature(model.forward).parameters if one.endswith(BY_TYPE)), "")

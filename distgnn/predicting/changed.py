@@ -37,39 +37,65 @@ class Pass:
     say: Callable[[str], None]
 
 
-def rows_again(graph: GraphData, changed: Any, before: Rows, how: Pass) -> Rows | None:
-    """The rows of all vertices, from an earlier answer; None where a whole pass is less work.
+class Change:
+    """What of an earlier answer a change of the graph reaches.
 
     Args: changed: ids of vertices whose features or edges are others; vertices behind those of `before` are new.
 
-    Raises: InputError where an answer depends on all vertices, or `before` is no earlier answer of this model.
+    Raises: InputError where an answer depends on all vertices, or vertices are taken out.
     """
-    size = graph.num_nodes
-    count = len(next(iter(before.values())))
-    ids = _checked_ids(changed, size, count)
-    hops = depth_of(how.compute, graph) if how.hops is None else how.hops
-    arcs = arcs_of(graph, how.direction)
-    affected = _reached(ids, arcs, hops, size)
-    if 2 * int(affected.sum()) > size:
-        return None
-    others = np.flatnonzero(~affected)
-    controls = others[np.linspace(0, len(others) - 1, min(CONTROLS, len(others))).astype(np.int64)]
-    wanted = affected.copy()
-    wanted[controls] = True
-    needed = _reached(np.flatnonzero(wanted), arcs[::-1], hops, size)
-    part, kept = part_of(graph, needed)
-    found = how.compute(part)
-    if found.keys() != before.keys() or any(found[name].shape[1:] != one.shape[1:] for name, one in before.items()):
-        raise InputError(f"before has {_shapes(before)}, and the model gives {_shapes(found)}: give its earlier answer")
-    places, at = np.searchsorted(kept, controls), np.searchsorted(kept, np.flatnonzero(affected))
-    made, exact = {}, True
-    for name, one in before.items():
-        exact = _check_controls(found[name][places], one[controls], hops) and exact
-        made[name] = np.concatenate([one, np.zeros((size - count, *one.shape[1:]), one.dtype)])
-        made[name][affected] = found[name][at]
-    if not exact:
-        how.say(OTHER_ORDER)
-    return made
+
+    def __init__(self, graph: GraphData, changed: Any, before: Rows, how: Pass):
+        size, self._count = graph.num_nodes, len(next(iter(before.values())))
+        if any(len(one) != self._count for one in before.values()):
+            raise InputError("before has results of several lengths: give rows of vertices only")
+        ids = _checked_ids(changed, size, self._count)
+        self._graph, self._before, self._how = graph, before, how
+        self._hops = depth_of(how.compute, graph) if how.hops is None else how.hops
+        arcs = arcs_of(graph, how.direction)
+        self._affected = _reached(ids, arcs, self._hops, size)
+        others = np.flatnonzero(~self._affected)
+        self._controls = others[np.linspace(0, len(others) - 1, min(CONTROLS, len(others))).astype(np.int64)]
+        wanted = self._affected.copy()
+        wanted[self._controls] = True
+        self._needed = _reached(np.flatnonzero(wanted), arcs[::-1], self._hops, size)
+        self._arcs = int(self._needed[arcs[1]].sum()), len(arcs[1])
+
+    @property
+    def is_most(self) -> bool:
+        """Is a whole pass less work? It is on all ranks, and its cut may be there."""
+        return 2 * self._arcs[0] > self._arcs[1]
+
+    def rows(self) -> Rows:
+        """The rows of all vertices. Raises: InputError where `before` is no earlier answer of this model."""
+        part, kept = part_of(self._graph, self._needed)
+        found = self._how.compute(part)
+        places, at = (np.searchsorted(kept, ids) for ids in (self._controls, np.flatnonzero(self._affected)))
+        self._check({name: one[places] for name, one in found.items()})
+        made = {}
+        for name, one in self._before.items():
+            new = np.zeros((self._graph.num_nodes - self._count, *one.shape[1:]), one.dtype)
+            made[name] = np.concatenate([one, new])
+            made[name][self._affected] = found[name][at]
+        return made
+
+    def check(self, found: dict[str, Any]) -> None:
+        """Raise InputError where the rows [N, …] of a whole pass do not go with `before`."""
+        if not all(isinstance(one, np.ndarray) for one in found.values()):
+            raise InputError("changed is for rows of vertices, and the model gives more: leave changed out")
+        self._check({name: one[self._controls] for name, one in found.items()})
+
+    def _check(self, found: Rows) -> None:
+        """Args: found: rows of the controls, which must be what they were."""
+        before, exact = self._before, True
+        if found.keys() != before.keys() or any(found[name].shape[1:] != one.shape[1:] for name, one in before.items()):
+            raise InputError(
+                f"before has {_shapes(before)}, and the model gives {_shapes(found)}: give its earlier answer"
+            )
+        for name, one in before.items():
+            exact = _check_controls(found[name], one[self._controls], self._hops) and exact
+        if not exact:
+            self._how.say(OTHER_ORDER)
 
 
 def _checked_ids(changed: Any, size: int, count: int) -> np.ndarray:

@@ -118,7 +118,7 @@ class Target:
             self._check_free(path)
         for place, (name, path) in enumerate(paths.items()):
             try:
-                rows, called = np.asarray(found[name]), names.get(name) if isinstance(names, dict) else names
+                rows, called = np.asanyarray(found[name]), names.get(name) if isinstance(names, dict) else names
                 if self.out.suffix in TABLES:
                     keys: dict[str, Key] = {key: _counted} if called is None else {"name": called.__getitem__}
                     if pairs is not None:
@@ -142,6 +142,9 @@ class Target:
         unfinished = {one: one.with_name(f"{one.name}.partial") for one in made}
         try:
             for one, array in made.items():
+                if isinstance(array, np.memmap) and array.filename:  # in a folder beside it, of this call alone
+                    os.replace(array.filename, unfinished[one])
+                    continue
                 with open(unfinished[one], "wb") as stream:
                     np.lib.format.write_array(stream, array, allow_pickle=False)
             for one in made:

@@ -2,11 +2,11 @@
 
 A pass over a random graph with the columns and the degree of the one that is meant is measured, in another process:
 
-    slope     anonymous bytes of the pass, above a tiny one's before, for each vertex
-    a rank's  PROGRAM_BYTES + MARGIN · (O · slope + (S + T) · slope without offload / KEPT)
+    slope     anonymous bytes of the pass, above a tiny one's before, on one rank, for each vertex
+    halo      of the pass on two ranks, what is beyond, for each halo
+    a rank's  PROGRAM_BYTES + MARGIN · (O · slope + (S + T) · halo)
 
-Legend: O owned rows, S and T source and target halos (T: of reductions that are no sums; sums make them in pieces).
-Pages of mapped files do not count: the kernel drops them.
+Legend: O owned rows, S and T source and target halos. Pages of mapped files do not count: the kernel drops them.
 """
 
 import re
@@ -28,13 +28,13 @@ from distgnn.system.units import human_bytes
 
 VERTICES, ARCS = 1 << 16, 1 << 22  # of the larger graph, at most
 PROGRAM_BYTES = 345_000_000  # 200 MB, and 100 MB more of one that compiles
-KEPT = 2  # rows of the widest layer, of all that a vertex has: a halo is one
 MARGIN = 1.1  # peaks between two looks, and other shapes of graphs
 INTERVAL = 0.002  # seconds
 OTHER_PARTS, MOST_RANKS = 1.2, 256  # halos grow where parts are more
 
-Measure = Callable[[GraphData, GraphData, bool], int]
-"""(a tiny graph, a small one, with offload?) -> bytes of the second's pass above the first's."""
+Measure = Callable[[GraphData, GraphData, bool, int], tuple[int, dict[str, Any]]]
+"""(a tiny graph, a small one, with offload?, ranks) -> (bytes of the second's pass above the first's, of the rank that
+takes most; the manifest of the second's cut)."""
 
 
 @dataclass(frozen=True)
@@ -45,33 +45,33 @@ class Taken:
     halo: float
 
 
-def check_limit(limit: str | int, folder: str, manifest: dict[str, Any], offload: bool, measure: Measure) -> str:
+def check_limit(limit: str | int | None, folder: str, manifest: dict[str, Any], offload: bool, measure: Measure) -> str:
     """A line on what a rank takes. Raises: InputError where it is more than the limit, with what would fit."""
-    most, parts = parse_bytes(limit), manifest["parts"]
-    taken = _taken(folder, manifest, offload, measure)
-    needed = [_needed(taken, manifest, rank) for rank in range(len(parts))]
+    parts, most = manifest["parts"], 0 if limit is None else parse_bytes(limit)
+    if limit is not None and most <= PROGRAM_BYTES:
+        raise InputError(f"memory is {human_bytes(most)}, and the program alone takes {human_bytes(PROGRAM_BYTES)}")
+    needed = _needed(folder, manifest, offload, measure)
     rank = int(np.argmax(needed))
+    line = f"memory: about {human_bytes(needed[rank])} a rank, beside mapped files"
+    if limit is None:
+        return line if offload else f"{line}; with offload {human_bytes(max(_needed(folder, manifest, True, measure)))}"
     if needed[rank] <= most:
-        return f"memory: about {human_bytes(needed[rank])} a rank, beside mapped files, of {human_bytes(most)}"
-    fits = []
-    if most > PROGRAM_BYTES:
-        ranks = int(len(parts) * OTHER_PARTS * (needed[rank] - PROGRAM_BYTES) / (most - PROGRAM_BYTES)) + 1
-        fits += [f"{max(ranks, len(parts) + 1)} ranks"] if ranks < MOST_RANKS else []
-    if not offload:
-        other = _taken(folder, manifest, True, measure)
-        less = max(_needed(other, manifest, one) for one in range(len(parts)))
-        fits += [f"offload ({human_bytes(less)})"] if less <= most else []
-    advice = f"take {' or '.join(fits)}" if fits else f"the program alone takes {human_bytes(PROGRAM_BYTES)}"
+        return f"{line}, of {human_bytes(most)}"
+    ranks = int(len(parts) * OTHER_PARTS * (needed[rank] - PROGRAM_BYTES) / (most - PROGRAM_BYTES)) + 1
+    fits = [f"{max(ranks, len(parts) + 1)} ranks"] if ranks < MOST_RANKS else []
+    less = most if offload else max(_needed(folder, manifest, True, measure))
+    fits += [f"offload ({human_bytes(less)})"] if not offload and less <= most else []
     raise InputError(
-        f"rank {rank} needs about {human_bytes(needed[rank])} beside mapped files, and memory is {human_bytes(most)}: "
-        f"{advice}"
+        f"rank {rank} needs about {human_bytes(needed[rank])} beside mapped files, and memory is {human_bytes(most)}"
+        + (f": take {' or '.join(fits)}" if fits else "")
     )
 
 
-def _needed(taken: Taken, manifest: dict[str, Any], rank: int) -> int:
-    part = manifest["parts"][rank]
-    halos = part["source_halos"] + part["target_halos"]
-    return int(PROGRAM_BYTES + MARGIN * (part["owned"] * taken.slope + halos * taken.halo))
+def _needed(folder: str, manifest: dict[str, Any], offload: bool, measure: Measure) -> list[int]:
+    """Bytes by rank."""
+    taken, parts = _taken(folder, manifest, offload, measure), manifest["parts"]
+    rows = [_owned(part) * taken.slope + _halos(part) * taken.halo for part in parts]
+    return [int(PROGRAM_BYTES + MARGIN * one) for one in rows]
 
 
 def _taken(folder: str, manifest: dict[str, Any], offload: bool, measure: Measure) -> Taken:
@@ -80,11 +80,22 @@ def _taken(folder: str, manifest: dict[str, Any], offload: bool, measure: Measur
     size = max(64, min(VERTICES, ARCS // degree))
     try:
         graphs = _like(first, 64, degree), _like(first, size, degree)
-        whole = measure(*graphs, False)
-        peak = measure(*graphs, True) if offload else whole
+        slope = measure(*graphs, offload, 1)[0] / size
+        if len(manifest["parts"]) == 1:
+            return Taken(slope, 0)
+        peak, cut = measure(*graphs, offload, 2)
     except InputError as error:
         raise InputError(f"memory is estimated on a small graph, where the model fails: {error}") from error
-    return Taken(peak / size, whole / size / KEPT)
+    owned, halos = (max(map(one, cut["parts"])) for one in (_owned, _halos))
+    return Taken(slope, max(0.0, peak - owned * slope) / max(1, halos))
+
+
+def _owned(part: dict[str, Any]) -> int:
+    return int(part["owned"])
+
+
+def _halos(part: dict[str, Any]) -> int:
+    return int(part["source_halos"] + part["target_halos"])
 
 
 def _like(part: Any, size: int, degree: int) -> GraphData:

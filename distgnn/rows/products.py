@@ -163,6 +163,15 @@ def within_pairs(func: Any, x1: Any, x2: Any, *args: Any, **kwargs: Any) -> Any:
     return rows_of(found, together.space, row_dim - (dim < row_dim and not given.get("keepdim", False)))
 
 
+@handles("cross", "linalg_cross")
+def cross(func: Any, left: Any, right: Any, dim: int = -1) -> Any:
+    """Of two rows each, over three columns."""
+    together, num_dims = Aligned(func.__name__, (left, right)), max(left.dim(), right.dim())
+    if dim % num_dims == num_dims - together.back:
+        refuse(func.__name__, "it would run over the rows of all ranks: give dim=-1 for rows [N, 3]")
+    return together.rows(func(together.local(left), together.local(right), dim=dim))
+
+
 @handles("cdist")
 def cdist(func: Any, x1: Any, x2: Any, *args: Any, **kwargs: Any) -> Any:
     """Distances of rows to ordinary points."""

@@ -406,7 +406,10 @@ def item(func: Any, input: RowTensor) -> Any:
 
 @handles("data_ptr", "untyped_storage", "storage", "__cuda_array_interface__", "share_memory_", "pin_memory", "set_")
 def refused(func: Any, *args: Any, **kwargs: Any) -> Any:
-    refuse(getattr(func, "__name__", "storage"))
+    name = getattr(func, "__name__", "storage")
+    if name in ("untyped_storage", "storage") and args[0].row_space.graph.buffers.lean:
+        return torch.empty(0).untyped_storage()  # reversible layers free it, and never make it again without gradients
+    refuse(name)
 
 
 @handles("__contains__")

@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from distgnn.errors import DistGNNError, InputError, is_of_mpi, on_all_ranks
+from distgnn.errors import DistGNNError, InputError, is_of_mpi, on_all_ranks, users_line
 from distgnn.graph.task_rows import TaskRows, rows_of_task
 from distgnn.rows import RowTensor
 from distgnn.rows.align import in_space
+from distgnn.system.free_memory import no_memory
 
 OURS = ("distgnn.", "torch.nn.")
 SEEDS = 1 << 63
@@ -121,6 +122,19 @@ def named_faults(model: nn.Module, graph: Any) -> Iterator[None]:
         made = InputError(_line(model, graph, running, error))
         made.traced = False
         raise made from None
+
+
+@contextmanager
+def own_faults() -> Iterator[None]:
+    """Within, what a user's code raises, or a library that it calls, is an InputError that names the user's line."""
+    try:
+        yield
+    except Exception as error:
+        made = InputError(f"the model's own code fails: {' '.join(f'{type(error).__name__}: {error}'.split())}")
+        place = users_line(made, error.__traceback__)
+        if isinstance(error, DistGNNError) or is_of_mpi(error) or no_memory(error, 0) is not None or not place:
+            raise
+        raise InputError(f"{made}{place}") from error
 
 
 def _running(error: Exception) -> tuple[list[Call], str]:

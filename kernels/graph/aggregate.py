@@ -62,6 +62,7 @@ def spmm(
     degree: np.ndarray | None = None,
     keep_inf: bool = False,
     winners: bool = True,
+    columns: tuple[int, int, int] | None = None,
 ) -> Any:  # an array; (array, winners) of a maximum
     """Aggregate the rows of `feats` over the arcs of a CSR.
 
@@ -71,7 +72,8 @@ def spmm(
         edge_weight), else by position; out like feats with R rows, bfloat16 or float32 if feats are bfloat16;
         source_scale [N]; target_scale [R]; accumulate adds to `out` (sum and mean); degree [R] divides a mean;
         keep_inf leaves -inf (max) or +inf (min) in rows without arcs, for partial results that are merged later;
-        winners=False: a maximum without its gradient is needed, which is quicker.
+        winners=False: a maximum without its gradient is needed, which is quicker; columns: (first of feats, first of
+        out, how many) of a sum without heads, into `out` of any width: its other columns stay.
     Returns: out (new: float32 for bfloat16 rows); for max and min (out, winner): winner is the CSR position (int32
         if it fits) or -1, or None without winners. Ties go to the smallest edge id.
     Raises: ValueError on shapes and dtypes.
@@ -92,21 +94,29 @@ def spmm(
         if accumulate or len(target_scale) or weight.shape[1] > 1:
             raise ValueError(f"reduce={reduce!r} takes neither accumulate nor target_scale nor weights per head")
         return extreme(indptr, indices, feats, reduce, weight[:, 0], edge_ids, source_scale, out, keep_inf, winners)
-    if accumulate and out is None:
-        raise ValueError("accumulate=True needs out")
+    if (accumulate or columns) and out is None:
+        raise ValueError("accumulate=True, and columns, need out")
+    tail = out.shape[1:] if columns and out is not None else tail
     out = output(out, (rows, *tail), feats.dtype if out is not None and out.dtype == feats.dtype else dtype)
     if degree is not None:
         # One factor per row instead of a division per row and a scale: the kernel knows scales only.
         target_scale = _divided(target_scale, degree, rows, dtype)
     mean = reduce == "mean" and degree is None
-    flat = out.reshape(rows, feats.shape[1])
+    flat = out.reshape(rows, int(np.prod(tail)))
+    first, into, count = columns or (0, 0, feats.shape[1])
+    if columns and (min(first, into) < 0 or first + count > feats.shape[1] or into + count > flat.shape[1]):
+        raise ValueError(f"columns {columns} are not all in rows {feats.shape} and out {flat.shape}")
     past = not accumulate and goes_past_caches(flat)
-    _sum(dtype, indptr, indices, feats, weight, edge_ids, source_scale, target_scale, flat, accumulate, mean, past)
+    place = first, into - first, count
+    _sum(
+        dtype, place, indptr, indices, feats, weight, edge_ids, source_scale, target_scale, flat, accumulate, mean, past
+    )
     return out
 
 
 def _sum(
     dtype: DTypeLike,
+    place: tuple[int, int, int],
     indptr: np.ndarray,
     indices: np.ndarray,
     feats: np.ndarray,
@@ -116,13 +126,14 @@ def _sum(
     *rest: Any,
 ) -> None:
     """Run the kernel for each tile of columns."""
-    bounds, arguments = edge_chunks(indptr, feats.shape[1]), (indptr, indices, feats, weight, edge_ids, source_scale)
+    first, shift, count = place
+    bounds, arguments = edge_chunks(indptr, count), (indptr, indices, feats, weight, edge_ids, source_scale)
     # A row wider than the registers is summed in several passes over the arcs, each over some of its columns: the sums
     # of a pass never leave the registers. Chunks of rows go to threads; a chunk's rows are written by one thread.
     weighted, scaled = len(weight) > 0, len(source_scale) > 0
-    for column, tile in _tiles(feats.shape[1], weight.shape[1], dtype, weighted or scaled):
+    for column, tile in _tiles(count, weight.shape[1], dtype, weighted or scaled):
         ahead = arcs_ahead(tile.width * feats.itemsize)
-        run(_sum_kernel(tile, weighted, scaled), bounds, column, ahead, *arguments, *rest)
+        run(_sum_kernel(tile, weighted, scaled), bounds, first + column, shift, ahead, *arguments, *rest)
 
 
 def weights(edge_weight: np.ndarray | None, dtype: DTypeLike, tail: tuple) -> np.ndarray:
@@ -175,11 +186,14 @@ def _add_arc(tile, sums, e, coming, column, indices, feats, weight, edge_ids, so
 
 @functools.cache
 def _sum_kernel(tile: Tile, weighted: bool, scaled: bool) -> Callable:
-    """The kernel for one tile of columns, starting at `column`; weighted: by arc, scaled: by source."""
+    """The kernel for one tile of columns, starting at `column`, in `out` at `column + shift`.
+
+    Args: weighted: by arc; scaled: by source.
+    """
 
     @kernel(counted=False)
     def sum_rows(
-        start, stop, column, ahead, indptr, indices, feats, weight, edge_ids, source_scale, target_scale, out,
+        start, stop, column, shift, ahead, indptr, indices, feats, weight, edge_ids, source_scale, target_scale, out,
         accumulate, mean, past_caches,
     ):  # fmt: skip
         """Writes the tile's columns of out[start:stop]."""
@@ -209,8 +223,8 @@ def _sum_kernel(tile: Tile, weighted: bool, scaled: bool) -> Callable:
                 factor = factor / weight.dtype.type(end - first)
             sums = scale(sums, factor)
             if accumulate:
-                sums = add(load(tile, out, i * width + column), sums)
+                sums = add(load(tile, out, i * width + column + shift), sums)
             # A row of a large result is not read before it is written, and leaves the caches to rows of sources.
-            store_result(tile, out, i * width + column, sums, past_caches)
+            store_result(tile, out, i * width + column + shift, sums, past_caches)
 
     return sum_rows

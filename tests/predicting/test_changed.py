@@ -9,6 +9,7 @@ from cut_graphs import random_graph
 
 import distgnn as dg
 from distgnn.errors import InputError
+from distgnn.predicting import changed
 from distgnn.predicting.row_by_row import RowByRow
 
 pyg = pytest.importorskip("torch_geometric.nn")
@@ -44,8 +45,10 @@ HOPS = {"GAT": 2, "GIN": 2, "attention": 1, "products": 1}  # of the others they
 
 def graphs(directed):
     """A graph; and with other features, new edges, and a new vertex."""
-    old = random_graph(4, num_nodes=600, num_edges=900, directed=directed, typed=True)
-    old = replace(old, labels=None, train=None, valid=None, test=None)
+    old = random_graph(4, num_nodes=2000, num_edges=2400, directed=directed, typed=True)
+    edges = old.edges.copy()
+    edges[:480, 0] = np.arange(480)  # no hub, which would reach most
+    old = replace(old, edges=edges, labels=None, train=None, valid=None, test=None)
     size = old.num_nodes
     feats = np.concatenate([old.feats, np.ones((1, WIDTH), np.float32)])
     feats[[5, 100]] += 1
@@ -56,11 +59,14 @@ def graphs(directed):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_equal_to_the_bit(name, tmp_path):
+def test_equal_to_the_bit(name, tmp_path, monkeypatch):
+    """Of a part of the graph, which says itself that it is one."""
+    parts, of_part = [], changed.part_of
+    monkeypatch.setattr(changed, "part_of", lambda *args: (parts.append(of_part(*args)), parts[-1])[1])
     torch.manual_seed(0)
     model, double = MODELS[name](), name in ("gated", "alone")
     model = model.double() if double else model
-    old, new = graphs(directed=name in ("GCN", "gated"))
+    old, new = graphs(directed=name in ("GCN", "gated", "layers"))
     how = {"ranks": 1, "quiet": True, "layers": "convs.0" if name == "layers" else ()}
     before, whole = dg.predict(model, old, **how), dg.predict(model, new, **how)
     again = dg.predict(model, new, changed=CHANGED, before=before, hops=HOPS.get(name), **how)
@@ -70,7 +76,7 @@ def test_equal_to_the_bit(name, tmp_path):
     for key, one in whole.items():
         assert torch.equal(again[key], one) and one.dtype == (torch.float64 if double else torch.float32)
         reached = max(reached, int((one[:count] != before[key]).any(1).sum()))
-    assert 2 <= reached < count
+    assert 2 <= reached < count and len(parts) == 1
     if name == "GCN":
         np.save(tmp_path / "z.npy", before["output"].numpy())
         path = dg.predict(model, new, changed=CHANGED, before=tmp_path / "z.npy", hops=2, out=tmp_path / "y.npy", **how)
@@ -91,8 +97,10 @@ def test_refused():
         (model, before[:, :3], {}, "give its earlier answer"),
         (model, None, {}, "needs before="),
         (model, "none.npy", {}, "before cannot be read as a .npy file: .*none.npy"),
-        (model, before, {"changed": [601]}, "no list of ids from 0 to 600"),
+        (model, before, {"changed": [2001]}, "no list of ids from 0 to 2000"),
         (model, torch.cat([before, before]), {}, "vertices cannot be taken out"),
+        (model, before[:, :3], {"changed": range(1500)}, "give its earlier answer"),  # a whole pass is less work
+        (model, others, {"changed": range(1500)}, "rows that no change reaches within 2 hops"),
     ):
         hops = None if "reach over" in said else 2
         with pytest.raises(InputError, match=said):

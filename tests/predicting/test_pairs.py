@@ -10,7 +10,7 @@ from distgnn.datasets import GraphData
 from distgnn.errors import InputError
 from distgnn.partition import partition_graph
 from distgnn.predicting import pairs as pairs_file
-from distgnn.predicting.predict import Job, predict_part
+from distgnn.predicting.on_rank import Job, predict_part
 from distgnn.system.calls.packing import pack
 
 WIDTH = 8

@@ -15,13 +15,15 @@ from command import distgnn, slowness
 from cut_graphs import random_graph
 
 import distgnn as dg
-from distgnn.errors import InputError
+from distgnn.errors import InputError, RunError
 from distgnn.interop.pyg import arc_set
 from distgnn.ops import buffers, file_memory
 from distgnn.ops.edges import arc_blocks, softmax
 from distgnn.partition import partition_graph, read_manifest
+from distgnn.predicting import on_rank
+from distgnn.predicting import predict as predict_file
 from distgnn.predicting.foreign_weights import load_foreign
-from distgnn.predicting.predict import Job, predict_part
+from distgnn.predicting.on_rank import Job, predict_part
 from distgnn.predicting.within_memory import check_limit
 from distgnn.system.calls.packing import pack
 from distgnn.system.other_libraries import import_dgl
@@ -29,6 +31,7 @@ from distgnn.system.other_libraries import import_dgl
 WIDTH, EDGE_WIDTH, RELATIONS = 8, 5, 3
 torch_geometric = pytest.importorskip("torch_geometric")
 pyg = torch_geometric.nn
+IN_FLOAT32 = ("GraphSAGE", "GAT", "edge features", "DGL's GraphConv")  # all are in float64
 WHOLE_IN = ("relations", "ARMA")  # a number of each arc and relation; rows whose second dimension counts arcs
 
 
@@ -119,11 +122,17 @@ MODELS = {
     "Chebyshev": lambda: Wrapped(pyg.ChebConv(WIDTH, 4, 3)),
     "simplified": lambda: Wrapped(pyg.SGConv(WIDTH, 4, 2)),
     "ARMA": lambda: Wrapped(pyg.ARMAConv(WIDTH, 4, 2, 2)),
+    "cached": lambda: Wrapped(pyg.SGConv(WIDTH, 4, 2, cached=True)),  # of a plain graph, which has another order
+    "reversible": lambda: Wrapped(pyg.SAGEConv(WIDTH, 8), pyg.GroupAddRev(pyg.SAGEConv(4, 4), num_groups=2)),
     "TAG": lambda: Wrapped(pyg.TAGConv(WIDTH, 4, 2)),
     "SAGE, max": lambda: Wrapped(pyg.SAGEConv(WIDTH, 8, "max"), pyg.SAGEConv(8, 4, "max", project=True)),
     "gated": lambda: Wrapped(pyg.ResGatedGraphConv(WIDTH, 4)),
     "edge features": attr(lambda: pyg.GATConv(WIDTH, 4, edge_dim=EDGE_WIDTH)),
     "GATv2, edge features": attr(lambda: pyg.GATv2Conv(WIDTH, 4, heads=2, edge_dim=EDGE_WIDTH)),
+    "three heads": lambda: Wrapped(pyg.GATv2Conv(WIDTH, 4, heads=3)),
+    "three heads, edge features": attr(lambda: pyg.GATConv(WIDTH, 4, heads=3, edge_dim=EDGE_WIDTH)),
+    "GENConv": attr(lambda: pyg.GENConv(WIDTH, 4, learn_t=True, edge_dim=EDGE_WIDTH)),
+    "GENConv, power mean": lambda: Wrapped(pyg.GENConv(WIDTH, 4, "powermean", learn_p=True)),
     "transformer, edge features": attr(lambda: pyg.TransformerConv(WIDTH, 4, heads=2, edge_dim=EDGE_WIDTH)),
     "GINE": attr(lambda: pyg.GINEConv(torch.nn.Linear(WIDTH, 4), edge_dim=EDGE_WIDTH)),
     "NNConv": attr(lambda: pyg.NNConv(WIDTH, 4, torch.nn.Linear(EDGE_WIDTH, 4 * WIDTH), aggr="mean")),
@@ -194,6 +203,8 @@ def models_and_rows(source, dtype):
     data, graph = source.to_pyg(), source.to_dgl()
     data.x, data.edge_attr = data.x.to(dtype), data.edge_attr.to(dtype)
     for name, make in MODELS.items():
+        if dtype == torch.float32 and name not in IN_FLOAT32:
+            continue
         torch.manual_seed(0)
         model = make().to(dtype)
         if isinstance(model, OfDgl):
@@ -226,6 +237,7 @@ def test_the_plain_forward_pass(comm, shared_tmp_path, monkeypatch):
     for place in (arc_blocks, arc_set, softmax):
         monkeypatch.setattr(place, "whole_rows", watched)
     monkeypatch.setattr(arc_blocks, "BLOCK_ARCS", 7)
+    monkeypatch.setattr(on_rank, "COLUMNS", 4)
     for least, dtype, limit in ((0, torch.float64, 1e-9), (1 << 16, torch.float32, 1e-5)):
         monkeypatch.setattr(arc_blocks, "LEAST_ARCS", least)
         for name, model, wanted in models_and_rows(source, dtype):
@@ -242,7 +254,16 @@ def test_the_plain_forward_pass(comm, shared_tmp_path, monkeypatch):
             comm.Barrier()
 
 
-def test_ours_on_one_rank():
+class AllPairs(torch.nn.Module):
+    def forward(self, x):
+        return x @ x.t()
+
+
+def test_on_one_rank():
+    """A layer of ours; and an ordinary tensor, which is in the data's order."""
+    source = random_graph(4)
+    feats = torch.from_numpy(source.feats)
+    torch.testing.assert_close(dg.predict(AllPairs(), source, ranks=1, quiet=True), feats @ feats.t())
     found = dg.predict(dg.nn.GraphSAGE(WIDTH, 8, 4).train(), random_graph(4), ranks=1, quiet=True)
     assert found.shape == (60, 4) and found.dtype == torch.float32
 
@@ -289,6 +310,16 @@ class Draws(torch.nn.Module):
         return torch.nn.functional.dropout(x, 0.5)
 
 
+class Fails(torch.nn.Module):
+    def forward(self, x):
+        raise ValueError("two\nlines")
+
+
+class Misfits(torch.nn.Module):
+    def forward(self, x):
+        return x @ torch.ones(9, 2)
+
+
 class Sums(torch.nn.Module):
     def forward(self, x):
         return x.new_zeros(3, 2)[None][0], "text"
@@ -302,6 +333,9 @@ class Identity(torch.nn.Module):
 BAD = {
     "draws": (Draws(), {}, "Draws draws random numbers in evaluation mode"),
     "another width": (torch.nn.Linear(9, 2), {}, "cannot be multiplied"),
+    "own error": (Fails(), {}, r"the model's own code fails: ValueError: two lines \(test_predict.py:\d+\)$"),
+    "own product": (Misfits(), {}, r"the model's own code fails: RuntimeError: .* \(test_predict.py:\d+\)$"),
+    "earlier rows of nothing": (torch.nn.Linear(WIDTH, 2), {"before": np.ones((60, 2))}, "give changed"),
     "a text": (Sums(), {}, "the model gave a str for 1"),
     "no module": (lambda x: x, {}, "model is a function: give a torch module"),
     "a layer": (torch.nn.Linear(WIDTH, 2), {"layers": "convs.1"}, "the model has no module 'convs.1'"),
@@ -377,12 +411,13 @@ def test_a_disk_that_is_full_at_half(tmp_path, ending, most):
 def test_a_limit_on_memory(tmp_path):
     """Of what a small pass takes, and with what would fit; the smallest there is runs."""
     partition_graph(random_graph(4), 2, tmp_path / "parts", say=lambda line: None)
-    manifest, asked = read_manifest(tmp_path / "parts"), []
+    manifest = read_manifest(tmp_path / "parts")
 
-    def measure(tiny, small, offload):
-        asked.append(offload)
+    def measure(tiny, small, offload, ranks):
         assert tiny.num_nodes < small.num_nodes and small.feats.shape[1] == WIDTH
-        return small.num_nodes * (10_000_000 if offload else 40_000_000)
+        rows, halos = small.num_nodes // ranks, 3 * small.num_nodes * (ranks - 1)
+        parts = [{"owned": rows, "source_halos": halos, "target_halos": halos}] * ranks
+        return (rows + halos) * (10_000_000 if offload else 40_000_000), {"parts": parts}
 
     def line(limit, offload=False):
         return check_limit(limit, str(tmp_path / "parts"), manifest, offload, measure)
@@ -395,32 +430,49 @@ def test_a_limit_on_memory(tmp_path):
         line("600MB", True)
     with pytest.raises(InputError, match="the program alone takes 345 MB"):
         line("300MB")
+    assert re.match(r"memory: about \S+ GB a rank, beside mapped files; with offload \S+ [GM]B$", line(None))
 
 
 @pytest.mark.slow
-def test_in_a_shell(tmp_path):
-    (tmp_path / "my_model.py").write_text(
-        "import torch\n\n\ndef make():\n    torch.manual_seed(1)\n    return torch.nn.Linear(64, 3)\n"
+def test_in_a_shell(run, tmp_path, monkeypatch):
+    """One start of ranks; all else in this process."""
+    monkeypatch.setattr(predict_file, "measured", lambda *_: (1 << 30, {"parts": []}))
+    (tmp_path / "in_a_shell.py").write_text(
+        "import torch\n\n\ndef make():\n    torch.manual_seed(1)\n    return torch.nn.Linear(64, 3)\n\n\n"
+        "def fails():\n    return nothing\n"
     )
     torch.manual_seed(0)
     state = torch.nn.Linear(64, 3).state_dict()
     torch.save(state, tmp_path / "w.pt")
-    words = ("communities:nodes=200", "--weights", tmp_path / "w.pt", "--ranks", 2, "--out", tmp_path / "z.npy")
-    done = distgnn("predict", f"{tmp_path / 'my_model.py'}:make", *words)
+    make, out = f"{tmp_path / 'in_a_shell.py'}:make", ("--out", tmp_path / "z.npy")
+    words = ("communities:nodes=200", "--weights", tmp_path / "w.pt")
+    done = distgnn("predict", make, *words, "--ranks", 2, *out)
     assert done.returncode == 0, done.stderr
     model = torch.nn.Linear(64, 3)
     model.load_state_dict(state)
     wanted = dg.predict(model, "communities:nodes=200", ranks=1, quiet=True)
     np.testing.assert_allclose(np.load(tmp_path / "z.npy"), wanted.numpy(), rtol=1e-6)
-    done = distgnn("predict", f"{tmp_path / 'my_model.py'}:none", *words, "--overwrite")
-    assert (done.returncode, "has no function 'none'" in done.stderr) == (2, True)
-    done = distgnn("predict", f"{tmp_path / 'my_model.py'}:make", *words, "--overwrite", "--memory", "100MB")
-    assert (done.returncode, "the program alone takes" in done.stderr) == (2, True), done.stderr
     (tmp_path / "ids.txt").write_text("3\n7\n")
-    more = ("--changed", tmp_path / "ids.txt", "--before", tmp_path / "z.npy", "--out", tmp_path / "y.npy", "--quiet")
-    done = distgnn("predict", f"{tmp_path / 'my_model.py'}:make", *words[:4], 1, *more[:4], "--ranks", 1, *more[4:])
-    assert done.returncode == 0, done.stderr
+    again = ("--changed", tmp_path / "ids.txt", "--before", tmp_path / "z.npy", "--out", tmp_path / "y.npy")
+    for function, more, code, said in (
+        ("none", out, 2, "has no function 'none'"),
+        ("fails", out, 2, "the model's own code fails: NameError: name 'nothing' is not defined (in_a_shell.py:10)"),
+        ("make", (*out, "--memory", "100MB"), 2, "the program alone takes"),
+        ("make", (*out, "--plan"), 0, "memory: about 349 MB a rank, beside mapped files; with offload 349 MB"),
+        ("make", again, 0, ""),
+    ):
+        words = ("communities:nodes=200", "--weights", tmp_path / "w.pt", "--ranks", 1, "--overwrite", "--quiet")
+        found, shown, err = run("predict", f"{make.removesuffix('make')}{function}", *words, *more)
+        assert found == code and said in shown + err and err.count("\n") == bool(code), err
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), wanted.numpy(), rtol=1e-6)
+    killed = RunError("rank 0 was killed")
+    killed.said = True  # by who watched the ranks
+    monkeypatch.setattr(predict_file, "call_on_ranks", lambda *args, **options: raised(killed))
+    assert run("predict", make, *words, *out) == (2, "", "")
+
+
+def raised(error):
+    raise error
 
 
 WAITS = """

@@ -45,16 +45,18 @@ def predict(
         OWN, None, "File of ids (a line each, or .npy): vertices that are others than in --before; compute only these."
     ),
     before: str | None = in_panel(OWN, None, "The earlier answer, .npy."),
+    plan: bool = in_panel(OWN, False, "Only say what a rank would take: nothing is computed."),
     threads: Threads = None,
     overwrite: Overwrite = False,
     quiet: Silent = False,
 ) -> None:
     """Predict every vertex, or the edges of the test split: with a run's best weights, or a model trained elsewhere."""
     own: dict[str, Any] = {"weights": weights, "layers": layers, "pairs": pairs, "ranks": ranks, "offload": offload}
-    own |= {"memory": memory, "changed": changed, "before": before}
+    own |= {"memory": memory, "changed": changed, "before": before, "plan": plan or None}
     if is_function(run):
         own["layers"] = tuple(one.strip() for one in layers.split(",")) if layers else ()
         own["changed"] = None if changed is None else _ids_in(changed)
+        own["plan"] = plan
         how = {"classes": classes, "embeddings": embeddings, "threads": threads}
         return _with_own_model(run, parts, out, overwrite, quiet, own | how)
     for name, value in own.items():
@@ -135,11 +137,14 @@ def made_by(text: str) -> Any:
     path = Path(file).resolve()
     if not path.is_file():
         raise InputError(f"{file}: there is no such file")
+    from distgnn.train.users_model import own_faults
+
     sys.path.insert(0, str(path.parent))  # ranks import from there, too
-    function = getattr(importlib.import_module(path.stem), name, None)
-    if not callable(function):
-        raise InputError(f"{file} has no function {name!r}")
-    return function()
+    with own_faults():
+        function = getattr(importlib.import_module(path.stem), name, None)
+        if not callable(function):
+            raise InputError(f"{file} has no function {name!r}")
+        return function()
 
 
 def _with_own_model(make: str, data: str, out: str, overwrite: bool, quiet: bool, how: dict[str, Any]) -> None:
@@ -147,7 +152,9 @@ def _with_own_model(make: str, data: str, out: str, overwrite: bool, quiet: bool
     from distgnn.predicting.predict import predict
 
     found = predict(made_by(make), data, out=out, overwrite=overwrite, quiet=quiet, **how)
-    if not quiet:
+    if how["plan"]:
+        print(found)
+    elif not quiet:
         paths = found if isinstance(found, dict) else {"output": found}
         print_table("Predicted", [(name, str(path)) for name, path in paths.items()])
 

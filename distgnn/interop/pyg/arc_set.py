@@ -24,7 +24,7 @@ from distgnn.ops.aggregation.extreme import tied_arc_extreme, tied_extreme
 from distgnn.ops.edges.arc_blocks import ArcBlocks, whole_rows
 from distgnn.ops.edges.local_arcs import grouped
 from distgnn.ops.edges.on_arcs import check_rows, check_update, extreme_blocks, summed_blocks
-from distgnn.ops.edges.softmax import edge_softmax_with_own
+from distgnn.ops.edges.softmax import edge_softmax_with_own, is_wide, softmax_in_blocks
 from distgnn.ops.function import constants
 from distgnn.ops.sums import min_over_ranks
 from distgnn.rows.indexing import checked_ids
@@ -210,13 +210,18 @@ class ArcSet:
         if self.is_whole:
             return self.graph.local_arcs.grouped[role]
         if role not in self._groups:
-            local, ends, owned = self.graph.local, self.graph.local_arcs.ends[role], self.graph.num_owned
-            ends = np.concatenate([ends, *[np.arange(owned, dtype=ends.dtype)] * self.loops])
-            ids = self.mask_ids()
-            ends = ends if self.positions is None else ends[self.positions.numpy()]
+            local, ends = self.graph.local, self.copies(role)
             halos = local.num_source_halos if role == "source" else local.num_target_halos
-            self._groups[role] = grouped(ends, ends, np.argsort(ids, kind="stable"), owned + halos)
+            by_id = np.argsort(self.mask_ids(), kind="stable")
+            self._groups[role] = grouped(ends, ends, by_id, self.graph.num_at(role) + halos)
         return self._groups[role]
+
+    def copies(self, role: str) -> np.ndarray:
+        """The copy at one end of each arc, [M]."""
+        ends = self.graph.local_arcs.ends[role]
+        if self.loops:
+            ends = np.concatenate([ends, *[np.arange(self.graph.num_owned, dtype=ends.dtype)] * self.loops])
+        return ends if self.positions is None else ends[self.positions.numpy()]
 
     # --- reductions: collective, and again in the backward pass -----------------------------------------------
 
@@ -287,6 +292,8 @@ class ArcSet:
 
     def softmax(self, logits: torch.Tensor, role: str = "target") -> torch.Tensor:
         """Softmax of [M, …] over the arcs of each vertex, every column on its own."""
+        if is_wide(logits):
+            return softmax_in_blocks(self.graph, self.group(role), logits, self.copies(role), role)
         arcs, own = self.split(logits, float("-inf"))
         if own is None:
             weights = ops.edge_softmax(self.graph, arcs, "dst" if role == "target" else "src")
@@ -325,6 +332,8 @@ class ArcSet:
 
     def sum_heads(self, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         """Sum over in-arcs of source rows [O, H, F] times a weight per arc and head [M, H]: [O, H, F]."""
+        if is_wide(weight):
+            return self.sum(self.spread(rows, "source") * weight.unsqueeze(-1))
         arcs, own = self.split(weight)
         total = ops.spmm_heads(self.graph, rows, arcs)
         return total if own is None else torch.addcmul(total, own.sum(0)[:, :, None], rows)

@@ -28,6 +28,8 @@ from distgnn.interop.pyg import norm
 from distgnn.interop.pyg.arc_set import ArcSet
 from distgnn.interop.pyg.functions import FLOATS, check_size
 from distgnn.interop.pyg.tensors import BOTH, ArcIndex, local_in
+from distgnn.ops.edges.on_arcs import in_blocks
+from distgnn.ops.edges.softmax import FEW
 from distgnn.rows.row_tensor import local_of, rows_of
 
 OVERRIDES = ("message", "aggregate", "update", "message_and_aggregate", "edge_update", "propagate_type", "edge_updater")
@@ -155,28 +157,51 @@ def gatv2_conv(
         return NotImplemented
     arcs = edge_index.arcs
     check_size(arcs, len(x))
-    shape = len(x), self.heads, self.out_channels
+    shape, graph = (len(x), self.heads, self.out_channels), arcs.graph
     sources, targets = self.lin_l(x).view(shape), self.lin_r(x).view(shape)
-    scores = ops.pair_scores(arcs.graph, sources, targets, self.att, slope)
-    if self.add_self_loops:
-        others = norm.without_self_loops_of_all(arcs)
-        scores = scores if others.positions is None else scores[others.positions]
-        arcs = others.with_loops()
-        own = (functional.leaky_relu(sources + targets, slope) * self.att).sum(-1)
-        scores = torch.cat([scores, own])
-    out = _weighted(self, arcs, sources, scores)
+    others = norm.without_self_loops_of_all(arcs) if self.add_self_loops else arcs
+    every = others.with_loops() if self.add_self_loops else arcs
+
+    def scores(heads: slice) -> torch.Tensor:
+        some, there, att = sources[:, heads], targets[:, heads], self.att[:, heads]
+        found = ops.pair_scores(graph, some, there, att, slope)
+        if not self.add_self_loops:
+            return found
+        found = found if others.positions is None else found[others.positions]
+        return torch.cat([found, (functional.leaky_relu(some + there, slope) * att).sum(-1)])
+
+    out = _weighted(self, every, sources, scores)
     out = out if self.res is None else out + self.res(x)
     return out if self.bias is None else out + self.bias
 
 
-def _weighted(self: Any, arcs: ArcSet, values: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-    """Values [O, H, F] of sources summed by the softmax of scores [M, H], heads side by side or averaged."""
+def _weighted(self: Any, arcs: ArcSet, values: torch.Tensor, scores: Callable[[slice], torch.Tensor]) -> torch.Tensor:
+    """Values [O, H, F] of sources summed by the softmax of scores of some heads [M, h], side by side or averaged."""
     arcs.graph.kept_arcs["last"] = arcs  # whose rows the dropout drops
-    attention = arcs.softmax(scores)
-    attention = rows_of(attention, arcs.space) if arcs.rows else attention
-    attention = local_of(functional.dropout(attention, self.dropout, self.training))
-    out = arcs.sum_heads(values, attention)
+
+    def dropped(attention: torch.Tensor) -> torch.Tensor:
+        attention = rows_of(attention, arcs.space) if arcs.rows else attention
+        return local_of(functional.dropout(attention, self.dropout, self.training))
+
+    out = attended(arcs, values, scores, dropped)
     return out.flatten(1) if self.concat else out.mean(1)
+
+
+def attended(
+    arcs: ArcSet,
+    values: torch.Tensor,
+    scores: Callable[[slice], torch.Tensor],
+    change: Callable[[torch.Tensor], torch.Tensor] = lambda weights: weights,
+) -> torch.Tensor:
+    """Source rows [O, H, F] summed by the softmax of scores of some heads [M, h], which are changed before.
+
+    Notes: where rows of arcs are made in blocks a few heads at a time, so that memory does not grow with heads.
+    """
+    every = values.shape[1]
+    step = FEW if in_blocks(arcs.graph) else every
+    some = [slice(first, first + step) for first in range(0, every, step)]
+    made = [arcs.sum_heads(values[:, heads], change(arcs.softmax(scores(heads)))) for heads in some]
+    return made[0] if len(made) == 1 else torch.cat(made, 1)
 
 
 def transformer_conv(
@@ -189,7 +214,11 @@ def transformer_conv(
     check_size(arcs, len(x))
     shape = len(x), self.heads, self.out_channels
     query, key, value = (layer(x).view(shape) for layer in (self.lin_query, self.lin_key, self.lin_value))
-    out = _weighted(self, arcs, value, ops.pair_dots(arcs.graph, key, query) / math.sqrt(self.out_channels))
+
+    def scores(heads: slice) -> torch.Tensor:
+        return ops.pair_dots(arcs.graph, key[:, heads], query[:, heads]) / math.sqrt(self.out_channels)
+
+    out = _weighted(self, arcs, value, scores)
     if not self.root_weight:
         return out
     own = self.lin_skip(x)

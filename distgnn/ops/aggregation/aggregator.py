@@ -216,22 +216,34 @@ class Aggregator:
     def _in_pieces(
         self, rows: np.ndarray, out: np.ndarray, weight: np.ndarray | None, scales: Scales, overlap_work: Sequence[Any]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The same bits in less memory: partial sums of target halos are made in pieces, when all rows have arrived."""
+        """The same bits in less memory: partial sums of target halos are made in pieces, when all rows have arrived.
+
+        Of rows that travel some columns at a time (`Transport.column_piece`) the last ones are returned as `sources`.
+        """
         arcs, exchange, (source, target) = self.arcs, self.exchange, scales
         counters, from_owned, to_owned = exchange.transport.counters, source and source.owned, target and target.owned
-        from_halos, to_halos = source and source.sources, target and target.targets
-        exchange.start_broadcast(rows)
-        for piece in arcs.pieces:
-            run_block(counters, arcs.owned_owned, rows, out[piece], (weight, from_owned, to_owned), piece)
-            exchange.progress()
-        sources = exchange.finish_broadcast()
-        run_block(counters, arcs.owned_halo, sources, out, (weight, from_halos, to_owned), accumulate=True)
+        from_halos, to_halos, width = source and source.sources, target and target.targets, rows.shape[1]
+        has_heads, sources = weight is not None and weight.ndim > 1, rows[:0]
+        most = max(width, 1) if has_heads else exchange.transport.column_piece or max(width, 1)
+        for first in range(0, max(width, 1), most):
+            count = min(most, width - first)
+            every, some = count == width, slice(first, first + count)
+            exchange.start_broadcast(rows if every else rows[:, some])
+            for piece in arcs.pieces if first == 0 else ():
+                run_block(counters, arcs.owned_owned, rows, out[piece], (weight, from_owned, to_owned), piece)
+                exchange.progress()
+            sources = exchange.finish_broadcast()
+            into_out, into_piece = (None, None) if every else ((0, first, count), (first, 0, count))
+            factors = weight, from_halos, to_owned
+            run_block(counters, arcs.owned_halo, sources, out, factors, accumulate=True, columns=into_out)
 
-        def make(piece: slice, into: np.ndarray) -> None:
-            run_block(counters, arcs.halo_owned, rows, into, (weight, from_owned, to_halos), piece)
-            run_block(counters, arcs.halo_halo, sources, into, (weight, from_halos, to_halos), piece, accumulate=True)
+            def make(piece: slice, into: np.ndarray, sources: np.ndarray = sources, columns: Any = into_piece) -> None:
+                factors = weight, from_owned, to_halos
+                run_block(counters, arcs.halo_owned, rows, into, factors, piece, columns=columns)
+                factors = weight, from_halos, to_halos
+                run_block(counters, arcs.halo_halo, sources, into, factors, piece, accumulate=True)
 
-        exchange.reduce_made(make, out)
+            exchange.reduce_made(make, out if every else out[:, some])
         do_work(overlap_work, exchange)  # may be written over rows
         return out, sources
 
@@ -281,16 +293,19 @@ def run_block(
     factors: tuple[Any, ...],
     piece: slice | None = None,
     accumulate: bool = False,
+    columns: tuple[int, int, int] | None = None,
 ) -> None:
     """One block: out (+)= target_scale * A(edge_weight) @ (source_scale * rows), for all its targets or a piece.
 
-    Args: out: of the piece; factors: edge_weight, source_scale and target_scale of the block's ends, or None each.
+    Args: out: of the piece; factors: edge_weight, source_scale and target_scale of the block's ends, or None each;
+        columns: see `kernels.spmm`.
     """
     if accumulate and block.num_arcs == 0:
         return
     edge_weight, source_scale, target_scale = factors
     piece = piece or slice(0, len(out))
-    blocked = block.blocked(rows) if edge_weight is None and out.dtype == rows.dtype != np.uint16 else None
+    plain = edge_weight is None and columns is None and out.dtype == rows.dtype != np.uint16
+    blocked = block.blocked(rows) if plain else None
     with counters.timing("aggregate_seconds"):
         if blocked:
             scale = None if target_scale is None else target_scale[piece]
@@ -308,4 +323,5 @@ def run_block(
             source_scale=source_scale,
             target_scale=None if target_scale is None else target_scale[piece],
             accumulate=accumulate,
+            columns=columns,
         )

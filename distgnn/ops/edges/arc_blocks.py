@@ -120,6 +120,16 @@ def leaf(rows: torch.Tensor) -> ArcBlocks:
     return ArcBlocks.of(rows.shape, rows.dtype, _checked(rows))
 
 
+def rows_by_end(copies: np.ndarray, ends: np.ndarray, size: Sequence[int]) -> ArcBlocks:
+    """The row of a copy at one end of each arc, [M, …]. Args: copies [C, D]; ends [M]; size: of a row."""
+    rows = torch.from_numpy(copies).view(len(copies), *size)
+
+    def take(places: torch.Tensor) -> torch.Tensor:
+        return rows[torch.from_numpy(ends[places.numpy()]).long()]
+
+    return ArcBlocks.of((len(ends), *size), rows.dtype, take)
+
+
 def gathered_rows(owned: torch.Tensor, halos: torch.Tensor, ends: np.ndarray) -> ArcBlocks:
     """The row at one end of each arc. Args: owned [O, D], halos [S, D]; ends [M], rows of both, owned ones first."""
     from_owned, from_halos, own = _checked(owned), _checked(halos), len(owned)

@@ -16,6 +16,7 @@ from distgnn.ops.aggregation.extreme import arc_extreme, extreme
 from distgnn.ops.aggregation.spmm import spmm
 from distgnn.ops.attention.heads import spmm_heads
 from distgnn.ops.edges.on_arcs import from_arcs, to_arcs
+from distgnn.ops.edges.softmax import is_wide
 from distgnn.ops.entry import of_floats
 from distgnn.ops.graph_view import GraphView
 
@@ -102,7 +103,7 @@ def _weighted_sum(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, me
         scale = graph.degree_scale("in", -1) if mean else None
         out = spmm(graph, rows, weight, target_scale=scale)
         return out.view(len(out), *torch.broadcast_shapes(x.shape[1:], w.shape[1:]))
-    if x.dim() < 3 or w.shape[1:] != (*x.shape[1:-1], 1):
+    if x.dim() < 3 or w.shape[1:] != (*x.shape[1:-1], 1) or is_wide(w):
         return None
     heads = x.shape[1:-1].numel()
     out = spmm_heads(graph, x.reshape(len(x), heads, x.shape[-1]), w.reshape(len(w), heads))

@@ -66,9 +66,8 @@ def from_arcs(graph: GraphView, arc_rows: torch.Tensor, role: str = "target") ->
 
 
 def in_blocks(graph: GraphView) -> bool:
-    """Are rows of arcs made in blocks? Only where `dg.predict` asks for it, and arcs are many."""
-    wanted = getattr(graph, "arcs_in_blocks", False) and not torch.is_grad_enabled()
-    return wanted and graph.num_edges() >= arc_blocks.LEAST_ARCS
+    """Are rows of arcs made in blocks? Only in a pass that takes little memory, and where arcs are many."""
+    return graph.buffers.lean and not torch.is_grad_enabled() and graph.num_edges() >= arc_blocks.LEAST_ARCS
 
 
 def summed_blocks(graph: GraphView, group: Any, rows: arc_blocks.ArcBlocks, role: str = "target") -> torch.Tensor:

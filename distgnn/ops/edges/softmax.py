@@ -4,7 +4,8 @@
 
 Every rank has the partial (maximum, sum) of its own arcs; the owner merges them, sum = Σ sum_r exp(max_r - max), and
 gives both back to the copies. Backward: dz[arc] = a[arc] (da[arc] - Σ over the arcs of v of a da).
-`with_own` has one more logit per vertex, as of a self-loop, which its owner adds.
+`with_own` has one more logit per vertex, as of a self-loop, which its owner adds. `in_blocks` makes logits three times:
+for maxima, for sums, and where weights are used; they are never whole.
 
 Legend: O owned rows, T target halos, A local arcs, K values per arc (heads).
 """
@@ -15,12 +16,14 @@ import numpy as np
 import torch
 
 from distgnn import kernels
-from distgnn.ops.aggregation.halo import as_array, merge_at_owners, with_halos
-from distgnn.ops.edges.arc_blocks import whole_rows
+from distgnn.ops.aggregation.halo import as_array, merge_at_owners, onto_owners, with_halos
+from distgnn.ops.edges.arc_blocks import ArcBlocks, partial_rows, rows_by_end, whole_rows
 from distgnn.ops.edges.on_arcs import check_arc_rows, flat, gathered, partial_sums, summed
 from distgnn.ops.entry import of_floats
 from distgnn.ops.function import Function
 from distgnn.ops.graph_view import GraphView
+
+FEW = 2  # numbers of an arc: as many as its ends, so that they may be whole
 
 
 @of_floats
@@ -43,7 +46,10 @@ def edge_softmax(graph: GraphView, logits: torch.Tensor, norm_by: str = "dst") -
     check_arc_rows(graph, logits)
     if norm_by not in ("dst", "src"):
         raise ValueError(f"unknown norm_by {norm_by!r}: choose dst or src")
-    logits, role = whole_rows(logits), "target" if norm_by == "dst" else "source"
+    role = "target" if norm_by == "dst" else "source"
+    if is_wide(logits):
+        return softmax_in_blocks(graph, graph.local_arcs.grouped[role], logits, graph.local_arcs.ends[role], role)
+    logits = whole_rows(logits)
     return _EdgeSoftmax.apply(flat(logits), None, graph, role)[0].view(logits.shape)
 
 
@@ -62,6 +68,27 @@ def edge_softmax_with_own(
     check_arc_rows(graph, logits)
     of_arcs, of_own = _EdgeSoftmax.apply(flat(logits), flat(own), graph, role)
     return of_arcs.view(logits.shape), of_own.view(own.shape)
+
+
+def is_wide(logits: torch.Tensor) -> bool:
+    """Are these rows made in blocks, and too wide to be whole?"""
+    return isinstance(logits, ArcBlocks) and logits.shape[1:].numel() > FEW
+
+
+def softmax_in_blocks(graph: GraphView, group: Any, logits: Any, ends: np.ndarray, role: str) -> ArcBlocks:
+    """Weights of arcs, as unmade as their logits [M, …]. Collective: yes.
+
+    Args: group: the arcs by the copy at one end; ends: that copy of each arc, [M].
+    """
+    partial, _ = partial_rows(group, logits, "max")
+    top = with_halos(graph, merge_at_owners(graph, partial, role, np.maximum), role)
+    del partial
+    top[np.isneginf(top)] = 0  # no arc takes part
+    powers = (logits - rows_by_end(top, ends, logits.shape[1:])).exp()
+    partial, _ = partial_rows(group, powers, "sum")
+    total = with_halos(graph, onto_owners(graph, partial, role), role)
+    total[total == 0] = 1
+    return powers / rows_by_end(total, ends, logits.shape[1:])
 
 
 class _EdgeSoftmax(Function):

@@ -114,7 +114,9 @@ def call_on_ranks(
                 os.kill(os.getpid(), received[0])
                 raise RunError(f"the ranks were ended by {signal.Signals(received[0]).name}")
             if reason.is_file():
-                raise RunError(reason.read_text(encoding="utf-8"))
+                error = RunError(reason.read_text(encoding="utf-8"))
+                error.said = True
+                raise error
             raise RunError(f"the ranks ended with exit code {code}: the lines above say which of them, and why")
         return [_result(folder, rank) for rank in range(ranks)]
 
