@@ -12,7 +12,7 @@ def test_scores_and_accuracies(run, parts, refused, graph_folder, tmp_path):
     code, text, err = run("correct-smooth", tmp_path / "run", parts, "--out", out, "--json")
     assert code == 0, err
     found, scores = json.loads(text), np.load(out)
-    assert (scores.shape, scores.dtype) == ((40, 3), np.float32)
+    assert (scores.shape, scores.dtype) == ((40, 4), np.float32)
     labels, test = np.load(graph_folder / "labels.npy"), np.load(graph_folder / "test.npy")
     assert found["after"]["test"] == np.mean(scores[test].argmax(1) == labels[test])
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
