@@ -40,7 +40,7 @@ def attend_over_types(
     starts = dict(zip(counts, np.cumsum([0, *counts.values()]).tolist(), strict=False))
     shifts = [(begin, starts[key[2]]) for key, begin in zip(graphs, begins, strict=False)]
     graph = next(iter(graphs.values())).joined(list(graphs.values()), shifts, of_all=False)
-    used = {kind: one for kind, one in rows.items() if kind in counts or any(kind == key[0] for key in graphs)}
+    used = {kind: one for kind, one in rows.items() if kind in layer.kqv_lin.lins}
     key, value, query = _again(_products, layer, list(graphs), list(counts), used)
     out = spmm_heads(graph, value, edge_softmax(graph, pair_dots(graph, key, query))).flatten(1)
     del key, value, query
@@ -83,9 +83,10 @@ def _products(
         key, _, value = parts[relation[0]].unbind(1)
         keys.append(key @ torch.block_diag(*layer.k_rel.weight[places] * factors))
         values.append(value @ torch.block_diag(*layer.v_rel.weight[places]))
-    queries = [parts[kind][:, 1] for kind in kinds]
+    # Types without relations come last: their matrices have gradients of 0, as in PyG
+    queries = [parts[kind][:, 1] for kind in (*kinds, *(one for one in parts if one not in kinds))]
     key, value, query = (torch.cat(ones).view(-1, heads, width) for ones in (keys, values, queries))
-    return key, value, query
+    return key, value, query[: sum(len(parts[kind]) for kind in kinds)]
 
 
 def _gated(layer: Any, kind: str, rows: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
