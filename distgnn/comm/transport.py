@@ -79,7 +79,7 @@ class Transport:
         messages: memory of exact messages, of all exchanges.
         largest_message: bytes; longer rows travel in pieces of this size.
         suppressed: nothing is sent or received, and what would have been received keeps its bytes (`distgnn bench`).
-        in_pieces: rows travel piece by piece; the same on all ranks (`--offload`). column_piece: so many of their
+        in_pieces: rows travel piece by piece; the same on all ranks (`--offload`). column_piece: this number of their
             columns at a time, 0: all, for sums without a gradient.
         num_sums: sums of gradients over ranks, in a loop of the user's own.
         widths_differ: ranks that share a part have rows of other widths.
