@@ -200,8 +200,8 @@ def _check_together(asked: dict[str, bool], target: Target | None, before: Any, 
 @contextmanager
 def _folder(target: Target | None) -> Iterator[str]:
     """For what ranks write; of the disk of the answer."""
-    beside = None if target is None else target.folder
-    with tempfile.TemporaryDirectory(prefix=".distgnn-predict-", dir=beside) as folder:
+    place = None if target is None else target.folder
+    with tempfile.TemporaryDirectory(prefix=".distgnn-predict-", dir=place) as folder:
         yield folder
 
 
