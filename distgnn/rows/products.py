@@ -168,7 +168,7 @@ def cross(func: Any, left: Any, right: Any, dim: int = -1) -> Any:
     """Of two rows each, over three columns."""
     together, num_dims = Aligned(func.__name__, (left, right)), max(left.dim(), right.dim())
     if dim % num_dims == num_dims - together.back:
-        refuse(func.__name__, "it would run over the rows of all ranks: give dim=-1 for rows [N, 3]")
+        refuse(func.__name__, "it would run over the rows of all ranks: give dim=-1 for rows [N, D]")
     return together.rows(func(together.local(left), together.local(right), dim=dim))
 
 

@@ -42,7 +42,7 @@ def test_the_graph_of_the_training_gives_the_same_bits_and_a_shuffled_one_its_ro
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"x": np.ones((60, 7), np.float32)}, "this graph has 7 features, and the one of the training 6"),
+        ({"x": np.ones((60, 7), np.float32)}, "this graph has 7 features, and the one of the training 8"),
         ({"edge_type": np.arange(400) % 2}, "this graph has 2 edge types, and the one of the training 0"),
         ({"y": np.arange(60) % 5}, "5 classes, one label of each vertex, and the one of the training 4"),
     ],

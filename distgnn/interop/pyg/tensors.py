@@ -276,6 +276,7 @@ class _Unwritten(Function):
 VERTICES = frozenset(
     ("scatter_add", "scatter_add_", "index_add", "index_add_", "scatter_reduce", "scatter_reduce_", "bincount")
 )  # functions that give a row of each vertex
+OF_VERTICES = VERTICES | {"__getitem__", "__setitem__", "index_select", "gather"}  # whose first argument counts them
 
 
 def local_in(one: Any, arcs: ArcSet, role: str | None = None, dim: int = 0) -> Any:
@@ -295,8 +296,8 @@ def local_in(one: Any, arcs: ArcSet, role: str | None = None, dim: int = 0) -> A
 def _of_this_rank(name: str, known: Any, role: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """(args, kwargs) with this rank's part of each tensor; ids that choose arcs stay whole.
 
-    The first argument counts vertices, unless it stands for arcs; the others count arcs. Factors are aligned from the
-    right, and what is joined to an `edge_index` is [2, O].
+    The first argument of `OF_VERTICES` counts vertices, unless it stands for arcs; all others count arcs. Factors are
+    aligned from the right, and what is joined to an `edge_index` is [2, O].
 
     Args: known: the first argument that stands for arcs.
     """
@@ -312,9 +313,8 @@ def _of_this_rank(name: str, known: Any, role: str, args: tuple[Any, ...], kwarg
     def part(one: torch.Tensor) -> Any:
         if chooses and one.dtype == torch.int64:
             return gathered(one) if isinstance(one, RowTensor) else local_of(one)
-        if one is args[0]:
-            return local_in(one, arcs, role, dim % max(one.dim(), 1))
-        return local_in(one, arcs, None, dim % max(one.dim(), 1))
+        of_vertices = one is args[0] and name in OF_VERTICES
+        return local_in(one, arcs, role if of_vertices else None, dim % max(one.dim(), 1))
 
     return tree_map_only(torch.Tensor, part, (args, kwargs))
 
