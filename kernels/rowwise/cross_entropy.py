@@ -79,12 +79,11 @@ def _checked(logits: np.ndarray, labels: np.ndarray, rows: np.ndarray) -> tuple[
     return logits, labels, rows
 
 
-def _tiles(logits: np.ndarray) -> tuple[Tile | None, Tile | None, int]:
-    """(tile of a group of columns, tile of those behind the last group, columns of a group); None: there is none."""
+def _tiles(logits: np.ndarray) -> tuple[Tile, Tile, int]:
+    """(tile of a group of columns, tile of those behind the last whole group, how many these are)."""
     lanes = registers()[0] // logits.dtype.itemsize
-    group = lanes * VECTORS
-    whole, rest = divmod(logits.shape[1], group)
-    return cut_tile(lanes, group) if whole else None, cut_tile(lanes, rest) if rest else None, group
+    rest = logits.shape[1] % (lanes * VECTORS)
+    return cut_tile(lanes, lanes * VECTORS), cut_tile(lanes, rest or lanes * VECTORS), rest
 
 
 @inline(counted=False)
@@ -100,12 +99,14 @@ def _below(tile, logits, first, top):
 
 
 @functools.cache
-def _sum_kernel(whole: Tile | None, part: Tile | None, group: int) -> Callable:
+def _sum_kernel(whole: Tile, part: Tile, rest: int) -> Callable:
+    group = whole.lanes * VECTORS
+
     @kernel(counted=False)
     def sum_rows(start, stop, logits, labels, rows, smoothing, sums, outside, state):
         """Writes sums and outside of row blocks [start, stop), and state of their chosen rows."""
         (num, width), zero = logits.shape, logits.dtype.type(0)
-        end = width // group * group
+        end = width - rest
         for block in range(start, stop):
             for i in range(block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, num)):
                 if not rows[i]:
@@ -114,24 +115,21 @@ def _sum_kernel(whole: Tile | None, part: Tile | None, group: int) -> Callable:
                     outside[block] += 1
                     continue
                 top, power = logits[i, 0], zero
-                if whole is not None:
-                    for column in range(0, end, group):
-                        top = max(top, highest(whole, load(whole, logits, i * width + column)))
-                if part is not None:
+                for column in range(0, end, group):
+                    top = max(top, highest(whole, load(whole, logits, i * width + column)))
+                if rest > 0:
                     top = max(top, highest(part, load(part, logits, i * width + end)))
-                if whole is not None:
-                    for column in range(0, end, group):
-                        power += total(_power(whole, logits, i * width + column, top))
-                if part is not None:
+                for column in range(0, end, group):
+                    power += total(_power(whole, logits, i * width + column, top))
+                if rest > 0:
                     power += total(_power(part, logits, i * width + end, top))
                 state[i, TOP], state[i, INVERSE] = top, logits.dtype.type(1) / power
                 loss = top - logits[i, labels[i]]
                 if smoothing > 0:  # a logit of -inf is 0 times inf without it
                     below = zero
-                    if whole is not None:
-                        for column in range(0, end, group):
-                            below += total(_below(whole, logits, i * width + column, top))
-                    if part is not None:
+                    for column in range(0, end, group):
+                        below += total(_below(whole, logits, i * width + column, top))
+                    if rest > 0:
                         below += total(_below(part, logits, i * width + end, top))
                     loss = (logits.dtype.type(1) - smoothing) * loss + smoothing / logits.dtype.type(width) * below
                 sums[block] += np.float64(np.log(power) + loss)
@@ -140,31 +138,31 @@ def _sum_kernel(whole: Tile | None, part: Tile | None, group: int) -> Callable:
 
 
 @functools.cache
-def _gradient_kernel(whole: Tile | None, part: Tile | None, group: int) -> Callable:
+def _gradient_kernel(whole: Tile, part: Tile, rest: int) -> Callable:
+    group = whole.lanes * VECTORS
+
     @kernel(counted=False)
     def gradient_rows(start, stop, logits, labels, rows, state, factor, smoothing, out):
         """Writes out[start:stop]."""
         width = logits.shape[1]
-        end = width // group * group
+        end = width - rest
         all_classes = factor * smoothing / logits.dtype.type(width)
         label = factor * (logits.dtype.type(1) - smoothing)
         for i in range(start, stop):
             first = i * width
             if rows[i]:
                 top, times = state[i, TOP], state[i, INVERSE] * factor
-                if whole is not None:
-                    for column in range(0, end, group):
-                        row = scale(_power(whole, logits, first + column, top), times)
-                        store(whole, out, first + column, sub(row, full(whole, logits, all_classes)))
-                if part is not None:
+                for column in range(0, end, group):
+                    row = scale(_power(whole, logits, first + column, top), times)
+                    store(whole, out, first + column, sub(row, full(whole, logits, all_classes)))
+                if rest > 0:
                     row = scale(_power(part, logits, first + end, top), times)
                     store(part, out, first + end, sub(row, full(part, logits, all_classes)))
                 out[i, labels[i]] -= label
             else:
-                if whole is not None:
-                    for column in range(0, end, group):
-                        store(whole, out, first + column, zeros(whole, out))
-                if part is not None:
+                for column in range(0, end, group):
+                    store(whole, out, first + column, zeros(whole, out))
+                if rest > 0:
                     store(part, out, first + end, zeros(part, out))
 
     return gradient_rows
