@@ -458,7 +458,8 @@ def test_in_a_shell(run, tmp_path, monkeypatch):
         ("none", out, 2, "has no function 'none'"),
         ("fails", out, 2, "the model's own code fails: NameError: name 'nothing' is not defined (in_a_shell.py:10)"),
         ("make", (*out, "--memory", "100MB"), 2, "the program alone takes"),
-        ("make", (*out, "--plan"), 0, "memory: about 349 MB a rank, beside mapped files; with offload 349 MB"),
+        ("make", (), 2, "Missing option '--out'"),
+        ("make", ("--plan",), 0, "memory: about 349 MB a rank, beside mapped files; with offload 349 MB"),
         ("make", again, 0, ""),
     ):
         words = ("communities:nodes=200", "--weights", tmp_path / "w.pt", "--ranks", 1, "--overwrite", "--quiet")

@@ -26,8 +26,8 @@ ON_VERTICES = ("node", "regression")  # as train.predict has them, which is impo
 def predict(
     run: Annotated[str, typer.Argument(help="Run folder; or FILE.py:FUNCTION, which makes a torch module.")],
     parts: Annotated[str, typer.Argument(help="Partition folder of the same graph; for FILE.py:FUNCTION any graph.")],
-    out: str = typer.Option(
-        ..., help="File: rows [N, C] as .npy; a table in .csv, .tsv or .parquet; of FILE.py:FUNCTION also a folder."
+    out: str | None = typer.Option(
+        None, help="File: rows [N, C] as .npy; a table in .csv, .tsv or .parquet; of FILE.py:FUNCTION also a folder."
     ),
     classes: bool = typer.Option(
         False,
@@ -51,6 +51,8 @@ def predict(
     quiet: Silent = False,
 ) -> None:
     """Predict every vertex, or the edges of the test split: with a run's best weights, or a model trained elsewhere."""
+    if out is None and not (plan and is_function(run)):
+        raise InputError("Missing option '--out'.")
     own: dict[str, Any] = {"weights": weights, "layers": layers, "pairs": pairs, "ranks": ranks, "offload": offload}
     own |= {"memory": memory, "changed": changed, "before": before, "plan": plan or None}
     if is_function(run):
@@ -62,7 +64,7 @@ def predict(
     for name, value in own.items():
         if value is not None:
             raise InputError(f"--{name} is for FILE.py:FUNCTION: a run folder has its own model, a part for each rank")
-    _with_run(run, parts, out, classes, embeddings, threads, overwrite, quiet)
+    _with_run(run, parts, str(out), classes, embeddings, threads, overwrite, quiet)
 
 
 def _with_run(
@@ -147,7 +149,7 @@ def made_by(text: str) -> Any:
         return function()
 
 
-def _with_own_model(make: str, data: str, out: str, overwrite: bool, quiet: bool, how: dict[str, Any]) -> None:
+def _with_own_model(make: str, data: str, out: str | None, overwrite: bool, quiet: bool, how: dict[str, Any]) -> None:
     """Args: how: further arguments of `dg.predict`."""
     from distgnn.predicting.predict import predict
 
