@@ -36,16 +36,8 @@ def dropout(
     out = output(out, feats.shape, feats.dtype)
     threshold, factor = mask_parameters(p, sums_dtype(feats))
     key = derive_key(seed, step, site)
-    run(
-        _drop_kernel(kernel_width(feats.shape[1])),
-        even_chunks(*feats.shape),
-        feats,
-        row_ids,
-        threshold,
-        factor,
-        *key,
-        out,
-    )
+    wide, arguments = kernel_width(feats.shape[1]), (feats, row_ids, threshold, factor, *key, out)
+    run(_drop_kernel(wide), even_chunks(*feats.shape), *arguments)
     return out
 
 
