@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from distgnn.datasets import load_graph
 from distgnn.errors import InputError
-from distgnn.partition import PartitionBook, cut_edges
-from distgnn.partition.baselines.vertex_cover import cover_arcs, hybrid_cut
+from distgnn.partition import PartitionBook, VertexCut, cut_edges
+from distgnn.partition.baselines.vertex_cover import cover_arcs
 from distgnn.partition.core.shares import part_shares
 
 from ..core.test_local_graph import every_law
@@ -38,8 +38,7 @@ def covers(ends, arcs):
 def test_the_cover_is_the_smallest(pairs, directed, seed):
     edges = edge_list(pairs, 8, directed)
     owner = np.random.default_rng(seed).integers(0, 3, 8)
-    cut = hybrid_cut(edges, owner, 3)
-    np.testing.assert_array_equal(cut.edge_part, cover_arcs(edges, owner, part_shares(3)))
+    cut = VertexCut(3, cover_arcs(edges, owner, part_shares(3)), owner)
     assert PartitionBook(edges, cut).exchange_rows == fewest_rows(edges, owner, 3)
 
 
