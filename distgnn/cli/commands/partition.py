@@ -1,4 +1,4 @@
-"""Commands that make partition folders: from a graph, from another folder, from a cut of DGL's; and a cut for DGL."""
+"""Commands that make partition folders: from a graph, from another folder, from a partition book of DGL's."""
 
 import json
 from dataclasses import asdict, replace
