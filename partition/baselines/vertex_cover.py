@@ -1,9 +1,8 @@
 """Where to compute arcs between given owners such that fewest rows cross: a minimum vertex cover per pair of parts.
 
 An arc u -> v between two owners is computed at the target's owner (u becomes a source halo there) or at the source's
-(v becomes a target halo there). One halo row serves all arcs of its vertex between the two parts, so the fewest rows
-are the smallest set of ends that touches all arcs between them. Both arcs of a two-way edge stay together: then a halo
-has both roles.
+(v becomes a target halo there). One halo row serves all arcs of its vertex between the two parts: the fewest rows are
+the smallest set of ends that touches all of them. Both arcs of a two-way edge stay together.
 
 Shapes: M edges of the edge list, N vertices.
 Source: König's theorem; used for edge cuts by SuperGCN (pre- and post-aggregation).
