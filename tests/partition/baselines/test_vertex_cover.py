@@ -58,14 +58,6 @@ def test_a_failure_of_metis_is_one_line(monkeypatch):
         cut_edges(edge_list(*awkward("path")), 2, "metis")
 
 
-@pytest.mark.slow
-def test_rows_on_arxiv(data_root):
-    """METIS with a minimum cover: 0.42 rows per vertex at 8 parts."""
-    edges = load_graph("ogb/ogbn_arxiv", data_root).edge_list("both")
-    plain = PartitionBook(edges, cut_edges(edges, 8, "metis"))
-    assert plain.exchange_rows / edges.num_nodes <= 0.44 and plain.owned_balance <= 1.05
-
-
 def test_refined_arcs_are_balanced_too(data_root):
     edges = load_graph("facebook-pages", data_root).edge_list("both")
     assert PartitionBook(edges, cut_edges(edges, 8, "metis")).edge_balance > 1.1
