@@ -9,13 +9,12 @@ from torch import nn
 
 from distgnn.nn.conv.appnp_conv import APPNPConv
 from distgnn.nn.conv.gcn2_conv import GCN2Conv
-from distgnn.nn.conv.graph_module import is_seen
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.edge_weight_norm import constant
 from distgnn.nn.fusion import NOT_FUSED
 from distgnn.nn.models.around import fused_layer, fused_linear, make_norms
 from distgnn.nn.models.stacks import Described
-from distgnn.ops.entry import opaque
+from distgnn.ops.entry import is_seen, opaque
 from distgnn.ops.graph_view import GraphView
 from distgnn.ops.rowwise.chain import enter, leave
 

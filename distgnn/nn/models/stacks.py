@@ -19,7 +19,6 @@ from distgnn.nn.conv.gat_conv import GATConv
 from distgnn.nn.conv.gatv2_conv import GATv2Conv
 from distgnn.nn.conv.gin_conv import GINConv
 from distgnn.nn.conv.graph_conv import GraphConv
-from distgnn.nn.conv.graph_module import is_seen, is_watched
 from distgnn.nn.conv.sage_conv import SAGEConv
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.edge_weight_norm import constant
@@ -32,7 +31,7 @@ from distgnn.nn.models.around import (
     normed_and_activated,
 )
 from distgnn.nn.norms import ColumnNorm
-from distgnn.ops.entry import opaque
+from distgnn.ops.entry import is_seen, is_watched, opaque
 from distgnn.ops.graph_view import GraphView
 from distgnn.ops.rowwise.chain import Rows, enter, leave
 
