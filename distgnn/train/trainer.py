@@ -150,9 +150,6 @@ class Trainer:
         graph.seed = self.config.seed
         with raise_together(graph.comm):
             self.passes: Passes = Passes.of(self.config, model, self.whole, graph)
-        touch_ahead: Any = getattr(model, "touch_ahead", None)  # of our stacks
-        if touch_ahead is not None and self.passes.num_steps(0) == 1:
-            touch_ahead(graph)
         lay_out(model)
         self.modules: list[nn.Module] = list(model.modules())
         self.gradients: GradientBuffer = GradientBuffer(model, graph.comm, graph.transport.counters)
@@ -353,7 +350,6 @@ class Trainer:
             self.trace.add_step(epoch, started, ended)
         spent = graph.transport.counters.since(before) | {"waits": graph.transport.waits}
         self.sent_to.append(graph.transport.sent_to)
-        self.whole.buffers.forget_touched()
         watch.phase = f"epoch {epoch}, gathering numbers"
         mine = {"loss": taken.share, "seconds": taken.seconds + ended - started}
         record, self.stop_signal = over_ranks(graph.comm, epoch, mine | {"signal": self.interrupts.received} | spent)

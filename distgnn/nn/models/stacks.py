@@ -151,12 +151,6 @@ class Stack(Described):
     def own_settings(self) -> dict[str, Any]:
         return {"num_layers": len(self.convs), **asdict(self.around)}
 
-    def touch_ahead(self, graph: GraphView) -> None:
-        """Before the first step on a graph: the memory of each hidden layer's rows, and of one gradient, is touched."""
-        gradients = int(graph.dtype != torch.bfloat16)  # those are float32
-        if len(self.drops) and not self.remat and self.forwards is None:
-            graph.buffers.touch_ahead(len(self.drops) + gradients, len(graph.row_ids), self.sizes[1], graph.dtype)
-
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         raise NotImplementedError
 
