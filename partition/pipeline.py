@@ -19,6 +19,7 @@ from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.links.check import check_held_out
 from distgnn.datasets.merge_edges import merge_edges
 from distgnn.datasets.random_splits import parse_shares, parse_split, stratifies
+from distgnn.kernels.runtime.ahead import compiling_ahead
 from distgnn.kernels.runtime.compile_line import compile_line
 from distgnn.partition.cmr.levels import cluster_places
 from distgnn.partition.core.book import PartitionBook
@@ -35,6 +36,7 @@ from distgnn.system.atomic import new_folder
 from distgnn.system.sizes import parse_bytes, peak_rss_bytes
 
 Say = Callable[[str], None]
+LAST_KERNELS = "distgnn.partition.last_kernels"
 
 
 def partition_graph(
@@ -76,8 +78,10 @@ def partition_graph(
     memory = None if config.memory is None else MemoryLimit(parse_bytes(config.memory))
     # Everything is written to a temporary folder beside `out`, which takes its place at the end: it is whole or not
     # there.
+    ahead = [LAST_KERNELS] if config.method == "cmr" and num_parts > 1 and memory is None else []
     with (
         compile_line(),
+        compiling_ahead(ahead),
         new_folder(out, partition_files, overwrite) as folder,
         memory or contextlib.nullcontext(),
     ):

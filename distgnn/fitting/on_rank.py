@@ -78,32 +78,41 @@ def train_on_this_rank(
     Args: own: of a process that goes on afterwards.
     """
     from distgnn.comm import raise_together
+    from distgnn.fitting.last_kernels import compile_kernels, last_kernels
+    from distgnn.kernels.runtime.ahead import compiling_ahead
 
     by_name = own is None or own.make_model is None
     sections = settings.sections() | {"data": describe_data(parts, manifest)}
     if not by_name:
         del sections["model"]
     mpi = import_mpi()
-    from distgnn.graph.loader import load
-    from distgnn.graph.tuning import of_job
+    near = mpi.COMM_WORLD.Split_type(mpi.COMM_TYPE_SHARED)
+    place, places = near.rank, near.size  # this rank's number on its machine, and how many share its kernels
+    near.Free()
+    words = last_kernels(settings, manifest) if by_name else []
+    with compiling_ahead(words if place == 0 else []):
+        from distgnn.graph.loader import load
+        from distgnn.graph.tuning import of_job
 
-    run, config = settings.run, replace(settings.train)
-    plain = by_name and not (own and own.trainer)  # a user's code sees rows of all ranks
-    options: dict[str, Any] = {"debug": debug, "say": None, "plain_tensors": plain}
-    options["types"] = settings.knows_types(manifest["graph"], by_name)
-    with raise_together(mpi.COMM_WORLD):
-        products = _products_before(config)
-    with compiling(speak):
-        graph = load(parts, run.algorithm, products=products, **settings.graph_options(), **options)
-    sections["data"]["products"] = of_job(graph.plain.tuning)
-    if own is None or under_mpi():
-        gc.freeze()  # what was imported and loaded stays: collections within training steps need not look at it
-    if config.run_dir is None:
-        config.run_dir = graph.comm.bcast(default_run_dir(parts, settings.model.name), root=0)
-    own = own or Own()
-    train = _one_run if run.runs == 1 and not own.folds else _many_runs
-    summary = train(graph, replace(settings, train=config), sections, speak, own)
-    return summary | {"run_dir": config.run_dir}, graph.rank
+        run, config = settings.run, replace(settings.train)
+        plain = by_name and not (own and own.trainer)  # a user's code sees rows of all ranks
+        options: dict[str, Any] = {"debug": debug, "say": None, "plain_tensors": plain}
+        options["types"] = settings.knows_types(manifest["graph"], by_name)
+        with raise_together(mpi.COMM_WORLD):
+            products = _products_before(config)
+        with compiling(speak):
+            graph = load(parts, run.algorithm, products=products, **settings.graph_options(), **options)
+            if words and places > 1:
+                compile_kernels(words, place, places)
+        sections["data"]["products"] = of_job(graph.plain.tuning)
+        if own is None or under_mpi():
+            gc.freeze()  # what was imported and loaded stays: collections within training steps need not look at it
+        if config.run_dir is None:
+            config.run_dir = graph.comm.bcast(default_run_dir(parts, settings.model.name), root=0)
+        own = own or Own()
+        train = _one_run if run.runs == 1 and not own.folds else _many_runs
+        summary = train(graph, replace(settings, train=config), sections, speak, own)
+        return summary | {"run_dir": config.run_dir}, graph.rank
 
 
 def train_by_recipe(
