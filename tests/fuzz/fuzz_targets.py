@@ -30,7 +30,7 @@ EXTRAS = _of_extras()
 KINDS = (
     "graph", "sparse", "table", "typed", "ogb", "mag", "papers", "reddit", "planetoid", "archive", "one part",
     "part with types", "typed part",
-    "two parts", "libra", "book", "checkpoint", "run folder", "settings", "tuning", "status",
+    "two parts", "book", "checkpoint", "run folder", "settings", "tuning", "status",
     "hosts", "tables", "links", "ogb links", "linked part",
 )  # fmt: skip
 FORGIVING = ("tuning", "status")  # what is damaged counts as not there

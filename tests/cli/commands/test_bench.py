@@ -9,8 +9,7 @@ import pytest
 import distgnn as dg
 from distgnn.bench import study
 from distgnn.bench.contenders import Contender, parse_contenders
-from distgnn.bench.result import StudyResult
-from distgnn.bench.rows import Measured, rows_of
+from distgnn.bench.result import Measured, StudyResult, rows_of
 from distgnn.config import Settings
 from distgnn.errors import InputError
 from distgnn.train.checkpoint.fingerprint import PARTS
@@ -98,9 +97,6 @@ def test_tables_and_figures(tmp_path):
     assert text.count("caution: once") == 1 and "× cd-0: how many times as fast as exact training" in text
     assert "predicted differs by 12 % in the median, -25 % at worst" in text
     assert "89.00 % ± 1.41" in text and "| 4 | 1gbit | cd-5 |" in text
-    latex = (tmp_path / "table.tex").read_text()
-    assert r"89.00 \% $\pm$ 1.41" in latex and r"$\times$ cd-0" in latex and "g\\_1" not in latex.splitlines()[0]
-    assert all(line.count("&") == latex.splitlines()[-4].count("&") for line in latex.splitlines() if "&" in line)
     assert json.loads((tmp_path / "study.json").read_text())["rows"][0]["curve"]
     figures = {path.stem for path in tmp_path.glob("*.png")}
     assert figures == {path.stem for path in tmp_path.glob("*.svg")} == {"time", "scaling", "accuracy-2", "accuracy-4"}
