@@ -27,7 +27,7 @@ import numpy as np
 from distgnn.datasets.array_files import is_present, read_npz
 from distgnn.datasets.fields import EDGE_SPLITS, HELD_OUT, SPLITS
 from distgnn.datasets.findings.findings import Findings
-from distgnn.datasets.formats.ogb_hetero import read_typed_splits, read_typed_text
+from distgnn.datasets.formats.ogb_hetero import read_typed
 from distgnn.datasets.formats.torch_file import read_torch_arrays
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.names.field_names import KEYWORDS
@@ -100,28 +100,25 @@ def read_ogb(folder: Path, findings: Findings | None = None) -> GraphData:
     saved = [path for path in splits.glob("*/split_dict.pt") if is_present(path)]  # of OGB's DatasetSaver
     links = any(splits.glob("*/train.pt")) or (bool(saved) and not labelled)
     layout = _find_layout(folder, links)
+    place, findings = splits / layout.split, Findings() if findings is None else findings
     if layout.typed:
-        graph = read_typed_text(raw, layout.name, layout.classes)
+        graph = read_typed(raw, place, layout.name, layout.classes, findings)
     else:
         read = _read_binary if is_present(raw / "data.npz") else _read_text
         graph = read(raw, layout, not links)
-    graph.held_out = layout.held_out
-    graph.findings = Findings() if findings is None else findings
+    graph.held_out, graph.findings = layout.held_out, findings
     _name_the_rest(raw, graph, layout in (*LAYOUTS.values(), *LINK_LAYOUTS.values()))
     shape = () if graph.labels is None else graph.labels.shape
     if layout.multilabel and shape != (graph.num_nodes, layout.classes):
         graph.fail("labels", f"expected {layout.classes} labels per vertex, found shape {list(shape)}")
     if layout.classes is not None and not layout.multilabel:
         graph.num_label_classes = layout.classes
-    place = splits / layout.split
     if not place.is_dir():
         raise InputError(f"{place}: no such folder; the download of {layout.name} is not complete")
-    if layout.typed:
-        read_typed_splits(place, graph)
-    elif links:
+    if links:
         for name in SPLITS:
             _read_link_split(place, name, graph)
-    else:
+    elif not layout.typed:
         _read_node_splits(place, graph)
     graph.notes["source"] = "OGB raw layout"
     return graph.check()
