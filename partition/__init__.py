@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from distgnn.partition.core.local_graph import Csr, LocalGraph, build_local
     from distgnn.partition.core.plan import ExchangePlan
     from distgnn.partition.core.vertex_cut import VertexCut
-    from distgnn.partition.folder.describe import copies_by_degree, describe
+    from distgnn.partition.folder.describe import describe
     from distgnn.partition.folder.manifest_file import read_manifest
     from distgnn.partition.folder.reader import load_part
     from distgnn.partition.methods import METHODS, cut_edges
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 _PLACES = {
     "hybrid_cut": "distgnn.partition.baselines.vertex_cover",
     "against_libra": "distgnn.partition.repartition",
-    "copies_by_degree": "distgnn.partition.folder.describe",
     "PartitionBook": "distgnn.partition.core.book",
     "Csr": "distgnn.partition.core.local_graph",
     "LocalGraph": "distgnn.partition.core.local_graph",
@@ -56,7 +55,6 @@ __all__ = [
     "VertexCut",
     "against_libra",
     "build_local",
-    "copies_by_degree",
     "cut_edges",
     "describe",
     "hybrid_cut",
