@@ -2,10 +2,8 @@
 
 ogbn_arxiv/
     raw/    edge.csv.gz  num-node-list.csv.gz  num-edge-list.csv.gz  node-label.csv.gz
-            node-feat.csv.gz | edge-feat.csv.gz (proteins)             node_year.csv.gz and such are not needed
-    split/time/  train.csv.gz  valid.csv.gz  test.csv.gz
-    split/NAME/  split_dict.pt               of OGB's DatasetSaver, which also writes raw/data.npz
-my-graph/             a graph of one's own in this layout, with one folder below split/
+            node-feat.csv.gz | edge-feat.csv.gz (proteins)
+    split/time/  train.csv.gz  valid.csv.gz  test.csv.gz (or split_dict.pt, of OGB's DatasetSaver)
 ogbn_mag/             several types of vertices and edges: see ogb_hetero.py
 ogbn_papers100M/raw/  data.npz (edge_index, num_nodes_list, node_feat, …)  node-label.npz (node_label, NaN = none)
 
@@ -75,11 +73,7 @@ def is_ogb_folder(folder: Path) -> bool:
 
 
 def _find_layout(folder: Path, links: bool) -> OgbLayout:
-    """The layout by the folder's name, `ogbn_arxiv`, `ogbn-arxiv` or as it is unpacked, `arxiv`, `papers100M-bin`.
-
-    A folder of another name is a graph of the user's own: its arcs are directed as they are stored, unless its split is
-    the one of an undirected graph of OGB (a renamed folder), and its labels tell its classes.
-    """
+    """The layout by the folder's name; others are the user's own, directed but for known splits."""
     short = folder.resolve().name.replace("-", "_").removeprefix("ogbl_" if links else "ogbn_")
     short = UNPACKED_AS.get(short, short) if links else short.removesuffix("_bin")
     known = LINK_LAYOUTS if links else LAYOUTS

@@ -53,12 +53,12 @@ def read_typed(raw: Path, place: Path, name: str, num_classes: int | None, findi
             raise GraphFormatError(f"{folder / 'num-edge-list.csv.gz'}: expected one number, found {num_edges.size}")
         path = files[f"{shown(relation)}:edges"] = folder / "edge.csv.gz"
         tables[relation] = {"edges": read_table(path, np.int64, columns=2, rows=int(num_edges[0, 0]))}
-    num_edges = sum(len(tables[relation]["edges"]) for relation in relations)
+    rows = sum(len(tables[relation]["edges"]) for relation in relations)
 
     def refuse(text: str) -> NoReturn:
         raise GraphFormatError(f"{files['num_nodes']}: {text}")
 
-    check_size(sum(counts.values()), num_edges, refuse)
+    check_size(sum(counts.values()), rows, refuse)
     for kind, count in counts.items():
         path = raw / "node-feat" / kind / "node-feat.csv.gz"
         if is_present(path):
