@@ -163,6 +163,7 @@ def id_column(path: Path) -> str | None:
     return first if first == "" or (first or "").lower() in IDS else None
 
 
+LATIN1 = "convert it, as iconv -f LATIN1 -t UTF-8 does"
 CR_ALONE = "lines end in CR alone: end them in LF, as tr '\\r' '\\n' does"
 COMMENT = (b"", b"#", b"%")  # how a line without numbers starts
 TABLES = (".csv", ".txt", ".tsv", ".edges", ".edgelist", ".el")
@@ -170,6 +171,12 @@ TABLES = (".csv", ".txt", ".tsv", ".edges", ".edgelist", ".el")
 
 def is_table(path: Path) -> bool:
     return path.name.removesuffix(".gz").lower().endswith(TABLES)
+
+
+def mark_of(path: Path, line: str) -> str | None:
+    """What columns of a line stand apart by; None: blanks."""
+    kind = Path(path.name.removesuffix(".gz")).suffix.lower()
+    return next((mark for mark in (",;\t" if kind == ".csv" else "\t,;") if mark in line), None)
 
 
 def line_of_row(path: Path, row: int, header: bool | None = None) -> int:
