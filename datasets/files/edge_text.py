@@ -212,7 +212,7 @@ def _split(line: str, separator: str | None) -> list[str]:
 def _numbers(
     path: Path, head: _Head, names: list[str], ends: tuple[str, str], renumber: bool
 ) -> dict[str, np.ndarray] | None:
-    """All columns of a table of numbers, at memory speed; None where ids may be names, and some are not plain."""
+    """All columns of a table of numbers; None where ids may be names, and some are not plain."""
     whole = len(names) == 2 and all(re.fullmatch(r"[+-]?\d+", word) for word in head.words)
     try:
         plain = tuple(names.index(end) for end in ends) if renumber else ()
