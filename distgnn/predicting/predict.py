@@ -93,7 +93,7 @@ def predict(
     target = None if out is None else Target(Path(out), overwrite, (OUTPUT, *names))
     _check_together(asked, target, before, is_parts(data) or isinstance(partition, str | Path))
     job = Job("", pack(model, type(model).__name__), names, "", not quiet, embeddings, offload=offload)
-    whole = _Pass(job, asked, target, threads, (lambda line: None) if quiet else say, pairs, memory)
+    whole = _WholePass(job, asked, target, threads, (lambda line: None) if quiet else say, pairs, memory)
     if changed is not None:
         graph = load_graph(data, data_root, seed)
         whole.change = Change(graph, changed, _earlier(before), whole.on_one(graph, partition or CutConfig(), hops))
@@ -104,7 +104,7 @@ def predict(
 
 
 @dataclass
-class _Pass:
+class _WholePass:
     """A pass over all vertices of a cut, and what is made of its rows."""
 
     job: Job
