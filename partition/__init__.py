@@ -33,7 +33,7 @@ _NAMES = {
     "core.local_graph": ("Csr", "LocalGraph", "build_local"),
     "core.plan": ("ExchangePlan",),
     "core.vertex_cut": ("VertexCut",),
-    "folder.describe": ("copies_by_degree", "describe"),
+    "folder.describe": ("describe",),
     "folder.manifest_file": ("read_manifest",),
     "folder.reader": ("load_part",),
     "methods": ("METHODS", "cut_edges"),

@@ -61,7 +61,6 @@ FLOORS = (  # the lowest first
 NO_FLOOR = ("distgnn",)  # packages that hold files of several floors, and no code
 
 EXCEPTIONS = {
-    ("distgnn.datasets.text.scan", "numba"): "reads tables at memory speed; a parser is no kernel of graphs",
     ("distgnn.graph.loader", "mpi4py"): "takes a communicator, by default that of all ranks",
     ("distgnn.graph.dist_graph", "mpi4py"): "takes a communicator, by default that of all ranks",
     ("distgnn.graph.cores", "mpi4py"): "asks which ranks share a machine",

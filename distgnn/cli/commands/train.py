@@ -29,6 +29,12 @@ from distgnn.system.units import human_bytes, human_seconds, human_share
 
 GROUPS = (ModelConfig, RunConfig, Schedule, TrainConfig, LaunchConfig)
 TOGETHER = rules_about({option_name(field) for group in GROUPS for field in fields(group)})
+RECIPE = "Options for this graph, as far as they are not given. fast: feature norm, optimiser and learning rate."
+RECIPE += "".join(f" {name}: {text}" for name, text in searches().items())
+CONFIG = "Take the options that are not given from this file, the config.toml of another run."
+MEMORY = "Memory of a rank, such as 8GB (default: what is free). auto or auto:8GB: keep within it, by keeping all, "
+MEMORY += "else --remat, else --offload."
+CUT_FIRST = "Of a graph in place of a partition folder: cut it for this number of ranks first; the cut is kept."
 EPILOG = "\n\n".join(["What does not go together is refused with one of these lines:", *TOGETHER])
 
 
@@ -41,26 +47,10 @@ def train(
     schedule: Schedule,
     training: TrainConfig,
     launching: LaunchConfig,
-    recipe: str | None = in_panel(
-        "Training",
-        None,
-        "Options for this graph, as far as they are not given. fast: feature norm, optimiser and learning rate."
-        + "".join(f" {name}: {text}" for name, text in searches().items()),
-    ),
-    config: str | None = in_panel(
-        "Run folder", None, "Take the options that are not given from this file, the config.toml of another run."
-    ),
-    memory: str | None = in_panel(
-        RANKS,
-        None,
-        "Memory of a rank, such as 8GB (default: what is free). auto or auto:8GB: keep within it, by keeping all, else "
-        "--remat, else --offload.",
-    ),
-    ranks: int | None = in_panel(
-        RANKS,
-        None,
-        "Of a graph in place of a partition folder: cut it for this number of ranks first; the cut is kept.",
-    ),
+    recipe: str | None = in_panel("Training", None, RECIPE),
+    config: str | None = in_panel("Run folder", None, CONFIG),
+    memory: str | None = in_panel(RANKS, None, MEMORY),
+    ranks: int | None = in_panel(RANKS, None, CUT_FIRST),
     threads: Threads = None,
     debug: bool = in_panel(RANKS, False, "Ranks agree on each exchange before it starts."),
     quiet: Quiet = False,
