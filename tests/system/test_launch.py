@@ -91,23 +91,6 @@ def test_open_mpi_takes_root_and_more_ranks_than_cores(monkeypatch):
     assert launch.mpiexec_command("mpiexec", "mpich", 4) == ["mpiexec", "-n", "4"]
 
 
-def test_mpich_of_this_python_needs_no_mpiexec_on_one_machine(monkeypatch, tmp_path):
-    for name in ("DISTGNN_MPIEXEC", *launch.BATCH_VARIABLES):
-        monkeypatch.delenv(name, raising=False)
-    (tmp_path / "mpiexec").touch(mode=0o755)
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    monkeypatch.setattr(sys, "platform", "linux")
-    ours = str(tmp_path / "mpiexec")
-    assert launch.starts_ranks_itself(ours, "mpich")
-    assert not launch.starts_ranks_itself(ours, "openmpi") and not launch.starts_ranks_itself(
-        "/usr/bin/mpiexec", "mpich"
-    )
-    for name in ("HYDRA_LAUNCHER", "DISTGNN_MPIEXEC"):
-        with monkeypatch.context() as patch:
-            patch.setenv(name, "1")
-            assert not launch.starts_ranks_itself(ours, "mpich")
-
-
 def test_ranks_of_one_machine_keep_off_its_networks(monkeypatch):
     for name in (*launch.BATCH_VARIABLES, *launch.LOOPBACK["mpich"]):
         monkeypatch.delenv(name, raising=False)

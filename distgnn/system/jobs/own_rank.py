@@ -21,9 +21,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from distgnn.system.jobs.death_watch import start_death_watch
-from distgnn.system.jobs.job_cleanup import program_of
-from distgnn.system.jobs.local_mpiexec import ENDS, NOTE_BYTES, NOTE_VARIABLE, SPOKEN
+from distgnn.system.jobs.death_watch import EARLY, ENDS, NOTE_BYTES, NOTE_VARIABLE, SPOKEN, start_death_watch
+from distgnn.system.jobs.processes import program_of
 from distgnn.system.jobs.rank_log import note
 
 # One variable per way of starting a rank. SLURM_PROCID is not among them: sbatch sets it for plain scripts too.
@@ -59,7 +58,6 @@ def forget_parent() -> None:
         _forget_variables()
         return
     os.environ[OWNER] = f"{os.getpid()} {_rank()}"
-    # Where the launcher is not ours, a process beside this rank names it should it be killed.
     if NOTE_VARIABLE not in os.environ and hasattr(os, "memfd_create"):
         note_file = os.memfd_create("distgnn-note")
         os.ftruncate(note_file, NOTE_BYTES)
@@ -241,7 +239,12 @@ def over() -> bool:
 
 def _end(pid: int, ours: bool) -> None:
     mpi = sys.modules.get("mpi4py.MPI")
-    if os.getpid() != pid or mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
+    if os.getpid() != pid:
+        return
+    if mpi is None or not mpi.Is_initialized():
+        note.set(stage=EARLY)
+        return
+    if mpi.Is_finalized():
         return
     _ended.append(True)
     if all([act() for act in last_acts]):
