@@ -244,7 +244,7 @@ def _start(program: list[str], ranks: Ranks, threads: int | None, ours: dict[str
     command = mpiexec_command(mpiexec, flavor, num_ranks)
     if hosts:
         ours |= {name: os.environ[name] for name in ("PYTHONPATH", "DISTGNN_DATA") if name in os.environ}
-    elif here and flavor == "mpich" and "HYDRA_IFACE" not in os.environ:
+    elif here and flavor == "mpich" and sys.platform == "linux" and "HYDRA_IFACE" not in os.environ:
         command += ["-iface", "lo"]  # also where the machine's own name has no address
     left_out = ("DISTGNN_TERMINAL", *(BATCH_VARIABLES if here else ()))  # mpiexec would ask a batch system for hosts
     environment = {name: value for name, value in os.environ.items() if name not in left_out}

@@ -33,5 +33,5 @@ FAULTS = (
     Fault("a script fails on one rank", "comm/agree.py", "at once", "failed:"),
     Fault("a rank has no memory", "system/free_memory.py", "at once", "memory"),
     Fault("the launcher is killed", "system/jobs/processes.py", "at once", ""),
-    Fault("a rank's parent is killed", "system/jobs/parent_death.py", "at once", ""),
+    Fault("a rank's parent is killed", "system/jobs/processes.py", "at once", ""),
 )

@@ -120,11 +120,6 @@ CHOICES = {"UCX": ("UCX_TLS", "tcp,sm,self"), "OFI": ("FI_PROVIDER", "tcp")}
 NETMOD = "MPIR_CVAR_CH4_NETMOD"
 
 
-def _finalize(mpi: Any, pid: int) -> None:
-    if os.getpid() == pid and not mpi.Is_finalized():
-        mpi.Finalize()
-
-
 def start_mpi() -> Any:
     """Return `mpi4py.MPI`, initialised with threads; one that is imported already is left as it is.
 
@@ -147,8 +142,8 @@ def start_mpi() -> Any:
     if session is not None:
         session.Finalize()
     forget_segment()
-    if not under_mpi():  # to the end of a rank `_end` sees
-        atexit.register(_finalize, MPI, os.getpid())
+    if not under_mpi():  # else `forget_parent` has done so
+        atexit.register(_end, os.getpid(), ours=True)
     return MPI
 
 
@@ -238,9 +233,9 @@ def over() -> bool:
 
 
 def _end(pid: int, ours: bool) -> None:
-    mpi = sys.modules.get("mpi4py.MPI")
     if os.getpid() != pid:
         return
+    mpi = sys.modules.get("mpi4py.MPI")
     if mpi is None or not mpi.Is_initialized():
         note.set(stage=EARLY)
         return

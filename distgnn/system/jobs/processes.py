@@ -1,15 +1,20 @@
 """Processes of this machine, as the kernel shows them: what they do, why one was killed, how those of a job are ended.
 
-    python -I -S processes.py JOB FOLDER BEGAN
+    python -I -S processes.py run PROGRAM ARGUMENTS …        the first instant of a rank that the launcher starts
+    python -I -S processes.py clean-up JOB FOLDER BEGAN      a process beside the launcher
 
-As a program: a small process beside the launcher that ends the launcher's job when the launcher is killed. FOLDER is
-the launcher's, to be removed when all is over, or empty. BEGAN is when the job began, in seconds. The launcher has the
-other end of standard input. It writes a line "done" where it has ended the job itself.
+A rank asks the kernel to end it when its parent dies: the proxy that `mpiexec` has on the rank's machine (of Open MPI:
+its daemon). Else it trained on, unsupervised. The request outlives `execve`; it reaches a stopped process, and one that
+holds the interpreter's lock. Ranks that a user's own `mpiexec` or srun starts do not come here.
+
+The clean-up process ends the launcher's job when the launcher is killed. FOLDER is the launcher's, to be removed when
+all is over, or empty. BEGAN is when the job began, in seconds. The launcher has the other end of standard input. It
+writes a line "done" where it has ended the job itself.
 
 Every process of a job on this machine (mpiexec, its proxies, ranks, what they start) has DISTGNN_JOB=JOB in its
 environment, so it is found whoever its parent is by then: `mpiexec` puts each rank into a session of its own. On other
-machines the proxies of mpiexec notice that it is gone, and ranks die with them (parent_death.py). Shared memory of an
-MPI library is known by its age: made since the job began, and mapped by nobody any more.
+machines the proxies of mpiexec notice that it is gone, and ranks die with them. Shared memory of an MPI library is
+known by its age: made since the job began, and mapped by nobody any more.
 
 Nothing of ours is imported: a start takes some 20 ms.
 """
@@ -19,7 +24,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     import subprocess
 
 VARIABLE = "DISTGNN_JOB"
+PR_SET_PDEATHSIG = 1
 SECONDS = 10.0
 SHARED = "/dev/shm"
 SEGMENTS = ("mpich_shm_", "vader_segment.", "sm_segment.", "osc_rdma.", "Intel_MPI_")  # MPICH, Open MPI 4, 5, Intel MPI
@@ -225,10 +231,31 @@ def mapped_segments(maps: Path) -> set[str]:
     return {path for path in found if path.removeprefix(f"{SHARED}/").startswith(SEGMENTS)}
 
 
-def main() -> None:
+def die_with_parent(number: int = signal.SIGTERM) -> Callable[[], object] | None:
+    """What has the kernel send its process a signal when the parent dies, however it dies; None where it cannot."""
+    import ctypes  # 10 ms
+
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)  # Linux
+    return None if prctl is None else lambda: prctl(PR_SET_PDEATHSIG, int(number))
+
+
+def run_program(program: list[str]) -> None:
+    """Become the program of a rank, which dies with its parent."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and programs inherit that
+    if ask := die_with_parent(signal.SIGKILL):
+        ask()
+    if os.getppid() == 1:  # it died before it was asked
+        sys.exit(1)
+    try:
+        os.execvp(program[0], program)
+    except OSError as error:
+        sys.exit(f"distgnn: error: {program[0]} could not be started: {error.strerror}")
+
+
+def clean_up(job: str, folder: str, began: float) -> None:
+    """Wait for the end of the launcher; end its job, unless it has done so itself."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # meant for the launcher, sent to every process
         signal.signal(number, signal.SIG_IGN)
-    job, folder, began = sys.argv[1:]
     if sys.stdin.readline() == "done\n":  # not to the end of the pipe: a fork of the caller may hold it open
         return
     end_job(job)
@@ -236,8 +263,11 @@ def main() -> None:
         import shutil  # 10 ms
 
         shutil.rmtree(folder, ignore_errors=True)
-    remove_strays(float(began))
+    remove_strays(began)
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1] == "run":
+        run_program(sys.argv[2:])
+    else:
+        clean_up(*sys.argv[2:4], float(sys.argv[4]))

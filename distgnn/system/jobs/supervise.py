@@ -5,7 +5,7 @@ launcher                     supervise()
   ├─ clean-up process        ends the job when the launcher is killed (processes.py)
   └─ mpiexec                 the kernel kills it with the launcher
        └─ proxy, one per machine
-            └─ rank          the kernel kills it with the proxy (parent_death.py)
+            └─ rank          the kernel kills it with the proxy (processes.py)
 ```
 Every process of the job carries DISTGNN_JOB, so that none is missed, whoever is its parent by then.
 """
@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.errors import RunError
-from distgnn.system.jobs import parent_death, processes
-from distgnn.system.jobs.parent_death import die_with_parent
-from distgnn.system.jobs.processes import HOST, children, memory_kills, say, stop_tree, why_killed
+from distgnn.system.jobs import processes
+from distgnn.system.jobs.processes import HOST, children, die_with_parent, memory_kills, say, stop_tree, why_killed
 from distgnn.system.output import Relay, in_notebook
 
 LOOK_SECONDS = 1.0
@@ -41,7 +40,7 @@ BANNER = b"\n" + b"=" * 83 + b"\n=   BAD TERMINATION"
 
 def ended_with_parent(program: list[str]) -> list[str]:
     """The command of a rank that ends with the process that started it."""
-    return [sys.executable, "-I", "-S", parent_death.__file__, *program] if sys.platform == "linux" else program
+    return [sys.executable, "-I", "-S", processes.__file__, "run", *program] if sys.platform == "linux" else program
 
 
 def supervise(command: list[str], environment: dict[str, str], **how: Any) -> int:
@@ -138,7 +137,7 @@ class Job:
     def _start(self) -> None:
         if sys.platform == "linux":
             told = self.name, str(self.temporary or ""), str(self.began)
-            command = [sys.executable, "-I", "-S", processes.__file__, *told]
+            command = [sys.executable, "-I", "-S", processes.__file__, "clean-up", *told]
             self.cleanup = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd="/", start_new_session=True
             )
