@@ -13,7 +13,7 @@ import pytest
 from distgnn.config import LaunchConfig
 from distgnn.extras.elastic import regroup
 from distgnn.extras.elastic.regroup import Elastic
-from distgnn.system.jobs.job_cleanup import descendants
+from distgnn.system.jobs.processes import descendants
 from distgnn.system.jobs.supervise import LOST
 from distgnn.train.checkpoint import files as files
 
