@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from distgnn.config import Settings, TrainConfig
 from distgnn.config.extras import search_of
 from distgnn.config.settings import describe_data, read_sections
-from distgnn.fitting.progress import compiling, progress_bar
+from distgnn.fitting.progress import compiling
 from distgnn.system.launch import import_mpi, under_mpi
 
 if TYPE_CHECKING:
@@ -141,23 +141,18 @@ def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bo
     from distgnn.graph.cores import describe_binding
     from distgnn.nn import model_for
     from distgnn.train import Trainer
-    from distgnn.train.run.loggers import EpochText
 
     config = settings.train
     torch.manual_seed(config.seed)
     if own.before is not None:
         own.before(config.seed)
     network = model_for(settings.model, graph, config.task) if own.make_model is None else own.make_model(graph)
-    say = None if speak else lambda text: None
-    trainer = Trainer(network, graph, config, describe=sections, say=say, **own.trainer)
+    quiet: Any = None if speak else lambda _: None
+    trainer = Trainer(network, graph, config, describe=sections, say=quiet, on_epoch=quiet, **own.trainer)
     for line in (*describe_binding(graph.comm), graph.plain.schedule.caution(graph.plain.algorithm)):
         if line:
             trainer.say(line)
-    bar = speak and graph.rank == 0 and "console" in config.loggers
-    title = "epoch" if settings.run.runs == 1 and not own.folds else f"{Path(str(config.run_dir)).name}, epoch"
-    words = EpochText(trainer.best_by, trainer.metric)
-    with progress_bar(title, config.epochs, visible=bar) as advance:
-        trainer.on_epoch = lambda record: advance(words.of(record), record["epoch"] + 1)
+    with compiling(speak and graph.rank == 0):
         summary = trainer.fit().summary
     if own.after is not None:
         own.after(trainer)

@@ -1,4 +1,4 @@
-"""Progress on standard error: a bar, or phases; lines where there is no terminal; and that kernels are compiled.
+"""Progress in phases on standard error, lines where there is no terminal; and that kernels are compiled.
 
 A rank that shows nothing does not load rich.
 """
@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from distgnn.system.output import plain
@@ -41,34 +40,6 @@ def error_console() -> Any:
         return Console(file=sys.stderr)
     columns, lines = (int(number) for number in size.split("x"))
     return Console(file=sys.stderr, force_terminal=True, width=columns, height=lines)
-
-
-@contextmanager
-def progress_bar(title: str, total: int, visible: bool) -> Iterator[Any]:
-    """A progress bar; yields `advance(text, done)`. Without a terminal a line is printed now and then instead."""
-    console = error_console() if visible else None
-    if console is None or not console.is_terminal:
-
-        def say(text: str, done: int) -> None:
-            # About ten lines over the whole work
-            if console is not None and (done == total or done % max(1, total // 10) == 0):
-                console.print(as_text(f"{title} {done}/{total}  {text}"), soft_wrap=True)
-
-        with compiling(visible):
-            yield say
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    words = partial(TextColumn, markup=False)
-    columns = words("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, words("{task.fields[text]}"), console=console) as bars:
-        task = bars.add_task(plain(title), total=total, text="")
-
-        def advance(text: str, done: int) -> None:
-            bars.update(task, text=text, completed=done)
-
-        with compiling(True, bars):
-            yield advance
 
 
 @contextmanager
