@@ -71,7 +71,7 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
                 for name, content in contents.items():
                     everything[name] = files.write_file(partial, name, content)
                 state = {"ranks": comm.size, "cut": cut, "settings": trainer.settings, "graph": identity}
-                state |= {"files": everything, "schedules": trainer.schedules.state(), "best": trainer.best_record}
+                state |= {"files": everything, "stopping": trainer.stopping.state(), "best": trainer.best_record}
                 state |= {"last": trainer.last_record} | objects | ({"begun": begun} if begun else {})
                 trainer.outputs.folder.sync_metrics()
                 files.commit(run, partial, epochs_done, state)
@@ -179,7 +179,7 @@ def _restore(trainer: Any, state: dict[str, Any], tensors: dict[str, Any]) -> No
                 raise RunError(f"the checkpoint's optimiser or callback state does not fit: {reason}") from error
         trainer.best_state = dict(tensors.get("best", {}))
         trainer.best_record, trainer.last_record = state.get("best"), state.get("last")
-        trainer.schedules.load_state(state["schedules"])
+        trainer.stopping.load_state(state["stopping"])
         try:
             trainer.passes.load_state(state.get("begun", {}), comm)
         except (KeyError, TypeError, ValueError) as error:

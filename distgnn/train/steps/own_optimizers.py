@@ -62,6 +62,18 @@ class OwnOptimizer:
     def follow(self, rate: float, _loss: float | None) -> None:
         self.lr = rate
 
+    @property
+    def names(self) -> dict[str, Any]:
+        """What is not the program's own: a resumed run must have the same."""
+        return {}
+
+    def objects(self) -> dict[str, Any]:
+        """States that are no tensors alone: none."""
+        return {}
+
+    def load_objects(self, state: dict[str, Any]) -> None:
+        """Take over what `objects` gave."""
+
     def state(self) -> dict[str, torch.Tensor]:
         """What a checkpoint keeps, by name; the tensors are not copied."""
         return {f"{name}.{i}": tensor for name, tensors in self.columns().items() for i, tensor in enumerate(tensors)}
