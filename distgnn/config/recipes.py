@@ -109,6 +109,21 @@ def pick(
     return options, f"recipe {recipe} ({row.graphs}): {flags or 'every option of it is given'}"
 
 
+def for_graph(
+    settings: Settings, given: set[str], recipe: str | None, manifest: dict[str, Any], by_name: bool, defaults: bool
+) -> tuple[Settings, str]:
+    """The checked settings of a run on this graph, with its task, and the line on what a recipe has picked.
+
+    Args: by_name: as of `with_recipe`; defaults: without a recipe, those of the graph.
+    """
+    settings, line = settings.with_task(manifest["graph"], given), ""
+    if recipe is not None or defaults:
+        settings, line = with_recipe(settings, given, recipe, manifest, by_name)
+    settings = settings.checked()
+    settings.check_graph(manifest["graph"], by_name)
+    return settings, line
+
+
 def with_recipe(
     settings: Settings, given: set[str], recipe: str | None, manifest: dict[str, Any], by_name: bool = True
 ) -> tuple[Settings, str]:

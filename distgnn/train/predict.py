@@ -42,7 +42,9 @@ def write_best(
     with torch.no_grad():
         made = of_vertices(graph, rows) if config is None else task_for(config, model, graph).predict(graph, rows)
     ids, found, count = made
-    write_rows(graph, ids, rows_to_write(found, classes, task == "node" and graph.multilabel), count, out)
+    if classes:
+        found = (found > 0).to(torch.int64) if task == "node" and graph.multilabel else found.argmax(1)
+    write_rows(graph, ids, (found if classes else found.float()).numpy(), count, out)
     names = graph.local.node_names
     if names is not None and task in (None, *ON_VERTICES):
         write_names(graph, ids, names, count, out)
@@ -106,11 +108,3 @@ def file_of_rows(path: Path, dtype: Any, shape: tuple[int, ...], target: Path | 
             path.unlink(missing_ok=True)
         raise InputError(f"cannot write predictions to {target or path}: {error.strerror or error}") from error
     return found
-
-
-def rows_to_write(found: torch.Tensor, classes: bool, multilabel: bool) -> np.ndarray:
-    """Predictions as they are written: float32, or int64 classes (0/1 of each for multi-label graphs)."""
-    if not classes:
-        return found.float().numpy()
-    chosen = (found > 0).to(torch.int64) if multilabel else found.argmax(1)
-    return chosen.numpy()

@@ -37,7 +37,9 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
         exact, _ = graph.exchanges.exact
         exact.drain()
         exact.release("packed", "sources", "partials", "targets")
-    delayed, identity, cut = held_rows(trainer), trainer.fingerprint, _cut_digests(graph)
+    of_pass = {HELD + name: rows for name, rows in trainer.passes.held().items()}
+    delayed: dict[str, np.ndarray] = graph.exchanges.state_dict() | of_pass  # of this rank; empty where none are late
+    identity, cut = trainer.fingerprint, _cut_digests(graph)
     begun = trainer.passes.state(comm)
     random = comm.gather(torch.get_rng_state().numpy(), root=0)  # 5 kB of each rank: only rank 0 writes them
     partial = None
@@ -209,12 +211,6 @@ def _cut_digests(graph: Any) -> list[str]:
     mine = hashlib.sha256(np.ascontiguousarray(graph.part.global_ids).tobytes())
     mine.update(np.ascontiguousarray(graph.part.halo_counts).tobytes())
     return graph.comm.allgather(mine.hexdigest()[:16])
-
-
-def held_rows(trainer: Any) -> dict[str, np.ndarray]:
-    """What this rank writes of rows that are late or of earlier steps; empty where none are. Collective: yes."""
-    of_pass = {HELD + name: rows for name, rows in trainer.passes.held().items()}
-    return trainer.graph.exchanges.state_dict() | of_pass
 
 
 @contextmanager

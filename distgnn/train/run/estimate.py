@@ -112,8 +112,7 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
     if graph.get("types") and model["name"] in TYPED_KEEPS:
         return _typed_blocks(manifest, part_id, settings)
     item, shares, train = ITEM_BYTES[run["dtype"]], ranks_per_part(run), settings.get("train", {})
-    rows = part["rows"] if sees_all_rows(run) else part["owned"]
-    rows = -(-rows // shares)
+    rows = -(-(part["rows"] if sees_all_rows(run) else part["owned"]) // shares)
     width, layers, outputs = model["hidden_feats"], max(model["num_layers"] - 1, 1), graph["num_classes"]
     keeps = KEEPS[model["name"]]
     exchanged = sum(manifest["pair_rows"][part_id]) + sum(row[part_id] for row in manifest["pair_rows"])
