@@ -32,6 +32,17 @@ def test_tables_and_progress_print_names_as_they_are(capsys):
     assert "\x1b" not in out + err
 
 
+def test_progress_on_a_terminal_is_one_line_for_each_phase(capsys, monkeypatch):
+    monkeypatch.setenv("DISTGNN_TERMINAL", "80x24")
+    with phases(visible=True) as advance:
+        for done in range(0, 5001, 1000):
+            advance("cut", done, 5000)
+    with phases(visible=False) as advance:
+        advance("cut", 1, 1)
+    first, *_, last = capsys.readouterr().err.split("\r\x1b[K")[1:]
+    assert first == "cut: 0 %, ? left\r" and last.startswith("cut: ") and last.endswith("/s\n")
+
+
 def test_a_table_that_is_too_wide_is_several(capsys):
     """160 columns: the names of a row stand in each of them, and no cell is cut."""
     cells = [[f"{row}-{place}".rjust(30, "x") for place in range(8)] for row in range(2)]
