@@ -46,16 +46,8 @@ FAST = (
         lambda graph, task: has_few_labels(graph) and bool(graph.get("sparse_feats")),
         {"feat_norm": "row-l2,center", "norm": "none", "lr": 0.005, "weight_decay": 5e-4},
     ),
-    Row(
-        "sparse features",
-        lambda graph, task: bool(graph.get("sparse_feats")),
-        {"feat_norm": "row-l2,center"},
-    ),
-    Row(
-        "dense features",
-        lambda graph, task: True,
-        {"feat_norm": "standardize"},
-    ),
+    Row("sparse features", lambda graph, task: bool(graph.get("sparse_feats")), {"feat_norm": "row-l2,center"}),
+    Row("dense features", lambda graph, task: True, {"feat_norm": "standardize"}),
 )
 DEFAULTS = (
     Row(
@@ -114,7 +106,7 @@ def for_graph(
 ) -> tuple[Settings, str]:
     """The checked settings of a run on this graph, with its task, and the line on what a recipe has picked.
 
-    Args: by_name: as of `with_recipe`; defaults: without a recipe, those of the graph.
+    Args: by_name: as of `with_recipe`; defaults: without a recipe, the graph has its own.
     """
     settings, line = settings.with_task(manifest["graph"], given), ""
     if recipe is not None or defaults:

@@ -52,11 +52,7 @@ class TrainConfig:
         "What makes a step of a gradient; adamw: Adam with decoupled weight decay; sgd: with momentum 0.9.",
         choices=tuple(OWN_RATES),
     )
-    lr: float = _training(
-        None,
-        "Learning rate of the optimiser.",
-        default_text="0.003 of adam and adamw, 0.01 of sgd",
-    )
+    lr: float = _training(None, "Learning rate of the optimiser.", default_text="0.003 of adam and adamw, 0.01 of sgd")
     weight_decay: float = _training(0.0, "L2 penalty of the weights (of adamw their decay).", least=0.0)
     lr_schedule: str = _training(
         "constant",

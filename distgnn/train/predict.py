@@ -27,16 +27,11 @@ def write_best(
 ) -> int:
     """Write what a run predicts with its best weights, or embeddings, to a .npy file; returns how many rows.
 
-    Where vertices have names and rows are of vertices, `names_file(out)` has the name of each row.
+    Where vertices have names and rows are of vertices, `names_file(out)` has the name of each row. Collective: yes.
 
-    Collective: yes; rank 0 receives one rank's rows at a time and writes the file.
-
-    Args:
-        rows: what the model with these weights gives, [O, C]; config: of the run, its task, or None: rows of vertices
-            are written as they are.
-        classes: write the most likely class of each vertex, or 0/1 [N, C] for multi-label graphs.
-
-    Raises: InputError: on every rank, where the file cannot be written; nothing is left behind.
+    Args: rows: what the model gives, [O, C]; config: of the run, its task, or None: rows of vertices are written as
+        they are; classes: write the most likely class of each vertex, or 0/1 [N, C] for multi-label graphs.
+    Raises: InputError on every rank, where the file cannot be written; nothing is left behind.
     """
     task = None if config is None else config.task
     with torch.no_grad():

@@ -20,11 +20,7 @@ MOMENTUM = 0.9
 
 
 class OwnOptimizer:
-    """An optimiser whose state is tensors, a few for each parameter.
-
-    Args:
-        parameters: those that are trained; their `.grad` must be there at each step.
-        lr, weight_decay: learning rate (may be set between steps) and penalty.
+    """An optimiser whose state is tensors, a few for each parameter; every `.grad` must be there at each step.
 
     Notes: a subclass sets `name`, one of `OPTIMIZERS` and the name of its file in a checkpoint, and says in `columns`
         what it keeps.
@@ -90,10 +86,7 @@ class OwnOptimizer:
 
 
 class Adam(OwnOptimizer):
-    """Adam with L2 weight decay.
-
-    Source: Kingma and Ba, ICLR'15.
-    """
+    """Adam with L2 weight decay. Source: Kingma and Ba, ICLR'15."""
 
     name = "adam"
     _move: ClassVar[Callable[..., None]] = staticmethod(adam)
@@ -117,10 +110,7 @@ class Adam(OwnOptimizer):
 
 
 class AdamW(Adam):
-    """Adam whose weight decay shrinks the weights themselves, not through the gradient.
-
-    Source: Loshchilov and Hutter, ICLR'19.
-    """
+    """Adam whose weight decay shrinks the weights themselves. Source: Loshchilov and Hutter, ICLR'19."""
 
     name = "adamw"
     _move: ClassVar[Callable[..., None]] = staticmethod(adamw)
