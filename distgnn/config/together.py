@@ -17,14 +17,8 @@ from distgnn.config.task import CLASS_TASKS, METRICS_OF, PAIR_TASKS
 from distgnn.errors import InputError
 
 ATTENTION_MODELS = ("gat", "gatv2", "edgegat")
-UNWEIGHTED_MODELS = {
-    "gatv2": "gat",
-    "gine": "gin",
-    "edgegat": "gat",
-    "rgcn": "gcn",
-    "rgat": "gat",
-    "hgt": "gat",
-}  # and what takes weights
+# Models that take no edge weights, and one that does
+UNWEIGHTED_MODELS = {"gatv2": "gat", "gine": "gin", "edgegat": "gat", "rgcn": "gcn", "rgat": "gat", "hgt": "gat"}
 DEEP_MODELS = ("gcn2", "appnp")
 TYPED_MODELS = ("rgcn", "rgat", "hgt")  # of types and relations, where a graph has them
 ONE_PASS_MODELS = ("sage", "gcn", "gat")  # a hidden layer is one function: see distgnn.ops

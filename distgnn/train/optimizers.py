@@ -36,11 +36,11 @@ class TorchOptimizer:
         # Settings that are off are left out: a later torch may have more of them
         groups = (((n, v) for n, v in group.items() if n != "params" and v) for group in optimizer.param_groups)
         shown = (", ".join(f"{name}={value}" for name, value in group) for group in groups)
-        self.name: str = f"{type(optimizer).__name__}({', '.join(shown)})"
+        self.names: dict[str, Any] = {"optimizer": f"{type(optimizer).__name__}({', '.join(shown)})"}
         self.scheduler: Any | None = None if make_scheduler is None else make_scheduler(optimizer)
         if self.scheduler is not None and not callable(getattr(self.scheduler, "step", None)):
             raise InputError(f"scheduler made a {type(self.scheduler).__name__}: expected an object with `step`")
-        self.scheduler_name: str | None = None if self.scheduler is None else _scheduler_text(self.scheduler)
+        self.names |= {} if self.scheduler is None else {"scheduler": _scheduler_text(self.scheduler)}
         follows = config.lr_schedule != "constant"
         self._factors = [float(group["lr"]) / config.lr for group in optimizer.param_groups] if follows else []
 
