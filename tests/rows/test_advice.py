@@ -226,7 +226,7 @@ there is no row on any rank|too many indices|several ranks: it would draw|DistGr
 rows where this rank has|takes rows [N, ...]|, and arcs lead from {} to|rows of two types|a graph with types
 types and relations of a graph|the graph its types and relations before|joined with other relations', each
 name the relation, etype=|name the type: the graph|update_all of several|unknown cross_reducer
-of several types: give a dict|the edges of the whole graph|needs one type at both ends
+of several types: give a dict|needs one type at both ends
 """.strip()
     .replace("\n", "|")
     .split("|")
