@@ -23,7 +23,7 @@ from distgnn.config.task import LOWER_IS_BETTER
 from distgnn.errors import RunStopped, on_all_ranks
 from distgnn.graph.face.row_graph import with_rows
 from distgnn.graph.induced import training_subgraph
-from distgnn.graph.memory import blocks_of
+from distgnn.graph.memory.ledger import blocks_of
 from distgnn.graph.task_rows import rows_of_task
 from distgnn.ops.saved_rows import saved_in
 from distgnn.ops.step_check import StepCheck
