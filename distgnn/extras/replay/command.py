@@ -50,7 +50,7 @@ def replay(
         networks = [parse_network(text) for text in network]
         settings = Settings(training, model, run, schedule).checked()
         settings.check_graph(manifest["graph"])
-        num_ranks = settings.num_ranks(manifest)
+        num_ranks = manifest["num_parts"]
         for name, value in (("at_once", at_once), ("repeats", repeats), ("threads", threads or 1)):
             if value < 1:
                 raise InputError(f"{name} is {value}: expected at least 1")

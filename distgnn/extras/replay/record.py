@@ -77,7 +77,7 @@ def record_in_turn(
     comm = comm or MPI.COMM_WORLD
     for one in settings:
         check_recordable(one, comm.size)
-    turns = min(at_once or comm.size, comm.size // max(one.schedule.ranks_per_part for one in settings))
+    turns = min(at_once or comm.size, comm.size)
     turn, cores = comm.rank % turns, sorted(os.sched_getaffinity(0))
     if turns * num_threads() <= len(cores):  # else the system may give one core to two ranks, and leave another idle
         os.sched_setaffinity(0, cores[turn * num_threads() : (turn + 1) * num_threads()])

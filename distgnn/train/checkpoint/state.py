@@ -206,8 +206,8 @@ def _restore(trainer: Any, state: dict[str, Any], tensors: dict[str, Any]) -> No
 
 def _cut_digests(graph: Any) -> list[str]:
     """One digest per rank of who has which rows: held rows fit the same cut only. Collective: yes."""
-    mine = hashlib.sha256(np.ascontiguousarray(graph.part.global_ids).tobytes())
-    mine.update(np.ascontiguousarray(graph.part.halo_counts).tobytes())
+    mine = hashlib.sha256(np.ascontiguousarray(graph.local.global_ids).tobytes())
+    mine.update(np.ascontiguousarray(graph.local.halo_counts).tobytes())
     return graph.comm.allgather(mine.hexdigest()[:16])
 
 

@@ -129,7 +129,6 @@ def test_settings_that_do_not_go_together_are_refused(options, says):
     ("option", "says"),
     [
         ({"optimizer": "natural"}, "do not go with optimizer natural"),
-        ({"ranks_per_part": 2}, "one rank a part"),
         ({"label_reuse": 0.5}, "label reuse"),
     ],
 )
