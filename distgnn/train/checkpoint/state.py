@@ -38,7 +38,6 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
         exact.drain()
         exact.release("packed", "sources", "partials", "targets")
     delayed, identity, cut = held_rows(trainer), trainer.fingerprint, _cut_digests(graph)
-    begun = trainer.passes.state(comm)
     random = comm.gather(torch.get_rng_state().numpy(), root=0)  # 5 kB of each rank: only rank 0 writes them
     partial = None
     with raise_together(comm), _writing(run):
@@ -72,7 +71,7 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
                     everything[name] = files.write_file(partial, name, content)
                 state = {"ranks": comm.size, "cut": cut, "settings": trainer.settings, "graph": identity}
                 state |= {"files": everything, "schedules": trainer.schedules.state(), "best": trainer.best_record}
-                state |= {"last": trainer.last_record} | objects | ({"begun": begun} if begun else {})
+                state |= {"last": trainer.last_record} | objects
                 trainer.outputs.folder.sync_metrics()
                 files.commit(run, partial, epochs_done, state)
     except DistGNNError:
@@ -180,10 +179,6 @@ def _restore(trainer: Any, state: dict[str, Any], tensors: dict[str, Any]) -> No
         trainer.best_state = dict(tensors.get("best", {}))
         trainer.best_record, trainer.last_record = state.get("best"), state.get("last")
         trainer.schedules.load_state(state["schedules"])
-        try:
-            trainer.passes.load_state(state.get("begun", {}), comm)
-        except (KeyError, TypeError, ValueError) as error:
-            raise RunError(f"the checkpoint's steps of a pass are damaged: {error}") from error
         random = tensors.get("random", {}).get("torch")
         if state["ranks"] == comm.size and random is not None and len(random) == comm.size:
             torch.set_rng_state(random[comm.rank].clone())
