@@ -27,7 +27,7 @@ class Item:
     """
 
     title: str
-    rows: list[Cells] = field(default_factory=list)
+    rows: Sequence[Cells] = ()
     head: Cells = ()
     sentence: str = ""
     kind: str = ""
