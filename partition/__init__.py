@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from distgnn.partition.core.local_graph import Csr, LocalGraph, build_local
     from distgnn.partition.core.plan import ExchangePlan
     from distgnn.partition.core.vertex_cut import VertexCut
-    from distgnn.partition.folder.describe import copies_by_degree, describe
+    from distgnn.partition.folder.describe import describe
     from distgnn.partition.folder.manifest_file import read_manifest
     from distgnn.partition.folder.reader import load_part
     from distgnn.partition.methods import METHODS, cut_edges

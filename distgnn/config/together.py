@@ -22,7 +22,7 @@ UNWEIGHTED_MODELS = {"gatv2": "gat", "gine": "gin", "edgegat": "gat", "rgcn": "g
 DEEP_MODELS = ("gcn2", "appnp")
 TYPED_MODELS = ("rgcn", "rgat", "hgt")  # of types and relations, where a graph has them
 ONE_PASS_MODELS = ("sage", "gcn", "gat")  # a hidden layer is one function: see distgnn.ops
-WORKED_OUT = {"algorithm", "exact", "by_arc", "is_bare", "ranks_per_part", "graph", "typed", "of_extras"}
+WORKED_OUT = {"algorithm", "exact", "by_arc", "is_bare", "graph", "typed", "of_extras"}
 BFLOAT16_MODELS = (*ONE_PASS_MODELS, "gin")  # whose float32 numbers are inside a function
 
 

@@ -275,10 +275,8 @@ class Trainer:
             self.say(f"metrics.jsonl has {len(result.records)} of the {done} epochs before the checkpoint")
         if done and not result.records and self.last_record is not None:  # metrics.jsonl is gone; the weights are not
             result.records.append(self.last_record)
-        steps = self.passes.num_done
-        if done or steps:
-            within = f" and {steps} steps" if steps else ""
-            self.say(f"resuming after {done} epochs{within}")
+        if done:
+            self.say(f"resuming after {done} epochs")
         return done
 
     def save(self, epochs_done: int) -> int:
@@ -337,7 +335,7 @@ class Trainer:
         spent = graph.transport.counters.since(before) | {"waits": graph.transport.waits}
         self.sent_to.append(graph.transport.sent_to)
         watch.phase = f"epoch {epoch}, gathering numbers"
-        mine = {"loss": taken.share, "seconds": taken.seconds + ended - started}
+        mine = {"loss": taken.share, "seconds": ended - started}
         record, self.stop_signal = over_ranks(graph.comm, epoch, mine | {"signal": self.interrupts.received} | spent)
         record |= {"grad_norm": taken.norm} if self.config.clip_grad else {}
         self.optimizer.follow(rate_of(self.config, epoch + 1), record["loss"])
