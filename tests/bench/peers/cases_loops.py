@@ -6,7 +6,7 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
-from loops import Net, accuracy, loop, per_class_f1
+from loops import Net, accuracy, descend, loop, per_class_f1
 from torch import nn
 from torch_geometric.nn import APPNP, GATv2Conv, GCN2Conv, GCNConv, JumpingKnowledge, MessagePassing, SAGEConv, SGConv
 from torch_geometric.utils import degree
@@ -65,10 +65,8 @@ def gcnii_with_two_groups_warmup_and_smoothing(data):
     )
     criterion, losses = nn.CrossEntropyLoss(label_smoothing=0.1), []
     for _ in range(8):
-        optimizer.zero_grad(set_to_none=False)
         loss = criterion(model(data.x, data.edge_index)[data.train_mask], data.y[data.train_mask])
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, loss)
         scheduler.step()
         losses += [loss.item(), *scheduler.get_last_lr()]
     return losses, model
@@ -86,10 +84,7 @@ def mixup_of_features_and_labels(data):
         target = lam * onehot + (1 - lam) * onehot[perm]
         out = model(x, data.edge_index)
         loss = -(target * out.log_softmax(-1)).sum(-1)[data.train_mask].mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        losses.append(descend(optimizer, loss))
     return losses, model
 
 
@@ -109,11 +104,9 @@ def own_split_by_randperm(data):
     optimizer = torch.optim.RMSprop(model.parameters(), lr=0.01)
     for epoch in range(4):
         model.train()
-        optimizer.zero_grad()
         out = model(data.x, data.edge_index)
         loss = F.nll_loss(F.log_softmax(out[data.train_mask], dim=1), data.y[data.train_mask])
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, loss)
         pred = out.argmax(1)
         results.append(
             [epoch, loss.item(), *((pred[ids] == data.y[ids]).sum().item() / len(ids) for ids in split.values())]
@@ -130,10 +123,8 @@ def k_fold_of_permuted_ids(data):
         model = Net(SAGEConv, 8)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True)
         for _ in range(3):
-            optimizer.zero_grad()
             loss = F.cross_entropy(model(data.x, data.edge_index)[train_ids], data.y[train_ids])
-            loss.backward()
-            optimizer.step()
+            descend(optimizer, loss)
         with torch.no_grad():
             pred = model(data.x, data.edge_index)[test_ids].argmax(1)
         scores.append((loss.item(), (pred == data.y[test_ids]).double().mean().item()))
@@ -154,10 +145,7 @@ def columns_standardised_and_transformed(data):
     for _ in range(4):
         model.train()
         loss = F.cross_entropy(model(data.x, data.edge_index)[data.train_mask], data.y[data.train_mask])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        losses.append(descend(optimizer, loss))
     model.eval()
     return losses, mean, std, data.x, model(data.x, data.edge_index), model
 
@@ -182,10 +170,8 @@ def appnp_over_several_seeds(data):
         best_val_acc = test_acc = 0
         for _ in range(4):
             model.train()
-            optimizer.zero_grad()
             loss = F.nll_loss(model()[data.train_mask], data.y[data.train_mask])
-            loss.backward()
-            optimizer.step()
+            descend(optimizer, loss)
             model.eval()
             pred, accs = model().max(1)[1], []
             for _, mask in data("train_mask", "val_mask", "test_mask"):
@@ -237,10 +223,8 @@ def jumping_knowledge_and_the_average_of_late_weights(data):
     swa = torch.optim.swa_utils.SWALR(optimizer, swa_lr=0.05, anneal_epochs=2)
     for epoch in range(6):
         model.train()
-        optimizer.zero_grad()
         loss = F.cross_entropy(model(data.x, data.edge_index)[data.train_mask], data.y[data.train_mask])
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, loss)
         if epoch >= 3:
             average.update_parameters(model)
             swa.step()
@@ -297,8 +281,5 @@ def own_layer_and_a_weight_per_arc(data):
         weight = torch.sigmoid(gate) * data.edge_weight
         out = convs[1](F.relu(convs[0](data.x, data.edge_index, weight)), data.edge_index, weight)
         loss = F.cross_entropy(out[data.train_mask], data.y[data.train_mask]) + 1e-2 * torch.sigmoid(gate).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        losses.append(descend(optimizer, loss))
     return losses, per_class_f1(out, data.y, data.test_mask), convs, gate

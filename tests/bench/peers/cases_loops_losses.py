@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import torch
 import torch.nn.functional as F
-from loops import MLP2, Net, accuracy, loop, per_class_f1
+from loops import MLP2, Net, accuracy, descend, loop, per_class_f1
 from torch import nn
 from torch_geometric.nn import (
     GATConv,
@@ -17,7 +17,7 @@ from torch_geometric.nn import (
     SAGEConv,
     TransformerConv,
 )
-from torch_geometric.utils import scatter, subgraph, to_undirected
+from torch_geometric.utils import scatter
 
 
 @loop()
@@ -29,13 +29,11 @@ def focal_loss_with_weights_of_classes(data):
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.05, total_steps=6)
     best, losses = (0.0, None), []
     for _ in range(6):
-        optimizer.zero_grad()
         logits = model(data.x, data.edge_index)[data.train_mask]
         ce = F.cross_entropy(logits, data.y[data.train_mask], weight=weight, reduction="none")
         pt = F.softmax(logits, -1).gather(1, data.y[data.train_mask].unsqueeze(1)).squeeze(1)
         loss = ((1 - pt) ** 2 * ce).mean()
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, loss)
         scheduler.step()
         f1 = per_class_f1(model(data.x, data.edge_index), data.y, data.val_mask).mean()
         best = max(best, (f1, copy.deepcopy(model.state_dict())), key=lambda pair: pair[0])
@@ -49,12 +47,10 @@ def _regression(data, y):
     mean, std = y[data.train_mask].mean(), y[data.train_mask].std()
     for _ in range(4):
         model.train()
-        optimizer.zero_grad()
         out = model(data.x, data.edge_index)
         out = out.squeeze(-1) if y.dim() == 1 else out
         loss = F.huber_loss(out[data.train_mask], (y[data.train_mask] - mean) / std)
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, loss)
         with torch.no_grad():
             pred, true = out[data.test_mask] * std + mean, y[data.test_mask]
             r2 = 1 - ((true - pred) ** 2).sum() / ((true - true.mean()) ** 2).sum()
@@ -83,9 +79,7 @@ def several_labels_with_binary_entropy(data):
     optimizer, found = torch.optim.Adam(model.parameters(), lr=0.01), []
     for _ in range(4):
         loss = criterion(model(data.x, data.edge_index)[data.train_mask], y[data.train_mask])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, loss)
         pred = (model(data.x, data.edge_index).sigmoid() > 0.5)[data.val_mask].numpy()
         true = y[data.val_mask].numpy().astype(bool)
         tp, fp, fn = (pred & true).sum(0), (pred & ~true).sum(0), (~pred & true).sum(0)
@@ -139,10 +133,7 @@ def teacher_with_dropout_taught_to_a_perceptron(data):
     for _ in range(3):
         teacher.train()
         loss = F.cross_entropy(teacher(data.x, data.edge_index)[data.train_mask], data.y[data.train_mask])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        losses.append(descend(optimizer, loss))
     teacher.eval()
     with torch.no_grad():
         soft = teacher(data.x, data.edge_index)
@@ -153,10 +144,7 @@ def teacher_with_dropout_taught_to_a_perceptron(data):
         hard = F.cross_entropy(out[data.train_mask], data.y[data.train_mask])
         kd = F.kl_div((out / temperature).log_softmax(1), (soft / temperature).softmax(1), reduction="batchmean")
         loss = lam * hard + (1 - lam) * temperature**2 * kd
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        losses.append(descend(optimizer, loss))
     student.eval()
     return losses, student(data.x), accuracy(student(data.x), data.y, data.test_mask), student
 
@@ -168,11 +156,9 @@ def own_labels_of_confident_vertices(data):
     optimizer, found = torch.optim.Adam(model.parameters(), lr=0.05), []
     for _ in range(3):
         for _ in range(3):
-            optimizer.zero_grad()
             out = model(data.x, data.edge_index)
             loss = F.cross_entropy(out, y, ignore_index=-1)
-            loss.backward()
-            optimizer.step()
+            descend(optimizer, loss)
         with torch.no_grad():
             conf, pred = model(data.x, data.edge_index).softmax(-1).max(dim=1)
         new = (conf > conf[~train_mask].mean()) & ~train_mask
@@ -197,12 +183,9 @@ def labels_propagated_then_reused_as_features(data):
     for _ in range(4):
         mask = torch.rand(train_idx.shape) < 0.5
         known, wanted = train_idx[mask], train_idx[~mask]
-        optimizer.zero_grad()
         out = model(with_labels(known), data.edge_index)
         loss = F.cross_entropy(out[wanted], data.y[wanted])
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        losses.append(descend(optimizer, loss))
     return losses, accuracy(model(with_labels(train_idx), data.edge_index), data.y, data.val_mask), model
 
 
@@ -270,22 +253,6 @@ def smoothness_of_the_graph_as_a_penalty(data):
         loss = (
             F.cross_entropy(out[data.train_mask], data.y[data.train_mask]) + 0.1 * F.mse_loss(mean, prob) + 0.1 * rough
         )
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, loss)
         losses.append((loss.item(), rough.item()))
     return losses, model
-
-
-@loop()
-def training_on_the_subgraph_of_the_training_set(data):
-    edge_index, _ = subgraph(data.train_mask, data.edge_index, relabel_nodes=True)
-    x, y, model = data.x[data.train_mask], data.y[data.train_mask], Net(SAGEConv, 16)
-    optimizer, losses = torch.optim.Adam(model.parameters(), lr=0.01), []
-    for _ in range(3):
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(x, edge_index), y)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses, accuracy(model(data.x, to_undirected(data.edge_index)), data.y, data.test_mask)
