@@ -220,7 +220,6 @@ class Plain(nn.Module):
 DROPS = {
     "F.dropout in a plain model": lambda: None,
     "nn.Dropout in a plain model": lambda: nn.Dropout(0.5),
-    "nn.Dropout in place": lambda: nn.Dropout(0.5, inplace=True),
     "nn.Dropout1d": lambda: nn.Sequential(nn.Unflatten(1, (8, 1)), nn.Dropout1d(0.5), nn.Flatten()),
     "nn.AlphaDropout": lambda: nn.AlphaDropout(0.3),
     "nn.RReLU": lambda: nn.RReLU(),

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from loops import Net, accuracy, descend, loop, per_class_f1
 from torch import nn
-from torch_geometric.nn import APPNP, GATv2Conv, GCN2Conv, GCNConv, JumpingKnowledge, MessagePassing, SAGEConv, SGConv
+from torch_geometric.nn import GATv2Conv, GCN2Conv, GCNConv, JumpingKnowledge, MessagePassing, SAGEConv, SGConv
 from torch_geometric.utils import degree
 
 
@@ -115,23 +115,6 @@ def own_split_by_randperm(data):
 
 
 @loop()
-def k_fold_of_permuted_ids(data):
-    folds, scores = np.array_split(np.random.RandomState(0).permutation(data.num_nodes), 3), []
-    for k, test_ids in enumerate(folds):
-        torch.manual_seed(k)
-        train_ids = np.concatenate([fold for i, fold in enumerate(folds) if i != k])
-        model = Net(SAGEConv, 8)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True)
-        for _ in range(3):
-            loss = F.cross_entropy(model(data.x, data.edge_index)[train_ids], data.y[train_ids])
-            descend(optimizer, loss)
-        with torch.no_grad():
-            pred = model(data.x, data.edge_index)[test_ids].argmax(1)
-        scores.append((loss.item(), (pred == data.y[test_ids]).double().mean().item()))
-    return scores, np.mean(scores, 0), np.std(scores, 0)
-
-
-@loop()
 def columns_standardised_and_transformed(data):
     import torch_geometric.transforms as T
 
@@ -148,38 +131,6 @@ def columns_standardised_and_transformed(data):
         losses.append(descend(optimizer, loss))
     model.eval()
     return losses, mean, std, data.x, model(data.x, data.edge_index), model
-
-
-@loop()
-def appnp_over_several_seeds(data):
-    class Net2(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.lin1, self.lin2, self.prop1 = nn.Linear(data.num_features, 16), nn.Linear(16, 4), APPNP(10, 0.1)
-
-        def forward(self):
-            return F.log_softmax(self.prop1(self.lin2(F.relu(self.lin1(data.x))), data.edge_index), dim=1)
-
-    tests = []
-    for seed in range(2):
-        torch.manual_seed(seed)
-        np.random.seed(seed)
-        model = Net2()
-        optimizer = torch.optim.Adam([{"params": model.lin1.parameters(), "weight_decay": 5e-3},
-                                      {"params": model.lin2.parameters()}], lr=0.01)  # fmt: skip
-        best_val_acc = test_acc = 0
-        for _ in range(4):
-            model.train()
-            loss = F.nll_loss(model()[data.train_mask], data.y[data.train_mask])
-            descend(optimizer, loss)
-            model.eval()
-            pred, accs = model().max(1)[1], []
-            for _, mask in data("train_mask", "val_mask", "test_mask"):
-                accs.append(pred[mask].eq(data.y[mask]).sum().item() / mask.sum().item())
-            if accs[1] > best_val_acc:
-                best_val_acc, test_acc = accs[1:]
-        tests.append([loss.item(), best_val_acc, test_acc])
-    return torch.tensor(tests).mean(0), torch.tensor(tests).std(0)
 
 
 @loop()

@@ -45,21 +45,6 @@ def run(g, model, epochs=4, lr=0.01, **options):
     )
 
 
-@loop("dgl", random=True)
-def attention_with_dropout_and_a_validation_loss(g):
-    class GAT(nn.Module):
-        def __init__(self):
-            super().__init__()
-            options = {"feat_drop": 0.4, "attn_drop": 0.4, "allow_zero_in_degree": True}
-            self.one = dglnn.GATConv(8, 4, 2, activation=F.elu, **options)
-            self.two = dglnn.GATv2Conv(8, 4, 2, residual=True, **options)
-
-        def forward(self, g, h):
-            return self.two(g, self.one(g, h).flatten(1)).mean(1)
-
-    return run(g, GAT())
-
-
 @loop("dgl")
 def self_loops_and_reverse_arcs_added_first(g):
     g = dgl.add_self_loop(dgl.remove_self_loop(g))
