@@ -1,14 +1,13 @@
 """Whole training loops as people publish them for PyG, with one line changed: where the graph comes from."""
 
 import copy
-import math
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from loops import Net, accuracy, descend, loop, per_class_f1
 from torch import nn
-from torch_geometric.nn import GATv2Conv, GCN2Conv, GCNConv, JumpingKnowledge, MessagePassing, SAGEConv, SGConv
+from torch_geometric.nn import GATv2Conv, GCNConv, JumpingKnowledge, MessagePassing, SAGEConv, SGConv
 from torch_geometric.utils import degree
 
 
@@ -40,36 +39,6 @@ def early_stopping_with_the_best_state(data):
     model.load_state_dict(best_state)
     out = model(data.x, data.edge_index)
     return history, [accuracy(out, data.y, mask) for mask in (data.train_mask, data.val_mask, data.test_mask)], model
-
-
-@loop()
-def gcnii_with_two_groups_warmup_and_smoothing(data):
-    class GCNII(nn.Module):
-        def __init__(self, hidden=16, layers=6):
-            super().__init__()
-            self.lins = nn.ModuleList([nn.Linear(data.num_features, hidden), nn.Linear(hidden, 4)])
-            self.convs = nn.ModuleList(GCN2Conv(hidden, 0.1, 0.5, i + 1, normalize=True) for i in range(layers))
-
-        def forward(self, x, edge_index):
-            x = x_0 = self.lins[0](x).relu()
-            for conv in self.convs:
-                x = conv(x, x_0, edge_index).relu()
-            return self.lins[1](x).log_softmax(dim=-1)
-
-    model = GCNII()
-    groups = [{"params": model.convs.parameters(), "weight_decay": 0.01},
-              {"params": model.lins.parameters(), "weight_decay": 5e-4}]  # fmt: skip
-    optimizer = torch.optim.AdamW(groups, lr=0.02)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda e: (e + 1) / 3 if e < 3 else 0.5 * (1 + math.cos(math.pi * (e - 3) / 5))
-    )
-    criterion, losses = nn.CrossEntropyLoss(label_smoothing=0.1), []
-    for _ in range(8):
-        loss = criterion(model(data.x, data.edge_index)[data.train_mask], data.y[data.train_mask])
-        descend(optimizer, loss)
-        scheduler.step()
-        losses += [loss.item(), *scheduler.get_last_lr()]
-    return losses, model
 
 
 @loop()

@@ -5,7 +5,6 @@ import functools
 import dgl
 import dgl.function as fn
 import dgl.nn as dglnn
-import numpy as np
 import torch
 import torch.nn.functional as F
 from loops import MLP2, accuracy, descend, loop, per_class_f1
@@ -53,53 +52,6 @@ def self_loops_and_reverse_arcs_added_first(g):
     norm[torch.isinf(norm)] = 0
     g.ndata["norm"] = norm.unsqueeze(1)
     return run(g, Layers(graph_conv))
-
-
-@loop("dgl")
-def appnp_of_update_all(g):
-    class APPNP(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.mlp = MLP2(8, 16, 4)
-
-        def forward(self, g, h):
-            h = h0 = self.mlp(h)
-            norm = torch.pow(g.in_degrees().to(h.dtype).clamp(min=1), -0.5).unsqueeze(1)
-            with g.local_scope():
-                for _ in range(5):
-                    g.ndata["h"] = h * norm
-                    g.update_all(fn.copy_u("h", "m"), fn.sum("m", "h"))
-                    h = 0.9 * g.ndata.pop("h") * norm + 0.1 * h0
-            return h
-
-    return run(g, APPNP())
-
-
-@loop("dgl", ids=True)
-def links_scored_by_a_perceptron(g, ids):
-    class Scorer(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.W1, self.W2 = nn.Linear(32, 16), nn.Linear(16, 1)
-
-        def forward(self, h, u, v):
-            return self.W2(F.relu(self.W1(torch.cat([h[u], h[v]], 1)))).squeeze(1)
-
-    model, pred, losses = Layers(sage, out=16), Scorer(), []
-    optimizer = torch.optim.Adam([*model.parameters(), *pred.parameters()], lr=0.01)
-    eids = np.random.permutation(ids.pos.shape[1])
-    (u, v), (tu, tv) = ids.pos[:, eids[8:]], ids.pos[:, eids[:8]]
-    for _ in range(3):
-        h = model(g, g.ndata["feat"])
-        neg_u, neg_v = (torch.from_numpy(np.random.choice(g.num_nodes(), len(u))) for _ in range(2))
-        scores = torch.cat([pred(h, u, v), pred(h, neg_u, neg_v)])
-        labels = torch.cat([torch.ones(len(u)), torch.zeros(len(neg_u))])
-        loss = F.binary_cross_entropy_with_logits(scores, labels)
-        losses.append(descend(optimizer, loss))
-    with torch.no_grad():
-        pos, neg = pred(h, tu, tv).numpy(), pred(h, *ids.neg).numpy()
-    auc = np.mean((pos[:, None] > neg[None, :]) + 0.5 * (pos[:, None] == neg[None, :]))
-    return losses, auc, np.argsort(-neg), model
 
 
 @loop("dgl", world="web")

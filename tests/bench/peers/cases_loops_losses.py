@@ -11,7 +11,6 @@ from torch_geometric.nn import (
     GINConv,
     LabelPropagation,
     SAGEConv,
-    TransformerConv,
 )
 from torch_geometric.utils import scatter
 
@@ -33,40 +32,6 @@ def several_labels_with_binary_entropy(data):
             [loss.item(), *(2 * tp / np.maximum(2 * tp + fp + fn, 1)), 2 * tp.sum() / (2 * tp + fp + fn).sum()]
         )
     return found, model
-
-
-@loop(random=True)
-def teacher_with_dropout_taught_to_a_perceptron(data):
-    class Teacher(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.conv1 = TransformerConv(8, 8, heads=2, dropout=0.3, beta=True)
-            self.conv2, self.norm = TransformerConv(16, 4, concat=False), nn.LayerNorm(16)
-
-        def forward(self, x, edge_index):
-            x = F.dropout(x, 0.5, self.training)
-            return self.conv2(F.gelu(self.norm(self.conv1(x, edge_index))), edge_index)
-
-    teacher, losses = Teacher(), []
-    student = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 4))
-    optimizer = torch.optim.Adam(teacher.parameters(), lr=0.01)
-    for _ in range(3):
-        teacher.train()
-        loss = F.cross_entropy(teacher(data.x, data.edge_index)[data.train_mask], data.y[data.train_mask])
-        losses.append(descend(optimizer, loss))
-    teacher.eval()
-    with torch.no_grad():
-        soft = teacher(data.x, data.edge_index)
-    optimizer, temperature, lam = torch.optim.Adam(student.parameters(), lr=0.01), 2.0, 0.3
-    for _ in range(4):
-        student.train()
-        out = student(data.x)
-        hard = F.cross_entropy(out[data.train_mask], data.y[data.train_mask])
-        kd = F.kl_div((out / temperature).log_softmax(1), (soft / temperature).softmax(1), reduction="batchmean")
-        loss = lam * hard + (1 - lam) * temperature**2 * kd
-        losses.append(descend(optimizer, loss))
-    student.eval()
-    return losses, student(data.x), accuracy(student(data.x), data.y, data.test_mask), student
 
 
 @loop()
