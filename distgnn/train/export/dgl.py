@@ -78,7 +78,7 @@ class DGLModel(PlainModel):
         if name == "edgegat":
             return layers.EdgeGATConv(in_feats, self.sizes.num_edge_feats, width, heads, residual=False, **zeros)
         if name == "gcn2":
-            return layers.GCN2Conv(in_feats, layer + 1, alpha=0.1, lambda_=0.5, **zeros)
+            return layers.GCN2Conv(in_feats, layer + 1, alpha=0.1, lambda_=0.5, bias=False, **zeros)
         if name == "appnp":
             return layers.APPNPConv(k=10, alpha=0.1)
         if name == "rgcn":

@@ -127,9 +127,7 @@ class PyGModel(PlainModel):
         if name == "rgcn":
             return gnn.RGCNConv(in_feats, out_feats, self.sizes.num_relations, self.config.num_bases or None)
         if name == "gcn2":
-            conv = gnn.GCN2Conv(in_feats, 0.1, 0.5, layer + 1, normalize=False)
-            conv.bias = nn.Parameter(torch.zeros(in_feats))  # PyG's has none
-            return conv
+            return gnn.GCN2Conv(in_feats, 0.1, 0.5, layer + 1, normalize=False)
         if name == "appnp":
             return gnn.APPNP(10, 0.1, normalize=False)
         width, options = out_feats if last else out_feats // heads, {"add_self_loops": False, "concat": not last}
@@ -148,7 +146,7 @@ class PyGModel(PlainModel):
         if name in ("gcn", "appnp"):
             return conv(rows, edge_index, arcs.norm(rows, ("out", "in")))
         if name == "gcn2":
-            return conv(rows, initial, edge_index, arcs.norm(rows, ("in", "in"))) + conv.bias
+            return conv(rows, initial, edge_index, arcs.norm(rows, ("in", "in")))
         if name == "gine":
             return conv(rows, edge_index, arcs.edge_attr.to(rows))
         if name == "rgcn":
@@ -203,7 +201,7 @@ PARAMETERS: dict[str, dict[str, str]] = {
         **{f"lin_l.{kind}": f"fc_src.{kind}" for kind in ("weight", "bias")},
         **{f"lin_r.{kind}": f"fc_dst.{kind}" for kind in ("weight", "bias")},
     },
-    "gcn2": {"weight1": "weight1", "bias": "bias"},
+    "gcn2": {"weight1": "weight1"},
     "rgcn": {"weight": "linear_r.W", "comp": "linear_r.coeff", "root": "loop_weight", "bias": "h_bias"},
 }
 
