@@ -42,7 +42,7 @@ from distgnn.train.gradients import GradientBuffer, lay_out
 from distgnn.train.loss import OwnLoss, share_of_loss
 from distgnn.train.lr_schedule import EarlyStopping, rate_of
 from distgnn.train.metrics import OwnMetric, check_own, own_metrics
-from distgnn.train.optimizers import TorchOptimizer, make_optimizer
+from distgnn.train.optimizers import TorchOptimizer, decays_beside, make_optimizer
 from distgnn.train.run.callbacks import Callbacks
 from distgnn.train.run.interrupt import Interrupts
 from distgnn.train.run.machine import where_this_rank_runs
@@ -155,6 +155,7 @@ class Trainer:
         config = self.config
         with raise_together(graph.comm):
             self.optimizer = make_optimizer(config, self.gradients.parameters, optimizer, scheduler)
+            self.decays = decays_beside(config, model)
             if config.run_dir is not None:  # say now what a checkpoint could not hold
                 flatten(self.objects(), "state", {})
         self.optimizer.watch(model, graph, self.say)
@@ -371,6 +372,8 @@ class Trainer:
             raise explain(self.model, graph, name, math.fsum(graph.comm.allgather(share)))
         norm = self.gradients.clip(self.config.clip_grad) if self.config.clip_grad else 0.0
         watch.phase = f"{name}, optimiser"
+        for parameter, decay in self.decays:
+            parameter.grad.add_(parameter.detach(), alpha=decay)  # type: ignore[union-attr]
         self.optimizer.step()
         return logits, share, norm
 
