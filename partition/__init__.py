@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from distgnn.partition.core.local_graph import Csr, LocalGraph, build_local
     from distgnn.partition.core.plan import ExchangePlan
     from distgnn.partition.core.vertex_cut import VertexCut
-    from distgnn.partition.folder.describe import copies_by_degree, describe
+    from distgnn.partition.folder.describe import describe
     from distgnn.partition.folder.manifest_file import read_manifest
     from distgnn.partition.folder.reader import load_part
     from distgnn.partition.methods import METHODS, cut_edges
@@ -33,7 +33,7 @@ _NAMES = {
     "core.local_graph": ("Csr", "LocalGraph", "build_local"),
     "core.plan": ("ExchangePlan",),
     "core.vertex_cut": ("VertexCut",),
-    "folder.describe": ("copies_by_degree", "describe"),
+    "folder.describe": ("describe",),
     "folder.manifest_file": ("read_manifest",),
     "folder.reader": ("load_part",),
     "methods": ("METHODS", "cut_edges"),

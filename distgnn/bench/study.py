@@ -31,7 +31,7 @@ from distgnn.config.settings import describe_graph
 from distgnn.errors import InputError
 from distgnn.fitting.fit import fit
 from distgnn.fitting.keywords import read_keywords
-from distgnn.fitting.progress import progress_bar
+from distgnn.fitting.progress import compiling
 from distgnn.fitting.result import load_result
 from distgnn.fitting.source import cut_of, is_parts
 from distgnn.partition import read_manifest
@@ -208,13 +208,14 @@ def _measured(plan: Plan, kept: Kept, speak: bool) -> StudyResult:
     total = len(plan.parts) * (1 + len(emulated) + bool(networks) + len(works) * plan.accuracy)
     measured: list[Measured] = []
     done = 0
-    with progress_bar("measured", total, speak) as advance:
+    with compiling(speak):
 
         def get(name: str, make: Callable[[], Any], holds: Callable[[Any], bool] = lambda found: True) -> Any:
             nonlocal done
             found = kept.get(name, make, holds)
             done += 1
-            advance(name, done)
+            if speak:
+                say(f"measured {done}/{total}  {name}", "")
             return found
 
         for parts, manifest in zip(plan.parts, manifests, strict=True):
