@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from distgnn.system.jobs.job_cleanup import descendants
+from distgnn.system.jobs.processes import descendants
 from distgnn.train.checkpoint import files as files
 
 SMALL = ("--hidden-feats", 8, "--num-layers", 2, "--epochs", 4, "--eval-every", 2, "--quiet")

@@ -29,7 +29,7 @@ def _of_extras() -> list[ModuleType]:
 EXTRAS = _of_extras()
 KINDS = (
     "graph", "sparse", "table", "typed", "ogb", "mag", "papers", "reddit", "planetoid", "archive", "one part",
-    "typed part", "two parts", "libra", "book", "checkpoint", "run folder", "settings", "tuning", "status",
+    "typed part", "two parts", "book", "checkpoint", "run folder", "settings", "tuning", "status",
     "hosts", "tables", "ogb links",
 )  # fmt: skip
 FORGIVING = ("tuning", "status")  # what is damaged counts as not there
@@ -178,7 +178,7 @@ def _run_targets(root: Path) -> list[Target]:
     from distgnn.train.checkpoint import files as files
     from distgnn.train.checkpoint.identity import check_identity
     from distgnn.train.checkpoint.state import check_tensors, unpack
-    from distgnn.train.lr_schedule import EarlyStopping, LearningRate, Schedules
+    from distgnn.train.lr_schedule import EarlyStopping
     from distgnn.train.run.run_folder import model_config, read_config, read_metrics
 
     torch.manual_seed(0)
@@ -197,7 +197,7 @@ def _run_targets(root: Path) -> list[Target]:
         contents = {name: files.read_file(folder, state, name) for name in files.COMMON_FILES}
         tensors = {name: unpack(folder, name, content) for name, content in contents.items() if content is not None}
         check_tensors(folder, tensors, config)
-        Schedules(LearningRate(trainer.config), EarlyStopping(0)).load_state(state["schedules"])
+        EarlyStopping(0).load_state(state["stopping"])
 
     def read_run(folder: Path) -> None:
         read_metrics(folder / "metrics.jsonl")

@@ -203,7 +203,7 @@ def models_and_rows(source, dtype):
             yield name, model.train(), named(model.eval()(*arguments))
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_the_plain_forward_pass(comm, shared_tmp_path, monkeypatch):
     """Rows of arcs whole, and in blocks; these are never whole but for a softmax's numbers."""
     source, widest = random_graph(4, directed=True, typed=True), []

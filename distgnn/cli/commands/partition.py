@@ -1,4 +1,4 @@
-"""Commands that make partition folders: from a graph, from another folder, from a cut of DGL's; and a cut for DGL."""
+"""Commands that make partition folders: from a graph, from another folder, from a partition book of DGL's."""
 
 import json
 from dataclasses import asdict, replace
@@ -176,14 +176,11 @@ def repartition(
 
 
 def import_dgl(
-    cut: str = typer.Argument(help="DGL's Libra folder (…/4Communities) or partition book (…/NAME.json)."),
+    cut: str = typer.Argument(help="DGL's partition book (…/NAME.json)."),
     source: str = typer.Argument(help="The graph that was cut, as of distgnn partition."),
     out: str = typer.Option(..., help="Partition folder to write."),
     direction: str = typer.Option("stored", help="stored, both or reversed: what the edges of the cut are."),
     self_loops: str = typer.Option("keep", help="keep, add or remove."),
-    sides: str = typer.Option(
-        "target", help="Of a book: arcs at the owner of the target, or, as cover, of either: fewest rows."
-    ),
     data_root: str | None = typer.Option(None, help=DATA_ROOT),
     overwrite: bool = typer.Option(False, help="Replace an existing partition folder."),
 ) -> None:
@@ -198,5 +195,5 @@ def import_dgl(
     for line in findings.lines():
         say(line)
     edge_list = graph.edge_list(direction, self_loops)
-    manifest = write_partition(graph, edge_list, read_dgl_cut(cut, edge_list, sides), out, "dgl", overwrite=overwrite)
+    manifest = write_partition(graph, edge_list, read_dgl_cut(cut, edge_list), out, "dgl", overwrite=overwrite)
     print_table("Imported", rows_of_table(manifest, out))

@@ -90,12 +90,11 @@ def _with_run(
     run_on_ranks(manifest["num_parts"], threads)
     from distgnn.fitting.best_rows import best_rows
     from distgnn.predicting.row_files import Classes, write_table
-    from distgnn.train.predict import write_best, write_embeddings
+    from distgnn.train.predict import write_best
 
     def write(file: str) -> int:
-        if embeddings:
-            return write_embeddings(graph, rows, file)
-        return write_best(graph, network, rows, TrainConfig(task=task), file, classes and not is_table)
+        config = None if embeddings else TrainConfig(task=task)
+        return write_best(graph, network, rows, config, file, classes and not is_table)
 
     def about() -> Classes | str:
         if embeddings or task not in ("node", "edge"):
