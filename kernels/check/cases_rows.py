@@ -124,12 +124,13 @@ def product_case(function: Callable, graph: Graph, rows: Rows, *, accumulate=Fal
 
 def inner_product_case(function: Callable, graph: Graph, rows: Rows) -> Pairs:
     both = rows(graph.num_sources, rows.width), rows(graph.num_sources, rows.width, seed=1)
-    return [(function(*both), reference_fused.inner_product(*map(reference.widened, both)))]
+    left, right = (reference.widened(each).astype(np.float64) for each in both)
+    return [(function(*both), left.T @ right)]
 
 
 def narrow_product_case(function: Callable, graph: Graph, rows: Rows) -> Pairs:
     few, grads = rows.wide(graph.num_sources, 3), rows(graph.num_sources, rows.width, seed=1)
-    return [(function(few, grads), reference_fused.inner_product(few, reference.widened(grads)))]
+    return [(function(few, grads), few.T.astype(np.float64) @ reference.widened(grads))]
 
 
 def pack_rows_case(function: Callable, graph: Graph, rows: Rows) -> Pairs:

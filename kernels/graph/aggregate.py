@@ -77,8 +77,7 @@ def spmm(
     Returns: out (new: float32 for bfloat16 rows); for max and min (out, winner): winner is the CSR position (int32
         if it fits) or -1, or None without winners. Ties go to the smallest edge id.
     Raises: ValueError on shapes and dtypes.
-    Notes: reads E · D elements, at memory speed. Each row is summed in CSR order by one thread: same bits for any
-        number of threads. bfloat16 rows are summed in float32.
+    Notes: reads E · D elements. Each row is summed in CSR order by one thread: same bits for any number of threads.
     """
     indptr, indices, feats = indptr_array(indptr), index_array(indices), np.asarray(feats)
     tail = feats.shape[1:]
