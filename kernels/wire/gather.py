@@ -9,11 +9,11 @@ per row are in codecs.py.
 
 import numpy as np
 
-from distgnn.kernels.runtime.arrays import CACHE_LINE, ROWS, index_array, output, row_array, sums_dtype
+from distgnn.kernels.runtime.arrays import ROWS, index_array, output, row_array, sums_dtype
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.runtime.tiles import Tile
-from distgnn.kernels.simd.vectors import add, load, prefetch, store
+from distgnn.kernels.simd.vectors import add, load, prefetch, rolled, store
 
 # Rows asked for before they are copied: a row goes through once, so a short distance is enough.
 AHEAD = 8
@@ -61,6 +61,7 @@ def _each_part(function, width, *args):
     """Calls function(tile, first column, *args) for all columns of a row: 16 at a time, then 8, 4, 2 and 1."""
     end = width // LANES * LANES
     for column in range(0, end, LANES):
+        rolled()
         function(LINE, column, *args)
     if width & 8:
         function(EIGHT, end, *args)
@@ -77,8 +78,9 @@ def _each_part(function, width, *args):
 
 @inline(counted=False)
 def _ask_for(rows, first, width):
-    for column in range(0, width, CACHE_LINE // rows.itemsize):
-        prefetch(ONE, rows, first + column)
+    for column in range(0, width, LANES):  # a constant: dividing by a number of bytes took as long as a short row
+        rolled()
+        prefetch(LINE, rows, first + column)
 
 
 @inline(counted=False)
