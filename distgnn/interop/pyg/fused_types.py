@@ -66,7 +66,7 @@ def _is_plain_sage(conv: Any, relation: Any, x_dict: dict[Any, Any], index: Any)
 
 def _is_relation(index: Any) -> bool:
     """Does an `edge_index` stand for all arcs of a relation?"""
-    return isinstance(index, ArcIndex) and index.arcs.rows and hasattr(index.arcs.graph, "joined") and is_whole(index)
+    return isinstance(index, ArcIndex) and hasattr(index.arcs.graph, "joined") and is_whole(index)
 
 
 def _hgt_conv(self: Any, x_dict: dict[Any, Any], edge_index_dict: dict[Any, Any]) -> Any:

@@ -86,8 +86,9 @@ class GCN2(DeepStack):
 
     def make_layers(self, in_feats: int, hidden_feats: int, num_classes: int, num_layers: int) -> tuple[int, int]:
         self.first, self.last = nn.Linear(in_feats, hidden_feats), nn.Linear(hidden_feats, num_classes)
-        options: dict[str, Any] = {"alpha": self.alpha, "lambda_": self.lambda_}
-        convs = [GCN2Conv(hidden_feats, layer + 1, allow_zero_in_degree=True, **options) for layer in range(num_layers)]
+        options: dict[str, Any] = {"alpha": self.alpha, "lambda_": self.lambda_, "allow_zero_in_degree": True}
+        options["bias"] = False  # as published: with 64 layers biases keep it from learning
+        convs = [GCN2Conv(hidden_feats, layer + 1, **options) for layer in range(num_layers)]
         for conv in convs:
             nn.init.xavier_uniform_(conv.weight1)  # DGL's standard normal weights blow up from a few layers on
         self.convs: nn.ModuleList = nn.ModuleList(convs)

@@ -1,6 +1,6 @@
 """Layers and models of PyG on the types and relations of P ranks equal plain PyG on the whole HeteroData.
 
-Outputs by type, gradients of parameters, and the losses of 5 steps. Each rank works out the plain ones, too.
+Outputs by type, gradients of parameters, and the losses of some steps.
 """
 
 import warnings
