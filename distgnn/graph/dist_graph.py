@@ -22,16 +22,15 @@ import numpy as np
 import torch
 from mpi4py import MPI
 
-from distgnn.comm import Exchange, Transport, Wire, sum_over_ranks
+from distgnn.comm import Exchange, Transport, sum_over_ranks
 from distgnn.comm.plans import VertexOwners
 from distgnn.config import Algorithm, check_choice
 from distgnn.config.schedule import Schedule
-from distgnn.errors import InputError
 from distgnn.graph.features.feat_norm import FeatNorm
 from distgnn.graph.features.statistics import fitted
 from distgnn.graph.global_values import gather_rows, global_mean
 from distgnn.graph.links.edge_pairs import EdgePairs, edge_pairs
-from distgnn.graph.memory import MemoryLedger, MemoryReport, blocks_of
+from distgnn.graph.memory.ledger import MemoryLedger, MemoryReport, blocks_of
 from distgnn.graph.part_arrays import arc_columns, as_tensor, input_rows, vertex_columns
 from distgnn.graph.random_keys import DrawsByKeys, RandomKeys
 from distgnn.graph.training_exchanges import TrainingExchanges
@@ -113,35 +112,6 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
     update: str = "owners"  # who updates a vertex
     sends_in_training: bool = True
     late_rows_stay: bool = True  # what arrived last stays in use
-
-    local: LocalGraph
-    info: dict[str, Any]
-    comm: MPI.Comm
-    rank: int
-    num_owned: int
-    num_rows: int
-    row_ids: np.ndarray
-    owned_ids: np.ndarray
-    dtype: torch.dtype
-    feats: Any
-    feat_norm: FeatNorm | None
-    train_mask: Any
-    valid_mask: Any
-    test_mask: Any
-    edge_weight: torch.Tensor | None
-    node_types: Any
-    node_values: Any
-    graph_ids: torch.Tensor | None
-    transform_first: bool
-    algorithm: Algorithm
-    schedule: Schedule
-    tuning: Tuning
-    transport: Transport
-    plan: ExchangePlan
-    exchanges: TrainingExchanges
-    buffers: Buffers
-    constants: ConstantRows
-    ledger: MemoryLedger
 
     def __init__(
         self,
@@ -254,16 +224,6 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
     def reduced_halos(part: LocalGraph, direction: int) -> np.ndarray:
         """Local rows of the halos whose partial sums a reduce sends, forward (0) or backward (1)."""
         return part.source_halo_rows if direction else part.target_halo_rows
-
-    def wire_of(self, name: str, direction: int) -> Wire:
-        """The wire of a width, with the ids that key random rounding."""
-        if name != "float32" and self.dtype == torch.float64:
-            raise InputError(f"wire {name} is for float32 rows: dtype is {self.dtype}")
-        part, count = self.local, self.num_global_nodes
-        # Partial sums of one vertex come from several ranks and are added: with ids of their own on each rank, and none
-        # of an owned row, their rounding errors are independent and partly cancel.
-        halo_ids = part.global_ids[self.reduced_halos(part, direction)] + (self.rank + 1) * count
-        return Wire(name, np.ascontiguousarray(part.global_ids[: part.num_owned]), halo_ids, direction)
 
     @property
     def exchange(self) -> Exchange:

@@ -12,7 +12,6 @@ from distgnn.config.task import check_graph_for, check_training_graph
 from distgnn.config.together import check_together
 from distgnn.errors import InputError
 from distgnn.graph.task_rows import rows_of_task
-from distgnn.interop.pyg.api import works_per_rank
 from distgnn.train.users_model import sees_rows
 
 GRAPH_NAMES = ("graph", "g", "dist_graph")
@@ -59,7 +58,8 @@ def warn_of_modules_per_rank(model: nn.Module, graph: Any) -> None:
     names = [
         name
         for name, module in model.named_modules()
-        if (isinstance(module, kinds) and getattr(module, "p", True)) or works_per_rank(module)
+        if (isinstance(module, kinds) and getattr(module, "p", True))
+        or type(module).__module__.startswith("torch_geometric.nn.norm.")
     ]
     if names and graph.num_ranks > 1 and graph.rank == 0:
         warnings.warn(

@@ -17,7 +17,7 @@ from distgnn.cli.places import Machines, SameRanks, ThisMachine
 from distgnn.config.extras import part_of
 from distgnn.errors import DistGNNError, InputError
 from distgnn.extras.elastic.extra import ElasticOptions
-from distgnn.system.jobs.parent_death import die_with_parent
+from distgnn.system.jobs.processes import die_with_parent
 from distgnn.system.jobs.restarts import Team
 from distgnn.system.launch import safe_path
 from distgnn.system.output import say

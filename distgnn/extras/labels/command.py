@@ -29,8 +29,8 @@ def correct_smooth(
 ) -> None:
     """Correct and Smooth a run's best predictions (Huang et al., ICLR'21), exactly, on one rank per part."""
     from distgnn.extras.labels.correct_smooth import correct_and_smooth
-    from distgnn.train import write_predictions
     from distgnn.train.metrics import measure
+    from distgnn.train.predict import write_best
     from distgnn.train.run.run_folder import run_task
 
     settings, manifest = check_request(run, parts, out, overwrite)
@@ -51,7 +51,7 @@ def correct_smooth(
         stage: {split: measure(graph, rows, "accuracy", split) for split in SPLITS} for stage, rows in stages.items()
     }
     if out is not None:
-        write_predictions(graph, scores, out, classes)
+        write_best(graph, None, scores, None, out, classes)
     if graph.rank == 0 and as_json:
         print(json.dumps(found, indent=1))
     elif graph.rank == 0 and not quiet:

@@ -20,6 +20,7 @@ from distgnn.graph.face.origin import trail_of
 from distgnn.graph.global_values import gather_rows
 from distgnn.interop.dgl.api import DGLRows
 from distgnn.interop.dgl.frame import Frame
+from distgnn.interop.pyg.api import arc_index
 from distgnn.ops.sums import all_sum
 from distgnn.rows import RowTensor, Space, WholeTensor, local_of, rows_of
 from distgnn.rows.align import in_space, part_of
@@ -278,9 +279,7 @@ class RowGraph(DGLRows):
     @property
     def edge_index(self) -> Any:
         """What PyG's layers and models take for `edge_index`; its rows are of all ranks."""
-        from distgnn.interop.pyg.api import arc_index
-
-        return arc_index(self.plain, rows=True)
+        return arc_index(self.plain)
 
     def in_rows(self, run: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An operator or a layer on this rank's rows; what it gives, as rows again."""

@@ -36,7 +36,8 @@ def fingerprint(graph: Any) -> dict[str, object]:
     local, comm = graph.local, graph.comm
     masks = [mask for mask in (local.train_mask, local.valid_mask, local.test_mask) if mask is not None]
     splits = _column(local.global_ids, np.stack(masks, axis=1) if len(masks) == 3 else None)
-    mine = [_arcs(local), _weights(local), _feats(graph), splits, _edge_splits(local), _typed(local)]
+    weights = _column(local.arc_ids, local.edge_weight)
+    mine = [_arcs(local), weights, _feats(graph), splits, _edge_splits(local), _typed(local)]
     for name in COLUMNS:
         ids = local.arc_ids if name in OF_ARCS else local.global_ids
         mine.append(_column(ids, getattr(local, name)))
@@ -78,18 +79,6 @@ def _arcs(local: LocalGraph) -> int:
             total += _total(_mix(arc * MIX[0] + _mix(sources[indices[place]] * MIX[1] + _mix(target + MIX[2]))))
             leave_on_disk(local.arc_ids)  # a step of most models does not read them
         first += len(indices)
-    return total % 2**64
-
-
-def _weights(local: LocalGraph) -> int:
-    if local.edge_weight is None:
-        return 0
-    total = 0
-    for begin in range(0, len(local.edge_weight), BLOCK_ROWS):
-        arcs = slice(begin, begin + BLOCK_ROWS)
-        bits = np.ascontiguousarray(local.edge_weight[arcs], dtype=np.float32).view(np.uint32).astype(np.uint64)
-        total += _total(_mix(_unsigned(local.arc_ids[arcs]) * MIX[0] + _mix(bits + MIX[2])))
-        leave_on_disk(local.arc_ids)
     return total % 2**64
 
 
@@ -152,12 +141,13 @@ def _column(ids: np.ndarray, table: np.ndarray | torch.Tensor | None) -> int:
     table = table if isinstance(table, torch.Tensor) else np.asarray(table)
     table = table.reshape(len(table), math.prod(table.shape[1:]))  # -1 is ambiguous where there are no rows
     factors = _factors(table.shape[1])
-    step, total = max(1, BLOCK_ROWS * 16 // max(table.shape[1], 1)), 0
+    step, total = max(1, BLOCK_ROWS * 16 // max(table.shape[1], 16)), 0
     for begin in range(0, len(table), step):
         block = table[begin : begin + step]
         columns = _bits(block.float().numpy() if isinstance(block, torch.Tensor) else block)
         row_ids = _unsigned(ids[begin : begin + len(columns)])
         total += _total(_mix((columns * factors).sum(axis=1, dtype=np.uint64) + row_ids * MIX[0]))
+        leave_on_disk(ids)
     return total % 2**64
 
 

@@ -75,10 +75,8 @@ KEEPS = {
     "rgcn": Keeps(1, 1, 5, by_arc=True),
 }
 TYPED_KEEPS = {"rgcn": (105, 3.4), "rgat": (127, 4.8), "hgt": (155, 14.5)}  # bytes of an arc; hidden rows of a layer
-TABLE_ROWS, WHOLE_TABLES = (
-    5,
-    3,
-)  # of a table: weights, gradient, two moments, best; whole ones of rank 0 that writes them
+TABLE_ROWS = 5  # of a table: weights, gradient, two moments, best
+WHOLE_TABLES = 3  # of rank 0, which writes them
 REMAT_BESIDES, ATTENTION_BESIDES = 2.4, 0.6  # with --remat
 REMAT_GIN, REMAT_GAT = 3.2, 1.9  # the same beside the layers' inputs, of gat on one rank
 ALONE_GAT = -1.3  # of gat with a norm on one rank: z of the last layer lies where its input was

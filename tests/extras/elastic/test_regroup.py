@@ -13,7 +13,7 @@ import pytest
 from distgnn.config import LaunchConfig
 from distgnn.extras.elastic import regroup
 from distgnn.extras.elastic.regroup import Elastic
-from distgnn.system.jobs.job_cleanup import descendants
+from distgnn.system.jobs.processes import descendants
 from distgnn.system.jobs.supervise import LOST
 from distgnn.train.checkpoint import files as files
 
@@ -99,7 +99,7 @@ def ranks_below(pid: int) -> list[int]:
 
 @pytest.mark.slow
 def test_ranks_that_die_twice_are_gone_on_without(run, parts, two_parts, tmp_path):
-    words = ["--hidden-feats", 4, "--epochs", 600, "--dtype", "float64", "--dropout", "0.5", "--quiet"]
+    words = ["--hidden-feats", 8, "--epochs", 600, "--dtype", "float64", "--dropout", "0.5", "--quiet"]
     words += ["--checkpoint-every", 20]  # dropout masks belong to vertices, not to ranks
     code, _, err = run("train", parts, *words, "--run-dir", tmp_path / "whole")
     assert code == 0, err
