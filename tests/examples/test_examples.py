@@ -17,13 +17,12 @@ from command import without_rank_variables
 from distgnn.cli.main import main, make_app
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NEEDS = dict.fromkeys(("dgl_model.py", "export.py", "fit_dgl.py"), "dgl")
+NEEDS = dict.fromkeys(("export.py", "fit_dgl.py"), "dgl")
 NEEDS |= dict.fromkeys(("pyg_model.py", "fit_pyg.py"), "torch_geometric") | {"search_optuna.py": "optuna"}
 FEWER, NARROW = ("parts 30", "parts 10"), (", 64,", ", 8,")
 SHORTER = {  # fewer epochs and starts of ranks; the width of most tests, for each compiles kernels of its own
     "fit_pyg.py": [("epochs=30", "epochs=3"), NARROW],
     "fit_dgl.py": [("epochs=30", "epochs=3"), ("128", "8")],
-    "launch.py": [('"parts", 30', '"parts", 3'), NARROW],
     "search_optuna.py": [("search_optuna.py 3", "search_optuna.py 1"), ("[32, 64]", "[8]"), ("ranks=2", "ranks=1")],
     "export.py": [("--epochs 30", "--epochs 3"), ("--parts 2", "--parts 1"), ("feats 64", "feats 8")],
     "graph_classification.py": [FEWER, (", 32,", ", 8,")],
@@ -32,13 +31,11 @@ SHORTER = {  # fewer epochs and starts of ranks; the width of most tests, for ea
 IN_ONE_PROCESS = {
     "fit_pyg.py": "largest difference to result.predict(): ",
     "fit_dgl.py": "largest difference to result.predict(): ",
-    "launch.py": "rank 1: loss ",
     "search_optuna.py": "best of 1 trials: {",
     "export.py": "largest difference to distgnn predict: ",
 }
 ON_RANKS = {
     "own_loop.py": "logits [2000, 10]",
-    "dgl_model.py": "TrainResult(epochs=10, loss=",
     "pyg_model.py": "test accuracy ",
     "custom_loss.py": "epoch 10  focal loss ",
     "link_prediction.py": "of the test edges",

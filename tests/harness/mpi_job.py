@@ -26,8 +26,7 @@ import pytest
 from speed import slowness
 
 from distgnn.errors import DistGNNError
-from distgnn.system.jobs.job_cleanup import mapped_segments, stop_tree
-from distgnn.system.jobs.parent_death import die_with_parent
+from distgnn.system.jobs.processes import die_with_parent, mapped_segments, stop_tree
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment
 
 POLL_SECONDS = 0.02

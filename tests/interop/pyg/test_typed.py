@@ -82,6 +82,16 @@ def test_relations_from_one_type_share_one_exchange(comm):
 
 @pytest.mark.mpi(2)
 @default_float64()
+def test_hooks_on_all_modules_see_every_layer_of_a_sum(comm):
+    graph, seen = typed_graph(random_typed(same_width=True), comm), []
+    layer = pyg.HeteroConv({key: SAGEConv(6, 6) for key in graph.edge_types}, "sum")
+    with torch.nn.modules.module.register_module_forward_hook(lambda module, _inputs, _output: seen.append(module)):
+        layer(graph.x_dict, graph.edge_index_dict)
+    assert set(layer.convs.values()) <= set(seen)
+
+
+@pytest.mark.mpi(2)
+@default_float64()
 def test_what_would_mix_types_is_refused_in_one_line(comm):
     graph = typed_graph(random_typed(), comm)
     x, writes = graph.x_dict, graph[WRITES].edge_index
