@@ -196,11 +196,11 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         if isinstance(self.feats, torch.Tensor):
             self.ndata["feat"] = self.feats
         self.ndata.update(columns)
-        self.edata.update(arc_columns(self.part, self.weight_dtype))
+        self.edata.update(arc_columns(self.local, self.weight_dtype))
         self.edge_weight = self.edata.get("weight")
 
     def __repr__(self) -> str:
-        words = [f"part {self.part.part_id} of {self.part.num_parts}"]
+        words = [f"part {self.local.part_id} of {self.local.num_parts}"]
         words += [f"num_nodes={self.num_owned} of {self.num_global_nodes}"]
         words += [f"num_feats={self.num_feats}", f"num_classes={self.num_classes}", f"dtype={self.dtype}"]
         return f"{type(self).__name__}({', '.join(words)}, algorithm={self.algorithm.name!r}, update={self.update!r})"
@@ -286,16 +286,6 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
     num_values: int = _size("num_values", "Values of a vertex that a regression predicts (0 without any).")
     num_graphs: int = _size("num_graphs", "Small graphs that `graph_ids` tells apart (0 without them).")
 
-    @property
-    def part(self) -> LocalGraph:
-        """The part whose arcs are local ones, as in `edata`: `local`, or what several ranks share."""
-        return self.local
-
-    @property
-    def arcs_counted(self) -> LocalGraph:
-        """The part whose arcs are counted on this rank when they are counted over all ranks."""
-        return self.local
-
     num_global_nodes: int = _shown("local.num_nodes", "Vertices of the whole graph, over all ranks.")
 
     def num_at(self, role: str) -> int:
@@ -347,7 +337,7 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
 
     def _scale(self, kind: str, factors: Callable[[np.ndarray], np.ndarray]) -> RowScale:
         """`factors` of the "in" or "out" degrees, wherever an aggregation meets a vertex."""
-        part = self.part
+        part = self.local
         of_all = factors(part.in_degrees if kind == "in" else part.out_degrees)
         return RowScale(of_all[: part.num_owned], of_all[part.source_halo_rows], of_all[part.target_halo_rows])
 
@@ -365,12 +355,12 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
     @cached_property
     def forward_arcs(self) -> Any:
         """The aggregator over the arcs of all ranks."""
-        return self._aggregator(Arcs.of(self.part, self.tuning), 0)
+        return self._aggregator(Arcs.of(self.local, self.tuning), 0)
 
     def backward_arcs(self, weighted: bool) -> Any:
         """The aggregator over transposed arcs, made when first needed; with edge weights it keeps the arc map."""
         if weighted not in self._backward_arcs:
-            part = self.part
+            part = self.local
             arcs = self.forward_arcs.arcs.transposed(
                 part.num_at("source"), part.num_source_halos, part.symmetric, weighted
             )

@@ -24,9 +24,7 @@ def check_trainable(model: nn.Module, graph: Any, config: TrainConfig, own_loss:
             "label_smoothing is for the Trainer's own loss: leave it out, and smooth in your loss function"
         )
     # The metric may be the user's own: `check_own` has looked at it.
-    beside = {"metric": None, "graph": graph.info}
-    beside |= {"ranks_per_part": graph.schedule.ranks_per_part}
-    check_together(**options_of(config) | options_of(graph.schedule) | beside)
+    check_together(**options_of(config) | options_of(graph.schedule) | {"metric": None, "graph": graph.info})
     info = rows_of_task(graph).info
     check_graph_for(config.task, info)
     check_training_graph(config, info)

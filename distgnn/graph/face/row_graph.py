@@ -59,10 +59,9 @@ class Arcs(Space):
     """The arcs of a graph, in the order of the source: that of their ids, or sorted by source and target."""
 
     def __init__(self, graph: Any):
-        self._ids = np.asarray(graph.part.arc_ids)
-        counted = len(self._ids) if graph.arcs_counted is graph.part else 0
-        (total,) = sum_over_ranks(graph.comm, np.array([counted]))
-        options: dict[str, Any] = {"num_counted": counted, "draw_ids": lambda: self._ids, "kind": "arcs"}
+        self._ids = np.asarray(graph.local.arc_ids)
+        (total,) = sum_over_ranks(graph.comm, np.array([len(self._ids)]))
+        options: dict[str, Any] = {"draw_ids": lambda: self._ids, "kind": "arcs"}
         super().__init__(graph, len(self._ids), int(total), self._places, **options)
         self.of_type = getattr(graph, "name", None)
 
