@@ -69,8 +69,7 @@ class Settings:
         algorithm = self.run.check()
         known: dict[str, Any] = {name: value for group in self._groups for name, value in options_of(group).items()}
         known |= {"algorithm": algorithm, "exact": algorithm.exact and self.schedule.exact}
-        known |= {"by_arc": self.model.by_arc, "is_bare": self.model.around.is_bare}
-        return known | {"ranks_per_part": self.schedule.ranks_per_part}
+        return known | {"by_arc": self.model.by_arc, "is_bare": self.model.around.is_bare}
 
     def with_task(self, graph: dict[str, Any], given: Set[str]) -> "Settings":
         """With task regression where none is given, and the vertices of the graph have values in place of classes."""
@@ -140,10 +139,6 @@ class Settings:
     @property
     def algorithm(self) -> Algorithm:
         return Algorithm.parse(self.run.algorithm)
-
-    def num_ranks(self, manifest: dict[str, Any]) -> int:
-        """How many ranks train on a partition folder."""
-        return int(manifest["num_parts"] * self.schedule.ranks_per_part)
 
     def sections(self) -> dict[str, dict[str, Any]]:
         """[train], [model] and [run] of config.toml; the trainer fills in what [train] leaves open."""

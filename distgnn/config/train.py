@@ -54,6 +54,9 @@ class TrainConfig:
     )
     lr: float = _training(None, "Learning rate of the optimiser.", default_text="0.003 of adam and adamw, 0.01 of sgd")
     weight_decay: float = _training(0.0, "L2 penalty of the weights (of adamw their decay).", least=0.0)
+    conv_weight_decay: float | None = _setting(
+        None, "L2 penalty of the convolutions of a model by name.", least=0.0, default_text="weight_decay"
+    )
     lr_schedule: str = _training(
         "constant",
         "Learning rate over epochs; cosine: to zero at the last epoch; one-cycle: up in 30 % of the epochs, then down "

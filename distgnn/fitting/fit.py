@@ -143,7 +143,7 @@ def fit(
 
 def _on_ranks(job: Job, threads: int | None, hosts: Sequence[str] | str | None) -> bytes | None:
     """Train on as many ranks as the cut is for. Returns: as `fit_job`."""
-    num_ranks = check_ranks(job.settings.num_ranks(job.manifest))
+    num_ranks = check_ranks(job.manifest["num_parts"])
     callbacks, train = list(job.trainer.get("callbacks", ())), job.settings.train
     started = num_ranks > 1 or hosts is not None
     plots = [one for one in callbacks if isinstance(one, LivePlot)] if started else []  # they stay in this process
@@ -170,12 +170,12 @@ def _cut(
 ) -> Iterator[Cut]:
     """The partition folder to train on, and as many parts as the ranks need."""
     settings = asked.settings
-    each, task = settings.schedule.ranks_per_part, settings.train.task if "task" in asked.given else BY_LABELS
+    task = settings.train.task if "task" in asked.given else BY_LABELS
     if is_parts(data) or isinstance(partition, str | Path):
         if split is not None or (is_parts(data) and partition is not None):
             raise InputError("a partition folder is taken as it is: leave split, and partition beside it, out")
         cut = given_parts(data) if is_parts(data) else given_parts(partition, data)
-        needed = settings.num_ranks(cut.manifest)
+        needed = cut.manifest["num_parts"]
         if ranks is not None and check_ranks(ranks) != needed:
             raise InputError(
                 f"{cut.folder} is for {needed} ranks, not {ranks}: leave ranks out, or give the graph itself"
@@ -183,11 +183,9 @@ def _cut(
         yield cut
         return
     num_ranks = check_ranks(ranks)
-    if num_ranks % each:
-        raise InputError(f"ranks is {num_ranks}: expected a multiple of the {each} that share a part")
     with contextlib.ExitStack() as stack:
         with phases(not quiet) as progress:
-            shares = num_ranks // each, partition, split, settings.train.seed
+            shares = num_ranks, partition, split, settings.train.seed
             cut = stack.enter_context(cut_of(data, *shares, data_root, tell, progress, task))
         yield cut
 

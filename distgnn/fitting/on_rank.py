@@ -103,7 +103,7 @@ def check_machines(
     comm = import_mpi().COMM_WORLD
     check_program(comm)
     with raise_together(comm):
-        check_rank_count(str(Path(parts).resolve()), manifest["num_parts"], comm.size, settings.schedule.ranks_per_part)
+        check_rank_count(str(Path(parts).resolve()), manifest["num_parts"], comm.size)
     chosen = left_out = ""
     if by_name:
         left_out = settings.weights_left_out(manifest["graph"])

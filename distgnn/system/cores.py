@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from distgnn.errors import InputError
-from distgnn.system.jobs.local_mpiexec import GROUPS, PROC_GROUPS, control_groups
+from distgnn.system.jobs.processes import GROUPS, PROC_GROUPS, control_groups
 
 USER_VARIABLES = ("DISTGNN_NUM_THREADS", "OMP_NUM_THREADS")
 # By which OpenMP binds threads, each rank to the same cores: the first ones that it may run on.

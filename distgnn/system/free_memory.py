@@ -8,7 +8,7 @@ import resource
 from pathlib import Path
 
 from distgnn.errors import InputError
-from distgnn.system.jobs.local_mpiexec import LESS_MEMORY, control_groups
+from distgnn.system.jobs.processes import LESS_MEMORY, control_groups
 from distgnn.system.jobs.rank_log import note
 from distgnn.system.units import human_bytes
 

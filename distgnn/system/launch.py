@@ -22,8 +22,8 @@ from distgnn.errors import InputError, RunError
 from distgnn.system.cores import available_cores, binding, threads_per_rank
 from distgnn.system.free_memory import address_limit, check_programs
 from distgnn.system.hosts import BATCH_VARIABLES, check_tasks, host_options, on_this_machine
-from distgnn.system.jobs import local_mpiexec
 from distgnn.system.jobs.own_rank import start_mpi, under_mpi
+from distgnn.system.jobs.processes import REASON
 from distgnn.system.jobs.supervise import ended_with_parent, supervise
 from distgnn.system.scripts.own_copies import publish
 from distgnn.system.shared_memory import check_room, check_room_here
@@ -111,16 +111,6 @@ def mpiexec_command(mpiexec: str, flavor: str, num_ranks: int) -> list[str]:
     # Open MPI refuses more ranks than cores and refuses root; it binds a rank to one core, threads and all.
     as_root = ["--allow-run-as-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     return [mpiexec, *as_root, "--oversubscribe", "--bind-to", "none", "-n", str(num_ranks)]
-
-
-def starts_ranks_itself(mpiexec: str, flavor: str) -> bool:
-    """Whether ranks of this machine are started without mpiexec: where it is the MPICH that came with this Python.
-
-    Notes: that one speaks PMI 1 (wheels and conda); of a site's own nobody knows. A program that the user has named is
-        used in any case.
-    """
-    ours = Path(mpiexec).parent == Path(sys.executable).parent and not os.environ.get("DISTGNN_MPIEXEC")
-    return ours and flavor == "mpich" and sys.platform == "linux" and on_this_machine()
 
 
 def loopback_variables(flavor: str) -> dict[str, str]:
@@ -219,7 +209,7 @@ def run_program(
     if timeout is not None:
         ours[TIMEOUT_VARIABLE] = str(check_timeout("timeout", timeout))
     if reason is not None:
-        ours[local_mpiexec.REASON] = str(reason)
+        ours[REASON] = str(reason)
     if os.environ.get(FILES) == "all":
         return _start(program, ranks, threads, ours, how)
     check_temporary()
@@ -254,8 +244,8 @@ def _start(program: list[str], ranks: Ranks, threads: int | None, ours: dict[str
     command = mpiexec_command(mpiexec, flavor, num_ranks)
     if hosts:
         ours |= {name: os.environ[name] for name in ("PYTHONPATH", "DISTGNN_DATA") if name in os.environ}
-    elif starts_ranks_itself(mpiexec, flavor):
-        command = [sys.executable, "-I", "-S", local_mpiexec.__file__, "-n", str(num_ranks)]
+    elif here and flavor == "mpich" and sys.platform == "linux" and "HYDRA_IFACE" not in os.environ:
+        command += ["-iface", "lo"]  # also where the machine's own name has no address
     left_out = ("DISTGNN_TERMINAL", *(BATCH_VARIABLES if here else ()))  # mpiexec would ask a batch system for hosts
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
     environment |= ({} if hosts else loopback_variables(flavor)) | _terminal_variables() | ours

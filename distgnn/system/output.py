@@ -176,13 +176,12 @@ class Relay(threading.Thread):
 
     mpiexec ends its ranks with an error where its standard output is closed or full. Behind this pipe it never is.
 
-    Attributes: last: what follows these bytes, and they, are dropped too; empty: nothing.
+    Args: last: what follows these bytes, and they, are dropped too.
     """
 
-    def __init__(self, source: int, target: int):
+    def __init__(self, source: int, target: int, last: bytes):
         super().__init__(daemon=True)
-        self.source, self.target, self.error = source, target, 0
-        self.last = b""
+        self.source, self.target, self.last, self.error = source, target, last, 0
         self.start()
 
     def run(self) -> None:
@@ -195,7 +194,7 @@ class Relay(threading.Thread):
 
     def _pass_on(self, text: bytes) -> bytes:
         """Write what is not the beginning of `last`; returns the rest."""
-        if self.last in text and self.last:
+        if self.last in text:
             self._write(text[: text.index(self.last)])
             self.error = self.error or errno.EPIPE
             return b""

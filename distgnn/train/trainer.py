@@ -23,7 +23,7 @@ from distgnn.config.task import LOWER_IS_BETTER
 from distgnn.errors import RunStopped, on_all_ranks
 from distgnn.graph.face.row_graph import with_rows
 from distgnn.graph.induced import training_subgraph
-from distgnn.graph.memory import blocks_of
+from distgnn.graph.memory.ledger import blocks_of
 from distgnn.graph.task_rows import rows_of_task
 from distgnn.ops.saved_rows import saved_in
 from distgnn.ops.step_check import StepCheck
@@ -42,7 +42,7 @@ from distgnn.train.gradients import GradientBuffer, lay_out
 from distgnn.train.loss import OwnLoss, share_of_loss
 from distgnn.train.lr_schedule import EarlyStopping, rate_of
 from distgnn.train.metrics import OwnMetric, check_own, own_metrics
-from distgnn.train.optimizers import TorchOptimizer, make_optimizer
+from distgnn.train.optimizers import TorchOptimizer, decays_beside, make_optimizer
 from distgnn.train.run.callbacks import Callbacks
 from distgnn.train.run.interrupt import Interrupts
 from distgnn.train.run.machine import where_this_rank_runs
@@ -148,9 +148,6 @@ class Trainer:
         graph.seed = self.config.seed
         with raise_together(graph.comm):
             self.passes: Passes = Passes.of(self.config, model, self.whole, graph)
-        touch_ahead: Any = getattr(model, "touch_ahead", None)  # of our stacks
-        if touch_ahead is not None and self.passes.num_steps(0) == 1:
-            touch_ahead(graph)
         lay_out(model)
         self.modules: list[nn.Module] = list(model.modules())
         self.gradients: GradientBuffer = GradientBuffer(model, graph.comm, graph.transport.counters)
@@ -158,6 +155,7 @@ class Trainer:
         config = self.config
         with raise_together(graph.comm):
             self.optimizer = make_optimizer(config, self.gradients.parameters, optimizer, scheduler)
+            self.decays = decays_beside(config, model)
             if config.run_dir is not None:  # say now what a checkpoint could not hold
                 flatten(self.objects(), "state", {})
         self.optimizer.watch(model, graph, self.say)
@@ -278,10 +276,8 @@ class Trainer:
             self.say(f"metrics.jsonl has {len(result.records)} of the {done} epochs before the checkpoint")
         if done and not result.records and self.last_record is not None:  # metrics.jsonl is gone; the weights are not
             result.records.append(self.last_record)
-        steps = self.passes.num_done
-        if done or steps:
-            within = f" and {steps} steps" if steps else ""
-            self.say(f"resuming after {done} epochs{within}")
+        if done:
+            self.say(f"resuming after {done} epochs")
         return done
 
     def save(self, epochs_done: int) -> int:
@@ -339,9 +335,8 @@ class Trainer:
             self.trace.add_step(epoch, started, ended)
         spent = graph.transport.counters.since(before) | {"waits": graph.transport.waits}
         self.sent_to.append(graph.transport.sent_to)
-        self.whole.buffers.forget_touched()
         watch.phase = f"epoch {epoch}, gathering numbers"
-        mine = {"loss": taken.share, "seconds": taken.seconds + ended - started}
+        mine = {"loss": taken.share, "seconds": ended - started}
         record, self.stop_signal = over_ranks(graph.comm, epoch, mine | {"signal": self.interrupts.received} | spent)
         record |= {"grad_norm": taken.norm} if self.config.clip_grad else {}
         self.optimizer.follow(rate_of(self.config, epoch + 1), record["loss"])
@@ -377,6 +372,8 @@ class Trainer:
             raise explain(self.model, graph, name, math.fsum(graph.comm.allgather(share)))
         norm = self.gradients.clip(self.config.clip_grad) if self.config.clip_grad else 0.0
         watch.phase = f"{name}, optimiser"
+        for parameter, decay in self.decays:
+            parameter.grad.add_(parameter.detach(), alpha=decay)  # type: ignore[union-attr]
         self.optimizer.step()
         return logits, share, norm
 

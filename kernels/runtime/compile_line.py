@@ -5,6 +5,7 @@ is not known before it has called them: there is no total.
 """
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 
 from distgnn.kernels.runtime import jit
@@ -76,7 +77,7 @@ class _StderrLine:
         self.started = False
 
     def __call__(self, compiled: int, ended: bool) -> None:
-        terminal = progress_stream().isatty()
+        terminal = progress_stream().isatty() or bool(os.environ.get("DISTGNN_TERMINAL"))  # behind mpiexec's pipe
         text = ("\r" if terminal else "") + f"distgnn: {TITLE} {compiled}"
         if ended:
             print(f"{text}, done", file=progress_stream(), flush=True)

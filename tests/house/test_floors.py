@@ -61,7 +61,6 @@ FLOORS = (  # the lowest first
 NO_FLOOR = ("distgnn",)  # packages that hold files of several floors, and no code
 
 EXCEPTIONS = {
-    ("distgnn.datasets.text.scan", "numba"): "reads tables at memory speed; a parser is no kernel of graphs",
     ("distgnn.graph.loader", "mpi4py"): "takes a communicator, by default that of all ranks",
     ("distgnn.graph.dist_graph", "mpi4py"): "takes a communicator, by default that of all ranks",
     ("distgnn.graph.cores", "mpi4py"): "asks which ranks share a machine",
@@ -176,7 +175,7 @@ def test_every_exception_is_needed():
 
 def test_the_package_itself_imports_nothing_but_the_standard_library():
     """Whether a process is a rank is asked before any other module is imported, and a rank is watched from then on."""
-    jobs = ("own_rank", "death_watch", "job_cleanup", "local_mpiexec", "rank_log")
+    jobs = ("own_rank", "death_watch", "processes", "rank_log")
     first = {"distgnn.errors", *(f"distgnn.system.jobs.{name}" for name in jobs)}
     top = [found.name for module in ("distgnn", *first) for found in imports_of(module) if not found.inside]
     assert [name for name in top if name not in {*sys.stdlib_module_names, *first}] == []

@@ -106,12 +106,8 @@ TASKS = {
 
 @pytest.mark.parametrize(("says", "variables"), TASKS.items())
 def test_tasks_without_mpi_between_them_are_refused(batch, says, variables):
+    batch({"SLURM_STEP_NUM_TASKS": "1", "WORLD_SIZE": "4"})  # one task, or a world of torch alone, is no reason
     hosts.check_tasks()
     batch(variables)
     with pytest.raises(RunError, match=f"{says} without MPI between them"):
-        hosts.check_tasks()
-
-
-def test_one_task_or_a_world_of_torch_alone_is_no_reason(batch):
-    batch({"SLURM_STEP_NUM_TASKS": "1", "WORLD_SIZE": "4"})
-    hosts.check_tasks()
+        launch.run_under_mpi(["check"], 2)

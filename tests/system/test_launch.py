@@ -31,24 +31,13 @@ def fake_mpiexec(tmp_path, monkeypatch):
     return make
 
 
-def run_python(source: str, **environment: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-c", source],
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-
-
-def test_the_named_mpiexec_comes_first(fake_mpiexec):
+def test_the_named_mpiexec_comes_first_then_the_one_beside_python_then_path(fake_mpiexec, tmp_path, monkeypatch):
     program = fake_mpiexec("anything")
     assert launch.find_mpiexec() == program
-
-
-def test_then_the_one_beside_python_then_path(tmp_path, monkeypatch):
-    monkeypatch.delenv("DISTGNN_MPIEXEC", raising=False)
+    monkeypatch.setenv("DISTGNN_MPIEXEC", "/nonexistent/mpiexec")
+    with pytest.raises(RunError, match="DISTGNN_MPIEXEC is '/nonexistent/mpiexec'"):
+        launch.find_mpiexec()
+    monkeypatch.delenv("DISTGNN_MPIEXEC")
     beside, on_path = tmp_path / "environment", tmp_path / "site"
     for folder in (beside, on_path):
         folder.mkdir()
@@ -60,12 +49,6 @@ def test_then_the_one_beside_python_then_path(tmp_path, monkeypatch):
     assert launch.find_mpiexec() == str(on_path / "mpiexec")
     (on_path / "mpiexec").unlink()
     with pytest.raises(RunError, match=r"no mpiexec was found .*pip install 'distgnn\[mpich\]'"):
-        launch.find_mpiexec()
-
-
-def test_a_wrong_name_is_said(monkeypatch):
-    monkeypatch.setenv("DISTGNN_MPIEXEC", "/nonexistent/mpiexec")
-    with pytest.raises(RunError, match="DISTGNN_MPIEXEC is '/nonexistent/mpiexec'"):
         launch.find_mpiexec()
 
 
@@ -91,23 +74,6 @@ def test_open_mpi_takes_root_and_more_ranks_than_cores(monkeypatch):
     assert launch.mpiexec_command("mpiexec", "mpich", 4) == ["mpiexec", "-n", "4"]
 
 
-def test_mpich_of_this_python_needs_no_mpiexec_on_one_machine(monkeypatch, tmp_path):
-    for name in ("DISTGNN_MPIEXEC", *launch.BATCH_VARIABLES):
-        monkeypatch.delenv(name, raising=False)
-    (tmp_path / "mpiexec").touch(mode=0o755)
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    monkeypatch.setattr(sys, "platform", "linux")
-    ours = str(tmp_path / "mpiexec")
-    assert launch.starts_ranks_itself(ours, "mpich")
-    assert not launch.starts_ranks_itself(ours, "openmpi") and not launch.starts_ranks_itself(
-        "/usr/bin/mpiexec", "mpich"
-    )
-    for name in ("HYDRA_LAUNCHER", "DISTGNN_MPIEXEC"):
-        with monkeypatch.context() as patch:
-            patch.setenv(name, "1")
-            assert not launch.starts_ranks_itself(ours, "mpich")
-
-
 def test_ranks_of_one_machine_keep_off_its_networks(monkeypatch):
     for name in (*launch.BATCH_VARIABLES, *launch.LOOPBACK["mpich"]):
         monkeypatch.delenv(name, raising=False)
@@ -122,32 +88,14 @@ def test_ranks_of_one_machine_keep_off_its_networks(monkeypatch):
 
 
 @pytest.mark.parametrize("variable", RANK_VARIABLES)
-def test_each_launcher_is_recognised(monkeypatch, variable):
-    for name in RANK_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-    assert not launch.under_mpi()
-    monkeypatch.setenv(variable, "0")
-    assert launch.under_mpi()
-
-
-def test_a_plain_batch_script_is_no_rank(monkeypatch):
+def test_each_launcher_is_recognised_and_a_plain_batch_script_is_no_rank(monkeypatch, variable):
     for name in RANK_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SLURM_PROCID", "0")
     monkeypatch.setenv("SLURM_NTASKS", "8")
     assert not launch.under_mpi()
-
-
-def test_tasks_of_srun_without_mpi_do_not_each_start_a_run(monkeypatch):
-    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "2")
-    with pytest.raises(RunError, match=r"srun started 2 tasks without MPI between them: give it --mpi=pmi2"):
-        launch.run_under_mpi(["check"], 2)
-
-
-@pytest.mark.mpi(2)
-def test_a_real_rank_is_one(num_ranks):
+    monkeypatch.setenv(variable, "0")
     assert launch.under_mpi()
-    assert launch.import_mpi().COMM_WORLD.size == num_ranks
 
 
 @pytest.mark.parametrize(
@@ -155,7 +103,8 @@ def test_a_real_rank_is_one(num_ranks):
 )
 def test_no_mpi_library_is_one_line_that_names_the_extra(call):
     source = f"import mpi4py; {call}"
-    answer = run_python(source, MPI4PY_LIBMPI="/nonexistent/libmpi.so")
+    command, environment = [sys.executable, "-c", source], os.environ | {"MPI4PY_LIBMPI": "/nonexistent/libmpi.so"}
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
     last = answer.stderr.strip().splitlines()[-1]
     assert "cannot open shared object file" not in answer.stderr or "import_mpi" in call
     assert "RunError: no MPI library could be loaded" in last and "pip install 'distgnn[mpich]'" in last
@@ -166,14 +115,8 @@ def test_mpiexec_of_another_make_is_noticed():
     command = launch.mpiexec_command(mpiexec, launch.mpi_flavor(mpiexec), 1)
     source = "from distgnn.system.launch import import_mpi; import_mpi()"
     environment = without_rank_variables() | {"DISTGNN_RANKS": "3"}
-    answer = subprocess.run(
-        [*command, sys.executable, "-c", source],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
+    command += [sys.executable, "-c", source]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert answer.returncode != 0
     assert "mpiexec started 3 ranks, but the MPI library" in answer.stderr and "sees 1" in answer.stderr
 

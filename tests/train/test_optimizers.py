@@ -71,6 +71,23 @@ def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, own):
     comm.Barrier()
 
 
+def test_convolutions_have_a_penalty_of_their_own():
+    graph = whole_graph(random_graph(1))
+    names = list(dict(build_model(ModelConfig("sage", 8), graph.num_feats, graph.num_classes).named_parameters()))
+
+    def grouped(parameters):
+        named = list(zip(names, parameters, strict=True))
+        groups = [[one for name, one in named if name.startswith("convs.") == is_conv] for is_conv in (True, False)]
+        assert all(groups)
+        return torch.optim.Adam([{"params": groups[0], "weight_decay": 0.1}, {"params": groups[1]}], 0.05)
+
+    expected = make(graph, grouped).fit()
+    np.testing.assert_allclose(make(graph, conv_weight_decay=0.1).fit().losses, expected.losses, rtol=1e-9)
+    for wrong in ({"optimizer": torch.optim.Adam}, {"train_optimizer": "adamw"}):
+        with pytest.raises(InputError, match="conv_weight_decay"):
+            make(graph, conv_weight_decay=0.1, **wrong)
+
+
 def test_a_plateau_is_one_of_the_loss():
     """A loss that falls in each epoch is none; its rates are those that torch would choose for these losses."""
     plateau = partial(SCHEDULERS.ReduceLROnPlateau, factor=0.5, patience=0)

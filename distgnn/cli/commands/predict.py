@@ -56,8 +56,10 @@ def predict(
     own: dict[str, Any] = {"weights": weights, "layers": layers, "pairs": pairs, "ranks": ranks, "offload": offload}
     own |= {"memory": memory, "changed": changed, "before": before, "plan": plan or None}
     if is_function(run):
+        from distgnn.datasets.files.kinds import read_column
+
         own["layers"] = tuple(one.strip() for one in layers.split(",")) if layers else ()
-        own["changed"] = None if changed is None else _ids_in(changed)
+        own["changed"] = None if changed is None else read_column("changed", changed)
         own["plan"] = plan
         how = {"classes": classes, "embeddings": embeddings, "threads": threads}
         return _with_own_model(run, parts, out, overwrite, quiet, own | how)
@@ -124,12 +126,6 @@ def _say_what(out: str, kind: str, count: int, of_vertices: bool, named: bool) -
 def is_function(text: str) -> bool:
     """Is this FILE.py:FUNCTION?"""
     return text.rpartition(":")[0].endswith(".py")
-
-
-def _ids_in(file: str) -> Any:
-    from distgnn.datasets.files.kinds import read_column
-
-    return read_column("changed", file)
 
 
 def made_by(text: str) -> Any:

@@ -30,8 +30,8 @@ from distgnn.comm.ending.in_step import Calls, check_kind, difference, line_of_r
 from distgnn.errors import RunError
 from distgnn.system import output
 from distgnn.system.jobs import own_rank
+from distgnn.system.jobs.death_watch import ENDS, JOINED, OWN_CODE, SPOKEN
 from distgnn.system.jobs.doing import line_of, waiting, waits
-from distgnn.system.jobs.local_mpiexec import ENDS, JOINED, OWN_CODE, SPOKEN
 from distgnn.system.jobs.own_rank import abort_job
 from distgnn.system.jobs.rank_log import note
 

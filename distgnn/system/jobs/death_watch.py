@@ -1,9 +1,10 @@
-"""Who names a rank that is killed where no launcher of ours does: a process beside each rank.
+"""Who names a rank that is killed, or leaves before MPI began: a process beside each rank.
 
     python -I -S death_watch.py RANK PID NOTE_FD
 
-A user's own `mpiexec` or srun starts ranks; the first import of distgnn in a rank starts this (own_rank.py). It holds
-the rank's output and its socket to the starter (PMI_FD). When the rank has ended, and others need it, this process
+The first import of distgnn in a rank starts this (own_rank.py). It holds the rank's output and its socket to the
+starter (PMI_FD), and a page of memory in which the rank notes what it does. When the rank has ended, and others need
+it, this process
 
 1. writes the line,
 2. ends the watchers of the neighbours, so that they do not name these,
@@ -18,6 +19,7 @@ Nothing else of ours is imported: a start takes some 20 ms.
 
 import importlib
 import os
+import select
 import signal
 import stat
 import sys
@@ -27,25 +29,19 @@ from pathlib import Path
 
 if not __package__:  # a program of its own: the package is not imported, what it needs stands beside it
     sys.path.append(os.path.dirname(__file__))
-    for name in ("job_cleanup", "local_mpiexec"):
-        sys.modules[f"distgnn.system.jobs.{name}"] = importlib.import_module(name)
+    sys.modules["distgnn.system.jobs.processes"] = importlib.import_module("processes")
 
-from distgnn.system.jobs.job_cleanup import children, program_of, runs, stat_of
-from distgnn.system.jobs.local_mpiexec import (
-    ENDS,
-    HOST,
-    JOINED,
-    OWN_CODE,
-    SPOKEN,
-    death_line,
-    memory_kills,
-    readable,
-    say,
-    words_of,
-)
+from distgnn.system.jobs.processes import HOST, children, memory_kills, program_of, runs, say, stat_of, why_killed
 
+NOTE_BYTES = 1024
+NOTE_VARIABLE = "DISTGNN_NOTE_FD"
+# The stage of a rank, in its note: it has ended without MPI, others need it, nobody needs it any more.
+EARLY, JOINED, ENDS = "early", "joined", "ends"
+SPOKEN = "left"  # how the note of a rank begins that has said itself that it leaves
+OWN_CODE = 1  # of a job whose first rank to leave had no exit code of its own
 NEIGHBOUR_SECONDS = 0.5
-FROM_OUTSIDE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGALRM)
+GRACE_SECONDS = 5.0  # for the others, when a rank fails before MPI_Init: they may be about to say the same
+FROM_OUTSIDE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
 
 
 def start_death_watch(rank: int, note_file: int) -> None:
@@ -59,7 +55,14 @@ def start_death_watch(rank: int, note_file: int) -> None:
     os.set_inheritable(note_file, False)
 
 
-def _one_dies(pids: set[int], seconds: float = NEIGHBOUR_SECONDS) -> bool:
+def words_of(note_file: int) -> list[str]:
+    """From a rank's page of memory its stage, what it does, and the path of its log: at least three texts."""
+    text = os.pread(note_file, NOTE_BYTES, 0).split(b"\0")[0]
+    lines = text.decode(errors="replace").split("\n")
+    return [*("".join(filter(str.isprintable, line)).rstrip(",") for line in lines), "", ""]
+
+
+def _one_dies(pids: set[int], seconds: float) -> bool:
     """Whether one of these processes is dead, or dies within some time."""
     deadline = time.monotonic() + seconds
     while all(map(runs, pids)):
@@ -67,6 +70,17 @@ def _one_dies(pids: set[int], seconds: float = NEIGHBOUR_SECONDS) -> bool:
             return False
         time.sleep(0.005)
     return True
+
+
+def _wait_in_mpi(pids: set[int]) -> bool:
+    """Whether one of these processes still needs a rank that has never begun MPI, after some time."""
+    deadline = time.monotonic() + GRACE_SECONDS
+    while waiting := [pid for pid in pids if runs(pid)]:
+        if time.monotonic() >= deadline:
+            maps = [Path(f"/proc/{pid}/maps") for pid in waiting]
+            return any("libmpi" in one.read_text(errors="replace") for one in maps if one.exists())
+        time.sleep(0.05)
+    return False
 
 
 def _end_watchers(pids: set[int]) -> None:
@@ -78,7 +92,7 @@ def _end_watchers(pids: set[int]) -> None:
                 os.kill(pid, signal.SIGKILL)
                 found.add(pid)
     for pid in found:
-        _one_dies({pid})
+        _one_dies({pid}, NEIGHBOUR_SECONDS)
 
 
 def _close_all_but(kept: set[int]) -> list[int]:
@@ -117,31 +131,44 @@ def _watch(rank: int, pid: int, note_file: int, sockets: list[int]) -> None:
     except (OSError, IndexError):  # it has ended, and the starter knows it
         return
     neighbours = set(children(parent) or ())
-    readable([watched])
+    poll = select.poll()  # `select.select` stops at 1,024 descriptors
+    poll.register(watched, select.POLLIN)
+    poll.poll()
     words, neighbours = stat_of(pid), neighbours.union(children(parent) or ()) - {pid}
     stage, phase, log = words_of(note_file)[:3]
     status = int(words[-1]) if words[0] == "Z" else None  # None: collected
     number, code = (status or 0) & 127, (status or 0) >> 8
-    if not number and stage != JOINED:
-        return  # nobody waits for it
     told = False
-    if number in (0, signal.SIGKILL):
+    if not number and stage != JOINED:
+        if stage != EARLY or not _wait_in_mpi(neighbours):
+            return  # nobody waits for it
+        told = code != 0  # by itself, as it failed
+    elif number in (0, signal.SIGKILL):
         waits = number and memory_kills() == before and program_of(parent).startswith("hydra")
         told = _one_dies(neighbours, NEIGHBOUR_SECONDS if waits else 0.0)
-    who = f"rank {rank} on host {HOST}"
-    if told or phase.startswith(SPOKEN):
-        pass
-    elif not number:
-        how = "by a signal or os._exit," if status is None else f"with exit code {code} and"
-        say(f"{who} ended {how} without MPI_Finalize: it left in {phase or 'its start'}")
-    elif number not in FROM_OUTSIDE:
-        say(death_line(who, number, phase or "its start", log, before))
-    if stage != ENDS and (not told or "SLURM_STEP_ID" in os.environ):
+    if not told and not phase.startswith(SPOKEN):
+        if line := _line(f"rank {rank}", stage, number, status, phase or "its start", log, before):
+            say(line)
+    if stage != ENDS and (not told or stage == EARLY or "SLURM_STEP_ID" in os.environ):
         _end_watchers(neighbours)
         word = f"cmd=abort exitcode={128 + number if number else code or OWN_CODE}\n"
         for socket in sockets:
             with suppress(OSError):
                 os.write(socket, word.encode())
+
+
+def _line(who: str, stage: str, number: int, status: int | None, phase: str, log: str, before: tuple[int, int]) -> str:
+    """What to say of a rank that has ended by a signal, or with a status; empty: its user did it."""
+    if number in FROM_OUTSIDE:
+        return ""
+    if number:
+        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+        where = f"; its log is {log}" if log else ""
+        return f"{who} on host {HOST} was killed by {name} in {phase}{why_killed(number, before)}{where}"
+    if stage == EARLY:
+        return f"{who} left before it started MPI, the others wait for it in MPI_Init"
+    how = "by a signal or os._exit," if status is None else f"with exit code {status >> 8} and"
+    return f"{who} on host {HOST} ended {how} without MPI_Finalize: it left in {phase}"
 
 
 if __name__ == "__main__":

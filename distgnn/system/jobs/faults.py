@@ -17,16 +17,10 @@ class Fault(NamedTuple):
 
 
 FAULTS = (
-    Fault("a rank is killed", "system/jobs/local_mpiexec.py", "at once", "was killed by"),
-    Fault("a rank ends by os._exit", "system/jobs/local_mpiexec.py", "at once", "without MPI_Finalize"),
-    Fault(
-        "either of them under a user's own mpiexec or srun",
-        "system/jobs/death_watch.py",
-        "at once",
-        "without MPI_Finalize",
-    ),
-    Fault("a rank ends before MPI_Init", "system/jobs/local_mpiexec.py", "5 s", "left before it started MPI"),
-    Fault("MPI does not start", "system/jobs/local_mpiexec.py", "T, 60 s at least", "MPI did not start"),
+    Fault("a rank is killed", "system/jobs/death_watch.py", "at once", "was killed by"),
+    Fault("a rank ends by os._exit", "system/jobs/death_watch.py", "at once", "without MPI_Finalize"),
+    Fault("a rank ends before MPI_Init", "system/jobs/death_watch.py", "5 s", "left before it started MPI"),
+    Fault("MPI does not start", "system/jobs/processes.py", "T, 60 s at least", "MPI did not start"),
     Fault("what started the ranks is killed", "system/jobs/supervise.py", "1 s", "what started the ranks"),
     Fault("a proxy is killed", "system/jobs/supervise.py", "3 s", "mpiexec has lost its proxy"),
     Fault("a machine is gone", "system/jobs/supervise.py", "20 s", "nothing is heard of the others"),
@@ -38,6 +32,6 @@ FAULTS = (
     Fault("ranks make different calls", "comm/ending/in_step.py", "at once", "every rank must make the same calls"),
     Fault("a script fails on one rank", "comm/agree.py", "at once", "failed:"),
     Fault("a rank has no memory", "system/free_memory.py", "at once", "memory"),
-    Fault("the launcher is killed", "system/jobs/job_cleanup.py", "at once", ""),
-    Fault("a rank's parent is killed", "system/jobs/parent_death.py", "at once", ""),
+    Fault("the launcher is killed", "system/jobs/processes.py", "at once", ""),
+    Fault("a rank's parent is killed", "system/jobs/processes.py", "at once", ""),
 )

@@ -21,9 +21,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from distgnn.system.jobs.death_watch import start_death_watch
-from distgnn.system.jobs.job_cleanup import program_of
-from distgnn.system.jobs.local_mpiexec import ENDS, NOTE_BYTES, NOTE_VARIABLE, SPOKEN
+from distgnn.system.jobs.death_watch import EARLY, ENDS, NOTE_BYTES, NOTE_VARIABLE, SPOKEN, start_death_watch
+from distgnn.system.jobs.processes import program_of
 from distgnn.system.jobs.rank_log import note
 
 # One variable per way of starting a rank. SLURM_PROCID is not among them: sbatch sets it for plain scripts too.
@@ -59,7 +58,6 @@ def forget_parent() -> None:
         _forget_variables()
         return
     os.environ[OWNER] = f"{os.getpid()} {_rank()}"
-    # Where the launcher is not ours, a process beside this rank names it should it be killed.
     if NOTE_VARIABLE not in os.environ and hasattr(os, "memfd_create"):
         note_file = os.memfd_create("distgnn-note")
         os.ftruncate(note_file, NOTE_BYTES)
@@ -122,11 +120,6 @@ CHOICES = {"UCX": ("UCX_TLS", "tcp,sm,self"), "OFI": ("FI_PROVIDER", "tcp")}
 NETMOD = "MPIR_CVAR_CH4_NETMOD"
 
 
-def _finalize(mpi: Any, pid: int) -> None:
-    if os.getpid() == pid and not mpi.Is_finalized():
-        mpi.Finalize()
-
-
 def start_mpi() -> Any:
     """Return `mpi4py.MPI`, initialised with threads; one that is imported already is left as it is.
 
@@ -149,8 +142,8 @@ def start_mpi() -> Any:
     if session is not None:
         session.Finalize()
     forget_segment()
-    if not under_mpi():  # to the end of a rank `_end` sees
-        atexit.register(_finalize, MPI, os.getpid())
+    if not under_mpi():  # else `forget_parent` has done so
+        atexit.register(_end, os.getpid(), ours=True)
     return MPI
 
 
@@ -240,8 +233,13 @@ def over() -> bool:
 
 
 def _end(pid: int, ours: bool) -> None:
+    if os.getpid() != pid:
+        return
     mpi = sys.modules.get("mpi4py.MPI")
-    if os.getpid() != pid or mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
+    if mpi is None or not mpi.Is_initialized():
+        note.set(stage=EARLY)
+        return
+    if mpi.Is_finalized():
         return
     _ended.append(True)
     if all([act() for act in last_acts]):

@@ -5,8 +5,8 @@
 
 A rank that does not see the run folder of rank 0 makes one of its own on its machine.
 
-What a rank does, others can read after the rank has died, from a page of memory that both have mapped (`note`). Our
-starter makes the page and names it in DISTGNN_NOTE_FD; under another starter the rank makes it (own_rank.py).
+What a rank does, the process beside it can read after the rank has died, from a page of memory that both have (`note`).
+The rank makes the page, and names it in DISTGNN_NOTE_FD (own_rank.py).
 """
 
 import mmap
@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from distgnn.errors import DistGNNError
-from distgnn.system.jobs.local_mpiexec import NOTE_BYTES, NOTE_VARIABLE
+from distgnn.system.jobs.death_watch import NOTE_BYTES, NOTE_VARIABLE
 
 
 class RankLog:

@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.system.hosts import host_options
-from distgnn.system.jobs.job_cleanup import stop_tree
-from distgnn.system.jobs.parent_death import die_with_parent
+from distgnn.system.jobs.processes import die_with_parent, stop_tree
 from distgnn.system.jobs.watchdog import HUNG, patience, phase_seconds
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
 

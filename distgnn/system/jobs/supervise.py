@@ -2,10 +2,10 @@
 
 ```
 launcher                     supervise()
-  ├─ clean-up process        ends the job when the launcher is killed (job_cleanup.py)
+  ├─ clean-up process        ends the job when the launcher is killed (processes.py)
   └─ mpiexec                 the kernel kills it with the launcher
        └─ proxy, one per machine
-            └─ rank          the kernel kills it with the proxy (parent_death.py)
+            └─ rank          the kernel kills it with the proxy (processes.py)
 ```
 Every process of the job carries DISTGNN_JOB, so that none is missed, whoever is its parent by then.
 """
@@ -23,10 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.errors import RunError
-from distgnn.system.jobs import job_cleanup, parent_death
-from distgnn.system.jobs.job_cleanup import children, stop_tree
-from distgnn.system.jobs.local_mpiexec import HOST, memory_kills, say, why_killed
-from distgnn.system.jobs.parent_death import die_with_parent
+from distgnn.system.jobs import processes
+from distgnn.system.jobs.processes import HOST, children, die_with_parent, memory_kills, say, stop_tree, why_killed
 from distgnn.system.output import Relay, in_notebook
 
 LOOK_SECONDS = 1.0
@@ -36,12 +34,13 @@ LOST_LOOKS = 3
 CUT_OFF_LOOKS = 20  # after some proxies have ended: the others' machines cannot be reached, or their ranks hang
 SAID = 32  # is added to the exit code 128 + n of ranks that a signal has stopped and that have said so
 LOST = 255  # exit code, as mpiexec's own when a machine dies
-BANNER = b"\n" + b"=" * 83 + b"\n=   BAD TERMINATION"  # how Hydra begins to say that a rank did not end well
+# How Hydra begins to say that a rank did not end well: which, and why, says death_watch.py.
+BANNER = b"\n" + b"=" * 83 + b"\n=   BAD TERMINATION"
 
 
 def ended_with_parent(program: list[str]) -> list[str]:
     """The command of a rank that ends with the process that started it."""
-    return [sys.executable, "-I", "-S", parent_death.__file__, *program] if sys.platform == "linux" else program
+    return [sys.executable, "-I", "-S", processes.__file__, "run", *program] if sys.platform == "linux" else program
 
 
 def supervise(command: list[str], environment: dict[str, str], **how: Any) -> int:
@@ -94,7 +93,7 @@ class Job:
         handled: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *([signal.SIGUSR1] * self.graceful))
         if threading.current_thread() is not threading.main_thread():
             handled = ()
-        self.environment = self.environment | {"DISTGNN_LAUNCHED": "1", job_cleanup.VARIABLE: self.name}
+        self.environment = self.environment | {"DISTGNN_LAUNCHED": "1", processes.VARIABLE: self.name}
         self.watching = self.watch and self.watch()
         previous = {number: signal.signal(number, self._remember) for number in handled}
         try:
@@ -129,8 +128,6 @@ class Job:
             return
         self.received.append(number)
         self.asked = time.monotonic()
-        if self.relay is not None:
-            self.relay.last = BANNER  # the user knows
         if self.process is None:  # it is being started, where hooks of a fork would swallow an exception
             return
         if not self.graceful or len(self.received) > 1:
@@ -140,12 +137,11 @@ class Job:
     def _start(self) -> None:
         if sys.platform == "linux":
             told = self.name, str(self.temporary or ""), str(self.began)
-            command = [sys.executable, "-I", "-S", job_cleanup.__file__, *told]
+            command = [sys.executable, "-I", "-S", processes.__file__, "clean-up", *told]
             self.cleanup = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd="/", start_new_session=True
             )
-        ours = self.command[0] == sys.executable  # it gives its ranks the terminal itself, and has no banner
-        reader, writer = (None, None) if os.isatty(1) and (ours or not self.proxies) else os.pipe()
+        reader, writer = (None, None) if os.isatty(1) and not self.proxies else os.pipe()
         try:
             with warnings.catch_warnings():  # of a fork beside threads: only prctl runs in it
                 warnings.simplefilter("ignore", DeprecationWarning)
@@ -161,7 +157,7 @@ class Job:
         finally:
             if writer is not None:
                 os.close(writer)
-        self.relay = None if reader is None else Relay(reader, 1)
+        self.relay = None if reader is None else Relay(reader, 1, BANNER)
 
     def _wait(self) -> int:
         assert self.process is not None
@@ -182,10 +178,10 @@ class Job:
     def _lost(self) -> str | None:
         """What to say where mpiexec waits for ranks that are gone."""
         found = children(self.process.pid) if self.process is not None else None
-        running = self.most if found is None else sum(map(job_cleanup.runs, found))  # None: the system does not say
+        running = self.most if found is None else sum(map(processes.runs, found))  # None: the system does not say
         self.most = max(self.most, running)
         # On a busy machine, or stopped, mpiexec may not have heard of the end of its ranks.
-        before, self.ticks = self.ticks, job_cleanup.cpu_ticks(self.process.pid) if self.process is not None else None
+        before, self.ticks = self.ticks, processes.cpu_ticks(self.process.pid) if self.process is not None else None
         waits = self.ticks is not None and self.ticks == before
         self.lonely = self.lonely + 1 if waits and self.most and not running else 0
         self.fewer = self.fewer + 1 if 0 < running < self.machines <= self.most else 0
@@ -201,9 +197,9 @@ class Job:
         if self.process is not None:
             stop_tree(self.process, STOP_SECONDS)
         if sys.platform == "linux":
-            job_cleanup.end_job(self.name)
+            processes.end_job(self.name)
         if self.process is not None and self.process.returncode != 0 and sys.platform == "linux":
-            job_cleanup.remove_strays(self.began)
+            processes.remove_strays(self.began)
         if self.relay is not None:
             self.relay.finish(STOP_SECONDS)
         if self.cleanup is not None:

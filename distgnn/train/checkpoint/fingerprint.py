@@ -33,15 +33,15 @@ def fingerprint(graph: Any) -> dict[str, object]:
     Collective: yes. One pass over this rank's arcs and features, in blocks: a step's free rows may be there beside it.
     The same for dense and for sparse features.
     """
-    local, arcs, comm = graph.local, graph.arcs_counted, graph.comm
+    local, comm = graph.local, graph.comm
     masks = [mask for mask in (local.train_mask, local.valid_mask, local.test_mask) if mask is not None]
     splits = _column(local.global_ids, np.stack(masks, axis=1) if len(masks) == 3 else None)
-    weights = _column(arcs.arc_ids, arcs.edge_weight)
-    mine = [_arcs(arcs), weights, _feats(graph), splits, _edge_splits(local), _typed(local, arcs)]
+    weights = _column(local.arc_ids, local.edge_weight)
+    mine = [_arcs(local), weights, _feats(graph), splits, _edge_splits(local), _typed(local)]
     for name in COLUMNS:
-        part, ids = (arcs, arcs.arc_ids) if name in OF_ARCS else (local, local.global_ids)
-        mine.append(_column(ids, getattr(part, name)))
-    counts = np.array([local.num_owned, arcs.num_arcs], dtype=np.uint64)
+        ids = local.arc_ids if name in OF_ARCS else local.global_ids
+        mine.append(_column(ids, getattr(local, name)))
+    counts = np.array([local.num_owned, local.num_arcs], dtype=np.uint64)
     every = sum_over_ranks(comm, np.concatenate([np.array(mine, dtype=np.uint64), counts]))
     hashes: dict[str, object] = {name: f"{int(value):016x}" for name, value in zip(PARTS, every, strict=False)}
     return {"vertices": int(every[-2]), "arc count": int(every[-1]), **hashes}
@@ -109,7 +109,7 @@ def _edge_splits(local: LocalGraph) -> int:
     return total % 2**64
 
 
-def _typed(local: LocalGraph, arcs: LocalGraph) -> int:
+def _typed(local: LocalGraph) -> int:
     """Numbers of types by global vertex id, of relations by global arc id; file and column are part of the hash."""
     ids, total = local.global_ids[: local.num_owned], 0
     tables = [
@@ -118,8 +118,8 @@ def _typed(local: LocalGraph, arcs: LocalGraph) -> int:
         for name, rows in local.typed[kind].items()
     ]
     tables += [
-        (f"{n} {name}", arcs.arc_ids[arcs.edge_types == n], rows)
-        for n, columns in arcs.relation_columns.items()
+        (f"{n} {name}", local.arc_ids[local.edge_types == n], rows)
+        for n, columns in local.relation_columns.items()
         for name, rows in columns.items()
     ]
     for name, own, rows in tables:

@@ -69,7 +69,7 @@ class DGLModel(PlainModel):
             "gat": lambda: layers.GATConv(in_feats, width, heads, **zeros),
             "gatv2": lambda: layers.GATv2Conv(in_feats, width, heads, **zeros),
             "edgegat": lambda: layers.EdgeGATConv(in_feats, edges, width, heads, residual=False, **zeros),
-            "gcn2": lambda: layers.GCN2Conv(in_feats, layer + 1, alpha=0.1, lambda_=0.5, **zeros),
+            "gcn2": lambda: layers.GCN2Conv(in_feats, layer + 1, alpha=0.1, lambda_=0.5, bias=False, **zeros),
             "appnp": lambda: layers.APPNPConv(k=10, alpha=0.1),
             "rgcn": lambda: layers.RelGraphConv(in_feats, out_feats, relations, **shared),
         }

@@ -121,9 +121,7 @@ class PyGModel(PlainModel):
             "gatv2": lambda: gnn.GATv2Conv(in_feats, width, heads, **options),
         }
         conv = makers[name]()
-        if name == "gcn2":
-            conv.bias = nn.Parameter(torch.zeros(in_feats))  # PyG's has none
-        elif name == "gatv2":
+        if name == "gatv2":
             conv.bias = None  # ours, as DGL's, has none behind the attention
         return conv
 
@@ -136,7 +134,7 @@ class PyGModel(PlainModel):
         if name in ("gcn", "appnp"):
             return conv(rows, edge_index, arcs.norm(rows, ("out", "in")))
         if name == "gcn2":
-            return conv(rows, initial, edge_index, arcs.norm(rows, ("in", "in"))) + conv.bias
+            return conv(rows, initial, edge_index, arcs.norm(rows, ("in", "in")))
         if name == "gine":
             return conv(rows, edge_index, arcs.edge_attr.to(rows))
         if name == "rgcn":
@@ -191,7 +189,7 @@ PARAMETERS: dict[str, dict[str, str]] = {
         **{f"lin_l.{kind}": f"fc_src.{kind}" for kind in ("weight", "bias")},
         **{f"lin_r.{kind}": f"fc_dst.{kind}" for kind in ("weight", "bias")},
     },
-    "gcn2": {"weight1": "weight1", "bias": "bias"},
+    "gcn2": {"weight1": "weight1"},
     "rgcn": {"weight": "linear_r.W", "comp": "linear_r.coeff", "root": "loop_weight", "bias": "h_bias"},
 }
 

@@ -20,19 +20,12 @@ SHARED_MEMORY = Path("/dev/shm")
 class Job:
     """A launcher and what it started.
 
-    Args: words: of `distgnn`; folder: the run folder; mpiexec: by the MPI library's own, with its proxies;
-        before: words before the program's; variables: of its environment.
+    Args: words: of `distgnn`; folder: the run folder; before: words before the program's; variables: environment.
     """
 
-    def __init__(
-        self, words: list, folder: Path, mpiexec: bool = False, before: tuple = (), variables: dict | None = None
-    ):
+    def __init__(self, words: list, folder: Path, before: tuple = (), variables: dict | None = None):
         self.folder = folder
         environment = os.environ | (variables or {}) | {MARK: str(os.getpid())}
-        if mpiexec:
-            from distgnn.system.launch import find_mpiexec
-
-            environment["DISTGNN_MPIEXEC"] = find_mpiexec()
         full = [*before, sys.executable, "-m", "distgnn.cli", *map(str, words)]
         self.launcher = subprocess.Popen(full, env=environment, stderr=subprocess.PIPE, text=True, errors="replace")
         self.said: list[tuple[float, str]] = []
@@ -77,7 +70,7 @@ def processes() -> dict[str, list[int]]:
         if mark not in words or state in "ZX":
             continue
         is_rank = any(word.startswith((b"PMI_RANK=", b"OMPI_COMM_WORLD_RANK=")) for word in words)
-        starter = not is_rank and (b"local_mpiexec" in command or b"/mpiexec" in command or b"/mpirun" in command)
+        starter = not is_rank and (b"/mpiexec" in command or b"/mpirun" in command)
         kind = "proxy" if b"hydra_pmi_proxy" in command else "rank" if is_rank else "starter" if starter else "other"
         found[kind].append(int(folder.name))
     return found

@@ -2,7 +2,7 @@
 
     python tests/bench/faults/network.py WORK [--faults "link down 5 s,one-way loss"] [--timeout 15]
 
-`distgnn launch --restarts 20 --min-ranks 2` trains on three machines, one rank each (../network/hosts.py: root,
+`distgnn launch --restarts 20 --min-ranks 2` trains on three machines, one rank each (hosts.py: root,
 iproute2, MPICH). For each fault the job is started anew; the fault is put in after some epochs. Prints a table, and
 exits 1 where something did not heal, was not named, left a process, or changed a loss (1e-9 in float64).
 
@@ -22,8 +22,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "network"))
 
 from hosts import Hosts
 from job import NOTICED, Job, all_processes, end_all, end_on_signals, results, send

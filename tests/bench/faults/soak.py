@@ -2,12 +2,11 @@
 
     python tests/bench/faults/soak.py WORK [--minutes 60] [--seed 0] [--algorithms cd-0,cd-2,0c]
 
-`distgnn train --restarts --min-ranks 1` runs again and again on two ranks, one algorithm after the other, every third
-run by the MPI library's own mpiexec (which has proxies to kill). At random times a fault is put into it (KINDS). After
-each run its losses and last weights are compared with those of a run that nothing disturbed: bit for bit; where the
-number of ranks changed on the way, to rounding under cd-0 (float64), and under cd-r, where another cut has other late
-rows and its noise another size, by the mean loss of the last 200 epochs: not half as high again. No process, no shared
-memory and no unknown file may be left; memory may not grow.
+`distgnn train --restarts --min-ranks 1` runs again and again on two ranks, one algorithm after the other. At random
+times a fault is put into it (KINDS). After each run its losses and last weights are compared with those of a run that
+nothing disturbed: bit for bit; where the number of ranks changed on the way, to rounding under cd-0 (float64), and
+under cd-r, where another cut has other late rows and its noise another size, by the mean loss of the last 200 epochs:
+not half as high again. No process, no shared memory and no unknown file may be left; memory may not grow.
 
 Exit code 1 where anything of this is not so. As root it works in a /dev/shm of its own. Rows are appended to
 WORK/soak.jsonl. The table, after each run:
@@ -81,7 +80,7 @@ class Soak:
         self.args, self.work = args, args.work
         self.rng = random.Random(args.seed)
         self.until = time.monotonic() + 60 * args.minutes
-        self.algorithm, self.mpiexec = "", False
+        self.algorithm = ""
 
     def job(self, folder: Path, resume: bool = False, restarts: int = 1000) -> Job:
         words = ["train", self.work / "parts", "--run-dir", folder]
@@ -90,7 +89,7 @@ class Soak:
         words += ["--quiet", "--threads", 1]
         words += ["--checkpoint-every", EVERY, "--timeout", self.args.timeout, "--restarts", restarts]
         words += ["--min-ranks", 1] if self.algorithm != "0c" else []  # there the cut decides what is computed
-        return Job([*words, *(["--resume"] if resume else [])], folder, self.mpiexec)
+        return Job([*words, *(["--resume"] if resume else [])], folder)
 
     def whole(self, algorithm: str) -> Path:
         """The run that nothing disturbs."""
@@ -105,7 +104,6 @@ class Soak:
     def run(self, number: int, algorithm: str) -> list[dict]:
         """One run from its beginning to its end; its faults and findings."""
         whole = self.whole(algorithm)
-        self.mpiexec = number % 3 == 0
         folder, changed = self.work / f"run-{number}", False
         rows = Rows(self.work / "soak.jsonl", {"run": number, "algorithm": algorithm})
         shutil.rmtree(folder, ignore_errors=True)

@@ -14,8 +14,8 @@ from command import without_rank_variables
 
 from distgnn.errors import InputError
 from distgnn.system.calls.launch import launch
-from distgnn.system.jobs.job_cleanup import runs
 from distgnn.system.jobs.own_rank import OURS
+from distgnn.system.jobs.processes import runs
 from distgnn.system.output import say
 
 SCRIPT = """

@@ -1,4 +1,4 @@
-"""Under a user's own mpiexec or srun a dead rank is named and ends the job; one that others do not need is not."""
+"""A dead rank is named and ends the job, under the launcher and a user's own mpiexec; one nobody needs is not."""
 
 import re
 import signal
@@ -7,9 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from command import python, without_rank_variables
+from command import distgnn, python, without_rank_variables
 
-from distgnn.system.jobs.local_mpiexec import ENDS, JOINED, SPOKEN
+from distgnn.system.jobs.death_watch import ENDS, JOINED, SPOKEN
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
 
 
@@ -22,7 +22,7 @@ def mpich():
 WATCHED = """
 import contextlib, os, signal, sys, time
 import distgnn
-from distgnn.system.jobs.job_cleanup import children
+from distgnn.system.jobs.processes import children
 from distgnn.system.jobs.rank_log import note
 def is_watched():
     # Whether the process beside this one waits for its end already.
@@ -74,6 +74,17 @@ def test_a_killed_rank_is_named(tmp_path, end):
     assert len(said) == bool(LINES[end]), said
     if said:
         assert re.fullmatch(rf"distgnn: error: rank 1 on host \S+ {LINES[end]}.*", said[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_rank_that_leaves_before_mpi_ends_the_others(tmp_path, code):
+    """They would wait for it in MPI_Init; one that has failed has said so itself."""
+    first = f"import os, sys\nif os.environ['PMI_RANK'] == '1': sys.exit({code})\n"
+    (tmp_path / "program.py").write_text(f"{first}from distgnn.system.launch import import_mpi\nimport_mpi()\n")
+    done = distgnn("run", "-n", 2, tmp_path / "program.py")
+    line = "distgnn: error: rank 1 left before it started MPI, the others wait for it in MPI_Init\n"
+    assert (done.returncode, done.stderr) == ((3, "") if code else (1, line))
 
 
 @pytest.mark.slow

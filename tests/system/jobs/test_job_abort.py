@@ -1,6 +1,7 @@
 """A rank that ends the job: what it wrote last is read first, by a reader that is slow; one that never reads waits."""
 
 import os
+import select
 import subprocess
 import sys
 import time
@@ -8,8 +9,6 @@ from contextlib import contextmanager
 
 import pytest
 from command import without_rank_variables
-
-from distgnn.system.jobs.local_mpiexec import readable
 
 SCRIPT = """
 import sys
@@ -29,7 +28,7 @@ def aborting(seconds, before=""):
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, env=without_rank_variables(), **pipes) as child:
         try:
-            assert readable([child.stderr.fileno()], 60)
+            assert select.select([child.stderr], [], [], 60)[0]
             yield child
         finally:
             child.kill()

@@ -12,7 +12,7 @@ import pytest
 from command import without_rank_variables
 
 from distgnn.system.jobs import supervise as supervisor
-from distgnn.system.jobs.job_cleanup import descendants, runs
+from distgnn.system.jobs.processes import descendants, runs
 from distgnn.system.jobs.supervise import supervise
 
 LAUNCHER = """

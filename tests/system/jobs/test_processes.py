@@ -1,7 +1,8 @@
-"""What no process of a job tells of any more: shared memory of ranks that died early, machines that do not answer."""
+"""What no process of a job tells of any more: why it was killed, shared memory, machines that do not answer."""
 
 import mmap
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -9,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from distgnn.system.jobs import job_cleanup, supervise
+from distgnn.system.jobs import processes, supervise
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc")
 def test_segments_of_nobody_are_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(job_cleanup, "SHARED", str(tmp_path))
-    monkeypatch.setattr(job_cleanup, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(processes, "SHARED", str(tmp_path))
+    monkeypatch.setattr(processes, "LOOK_SECONDS", 0.01)
     old, nobodys, mapped = (tmp_path / f"mpich_shm_{name}" for name in ("1", "2", "3"))
     old.write_bytes(b"x")
     time.sleep(0.02)
@@ -26,14 +27,14 @@ def test_segments_of_nobody_are_removed(tmp_path, monkeypatch):
     other = tmp_path / "ucx_5"
     other.touch()
     with open(mapped, "rb") as stream, mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ):
-        job_cleanup.remove_strays(since)
+        processes.remove_strays(since)
     assert sorted(tmp_path.iterdir()) == sorted([old, mapped, other])
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc")
 def test_segments_of_a_job_that_fails_are_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(job_cleanup, "SHARED", str(tmp_path))
-    monkeypatch.setattr(job_cleanup, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(processes, "SHARED", str(tmp_path))
+    monkeypatch.setattr(processes, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(supervise, "LOOK_SECONDS", 0.02)
     command = ["sh", "-c", f"sleep 0.3; echo x > {tmp_path}/mpich_shm_7; exit 9"]
     assert supervise.supervise(command, dict(os.environ)) == 9
@@ -74,3 +75,16 @@ def test_a_job_whose_other_machines_are_silent_is_over(monkeypatch, capfd):
     assert supervise.supervise(command, dict(os.environ), proxies=True, machines=2) == supervise.LOST
     assert time.monotonic() - began < 300
     assert "ranks have ended on 1 of 2 machines, and nothing is heard of the others" in capfd.readouterr().err
+
+
+def test_the_kernels_memory_killer_is_told_from_other_signals(monkeypatch):
+    before = (1, 5)
+    assert "memory behind a mapped file is gone" in processes.why_killed(signal.SIGBUS, before)
+    for now, says in (
+        ((1, 5), "not by the kernel for memory"),
+        ((2, 6), "the kernel ended it for memory"),
+        ((1, 6), "of this machine for memory"),
+    ):
+        monkeypatch.setattr(processes, "memory_kills", lambda now=now: now)
+        assert says in processes.why_killed(signal.SIGKILL, before)
+    assert "--remat" in processes.why_killed(signal.SIGKILL, before)

@@ -1,10 +1,9 @@
 """Hosts on one machine: network namespaces with a link each to a switch, MPI between them, and faults put into them.
 
     10.77.0.1         10.77.0.2        …     one network namespace each, with a device eth0 and a host name (host-1 …)
-      eth0              eth0                 tbf: what the host sends leaves at `rate`, where there is one
+      eth0              eth0
        │                 │
     port 1            port 2           …     in the switch's own namespace, on a bridge
-                                             tbf: what the host receives arrives at `rate`
 
 MPICH would talk through shared memory between processes of one kernel: its TCP provider is asked for, and
 MPIR_CVAR_NOLOCAL sends everything over the links. A host that is `away` starts nothing: whoever would log in to it
@@ -13,12 +12,8 @@ removed at the end, also after an error or a signal.
 """
 
 import os
-import shutil
 import signal
 import subprocess
-import sys
-import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 
 PREFIX = f"distgnn{os.getpid()}"
@@ -29,7 +24,7 @@ while [ "${1#-}" != "$1" ]; do shift; done
 host=$1; shift
 number=${host##*.}
 [ -e FOLDER/away-$host ] && exec sleep 600
-exec PIN ip netns exec PREFIX-$number unshare --uts sh -c "hostname host-$number; $*"
+exec ip netns exec PREFIX-$number unshare --uts sh -c "hostname host-$number; $*"
 """
 
 
@@ -38,13 +33,12 @@ class NetworkError(RuntimeError):
 
 
 class Hosts:
-    """The hosts, by number from 1; folder: where the script lies that logs in; pinned: a core for each."""
+    """The hosts, by number from 1; folder: where the script lies that logs in."""
 
-    def __init__(self, folder: Path, count: int, pinned: bool = False):
+    def __init__(self, folder: Path, count: int):
         self.folder, self.numbers = folder.resolve(), range(1, count + 1)
         self.switch, self.enter = f"{PREFIX}-switch", self.folder / "enter"
-        pin = "taskset -c $((number - 1))" if pinned and shutil.which("taskset") else ""
-        script = ENTER.replace("PREFIX", PREFIX).replace("FOLDER", str(self.folder)).replace("PIN", pin)
+        script = ENTER.replace("PREFIX", PREFIX).replace("FOLDER", str(self.folder))
         self.enter.write_text(script)
         self.enter.chmod(0o755)
 
@@ -54,8 +48,7 @@ class Hosts:
     def namespace(self, number: int) -> str:
         return f"{PREFIX}-{number}"
 
-    def make(self, rate: str | None = None) -> None:
-        """Make them, with links of `rate` (as tc writes it: "1gbit")."""
+    def make(self) -> None:
         command("ip", "netns", "add", self.switch)
         command("ip", "-n", self.switch, "link", "add", "bridge", "mtu", MTU, "type", "bridge")
         command("ip", "-n", self.switch, "link", "set", "bridge", "up")
@@ -68,9 +61,6 @@ class Hosts:
             command("ip", "-n", host, "addr", "add", f"{self.address(number)}/24", "dev", "eth0")
             command("ip", "-n", host, "link", "set", "eth0", "mtu", MTU, "up")
             command("ip", "-n", host, "link", "set", "lo", "up")
-            if rate is not None:
-                limit(host, "eth0", *bucket(rate))
-                limit(self.switch, port, *bucket(rate))
 
     def remove(self) -> None:
         """Deleting a namespace deletes its devices and their other ends."""
@@ -133,65 +123,6 @@ class Hosts:
 def limit(namespace: str, device: str, *words) -> None:
     """Let a device send no faster than a bucket of tokens allows."""
     command("tc", "-n", namespace, "qdisc", "replace", "dev", device, "root", "tbf", *words)
-
-
-def bucket(rate: str) -> tuple:
-    """A bucket of 2 ms (at least two large segments), a queue of 50 ms."""
-    bits = float(rate.removesuffix("gbit")) * 1e9 if rate.endswith("gbit") else float(rate.removesuffix("mbit")) * 1e6
-    burst, queue = max(int(bits / 8 * 0.002), 140_000), max(int(bits / 8 * 0.05), 1_000_000)
-    return ("rate", rate, "burst", burst, "limit", queue)
-
-
-@contextmanager
-def hosts(count: int, rate: str, per_host: int = 1):
-    """Make `count` hosts with links of `rate`; yields the function that runs `python WORDS` on their ranks.
-
-    Args: per_host: ranks on each; they talk through memory, as on a machine of their own.
-
-    Raises:
-        NetworkError: where a program or a right is missing.
-    """
-    for program in ("ip", "tc"):
-        if shutil.which(program) is None:
-            raise NetworkError(f"{program} is missing: install iproute2")
-    if os.geteuid() != 0:
-        raise NetworkError("making network namespaces needs root")
-    stopped = {number: signal.signal(number, _stop) for number in (signal.SIGTERM, signal.SIGHUP)}
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-    made = Hosts(folder, count, pinned=count * per_host <= (os.cpu_count() or 1))
-    try:
-        made.make(rate)
-        yield lambda *words: _run(made, per_host, words)
-    finally:
-        made.remove()
-        shutil.rmtree(folder, ignore_errors=True)
-        for number, handler in stopped.items():
-            signal.signal(number, handler)
-
-
-def _stop(number, _frame):
-    sys.exit(128 + number)
-
-
-def _run(made: Hosts, per_host: int, words: tuple) -> None:
-    """Run `python WORDS` with ranks of one thread each."""
-    from distgnn.system.launch import THREAD_VARIABLES, find_mpiexec, torch_environment
-
-    environment = os.environ | torch_environment() | dict.fromkeys(THREAD_VARIABLES, "1") | made.variables()
-    environment |= {"DISTGNN_NUM_THREADS": "1", "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
-    if per_host > 1:
-        del environment["MPIR_CVAR_NOLOCAL"]
-    start = [*made.before(), find_mpiexec(), "-localhost", made.address(1)]
-    start += ["-hosts", ",".join(map(made.address, made.numbers))]
-    start += ["-n", str(len(made.numbers) * per_host), "-ppn", str(per_host), sys.executable]
-    process = subprocess.Popen([*start, *map(str, words)], env=environment)
-    try:
-        if process.wait():
-            raise NetworkError(f"{' '.join(map(str, words))}: exit code {process.returncode}")
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            process.wait(10)
 
 
 def command(*words) -> None:
