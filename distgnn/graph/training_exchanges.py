@@ -46,7 +46,7 @@ class TrainingExchanges:
 
     def _wire(self, name: str, direction: int) -> Wire:
         """The wire of a width, with the ids that key random rounding."""
-        graph, part = self._graph, self._graph.part
+        graph, part = self._graph, self._graph.local
         if name != "float32" and graph.dtype == torch.float64:
             raise InputError(f"wire {name} is for float32 rows: dtype is {graph.dtype}")
         # Partial sums of one vertex come from several ranks and are added: with ids of their own on each rank, and none
