@@ -40,6 +40,7 @@ EARLY, JOINED, ENDS = "early", "joined", "ends"
 SPOKEN = "left"  # how the note of a rank begins that has said itself that it leaves
 OWN_CODE = 1  # of a job whose first rank to leave had no exit code of its own
 NEIGHBOUR_SECONDS = 0.5
+LOOK_SECONDS = 0.5
 GRACE_SECONDS = 5.0  # for the others, when a rank fails before MPI_Init: they may be about to say the same
 FROM_OUTSIDE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
 
@@ -73,13 +74,14 @@ def _one_dies(pids: set[int], seconds: float) -> bool:
 
 
 def _wait_in_mpi(pids: set[int]) -> bool:
-    """Whether one of these processes still needs a rank that has never begun MPI, after some time."""
+    """Whether one of these processes comes to need a rank that has never begun MPI; the others have some time first."""
     deadline = time.monotonic() + GRACE_SECONDS
     while waiting := [pid for pid in pids if runs(pid)]:
-        if time.monotonic() >= deadline:
-            maps = [Path(f"/proc/{pid}/maps") for pid in waiting]
-            return any("libmpi" in one.read_text(errors="replace") for one in maps if one.exists())
-        time.sleep(0.05)
+        time.sleep(0.05 if time.monotonic() < deadline else LOOK_SECONDS)
+        for pid in waiting if time.monotonic() >= deadline else ():
+            with suppress(OSError):
+                if b"/libmpi" in Path(f"/proc/{pid}/maps").read_bytes():
+                    return True
     return False
 
 
