@@ -13,19 +13,20 @@ demo: $(INSTALLED)
 	$(VENV)/bin/distgnn partition $(DEMO) --parts 2 --out demo/parts --overwrite
 	$(VENV)/bin/distgnn train demo/parts --epochs 60 --hidden-feats 128 --lr 0.01 --run-dir demo/run --overwrite
 
-# Unit tests: one process, generated graphs, seconds each. What is left out is said at the end; tests/README.md has the tiers.
+# Unit tests: one process, generated graphs, seconds each; tests/README.md has the tiers.
 quick: $(INSTALLED)
-	@$(VENV)/bin/pytest -n 2 -m "not mpi and not slow and not real" $(ARGS)
+	@$(VENV)/bin/pytest -n 2 -rs -m "not mpi and not slow and not real" $(ARGS)
 
+# Three workers on two cores: each waits a fifth of its time for ranks and programs that it starts.
 test: $(INSTALLED)
-	@$(VENV)/bin/pytest -n 2 $(ARGS)
+	@$(VENV)/bin/pytest -n 3 -rs $(ARGS)
 
 # The tests with the newest release of what pyproject.toml caps, in an environment of its own: for a nightly job.
 newest:
 	@$(MAKE) --no-print-directory VENV=.venv-newest .venv-newest/installed
 	@.venv-newest/bin/pip install -qq --upgrade $(CAPPED)
 	@.venv-newest/bin/pip show $(CAPPED) | grep -E "^(Name|Version)"
-	@.venv-newest/bin/pytest -n 2 $(ARGS)
+	@.venv-newest/bin/pytest -n 3 -rs $(ARGS)
 
 # Every check runs, also after one that fails; the first exit code that is not 0 is the answer.
 lint: $(INSTALLED)

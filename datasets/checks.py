@@ -11,7 +11,6 @@ import scipy.sparse
 from distgnn.config.cut import ARC_ORDERS
 from distgnn.datasets.fields import SPLITS, GraphFields
 from distgnn.datasets.links.check import check_edge_splits
-from distgnn.datasets.objects.values import looks_like_mask
 from distgnn.datasets.text.table import is_table, line_of_row
 
 BLOCK_BYTES = 1 << 25
@@ -238,11 +237,8 @@ def _check_splits(graph: GraphFields) -> None:
         ids = getattr(graph, name)
         if ids is None:
             continue
-        hint = _mask_hint(ids, graph.num_nodes)
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
-            graph.fail(name, f"expected a list of integer vertex ids, found {ids.dtype} {list(ids.shape)}{hint}")
-        if hint:
-            graph.fail(name, f"expected a list of vertex ids, found {len(ids)} numbers that are 0 or 1{hint}")
+            graph.fail(name, f"expected a list of integer vertex ids, found {ids.dtype} {list(ids.shape)}")
         row, bad = first_row(ids, lambda block: (block < 0) | (block >= graph.num_nodes))
         if row is not None:
             graph.fail(name, f"row {row} holds vertex {ids[row]}; ids run from 0 to {graph.num_nodes - 1}", bad)
@@ -255,15 +251,6 @@ def _check_splits(graph: GraphFields) -> None:
             order = np.argsort(ids, kind="stable")
             again = order[1:][ids[order][1:] == ids[order][:-1]].min()
             graph.fail(name, f"row {again} repeats vertex {ids[again]}; name each vertex once")
-
-
-def _mask_hint(ids: np.ndarray, num_nodes: int) -> str:
-    """What to do, if the ids of a split are masks instead; else nothing. Ids of N > 2 vertices are never all 0 or 1."""
-    if ids.ndim == 2 and ids.shape[0] == num_nodes and ids.shape[1] > 1:
-        return "; of several masks choose one column: mask[:, 0]"
-    if ids.shape != (num_nodes,) or num_nodes <= 2 or not looks_like_mask(ids):
-        return ""
-    return "; it looks like a mask: give it as bool (mask.bool(), mask.astype(bool)), in a file as np.flatnonzero(mask)"
 
 
 CHECKS: dict[str, Callable[[GraphFields], None]] = {

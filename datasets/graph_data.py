@@ -1,20 +1,7 @@
 """GraphData: one whole graph in memory (or mapped from disk), as it was given.
 
-Legend: N vertices, E edges of the input.
-
-What happens to the unusual (`counts` reports every number):
-
-| found in the input | treatment |
-|---|---|
-| duplicate edges | kept: each counts as an edge of its own; `direction="both"` on a directed graph merges them |
-| both (u, v) and (v, u) | directed: two arcs; undirected: a duplicate, kept; `direction="both"` merges them |
-| self-loops | kept, one arc each; `self_loops="add"` makes it exactly one per vertex, `"remove"` none |
-| isolated vertices | kept, owned by some part; their aggregation is 0 |
-| vertices without a label (-1) | kept; they count in no loss and no metric, also if a split names them |
-| vertices in no split | kept; they only pass messages |
-| labels that are texts, or numbers with gaps | counted from 0, `class_names` keeps them |
-| columns of other names | taken where they are synonyms; all others are named, in `findings` |
-| a wrong id, label, length or a value that is not finite | refused with the file and the row |
+Legend: N vertices, E edges of the input. What happens to the unusual: docs/guide/graphs.md, at its end; `counts`
+has every number.
 """
 
 from collections.abc import Callable, Mapping
@@ -227,9 +214,8 @@ class GraphData(GraphFields):
         """A graph from a DGLGraph: its arcs in order, `feat`, `label`, `*_mask`, `ntype` of its ndata, and `feat`,
         `weight` and `etype` of its edata.
 
-        `label` of floats is what a regression predicts: `node_values`; whole numbers are classes; `task` ("regression",
-        "node") decides otherwise. A graph of several types keeps them, in the order of `ntypes` and `canonical_etypes`
-        (`from_types`). Type columns of `dgl.to_homogeneous` are understood. The graphs of `dgl.batch` are `graph_ids`.
+        `label` of floats are `node_values`, unless `task` is "node". Types keep the order of `ntypes` and
+        `canonical_etypes`. The graphs of `dgl.batch` are `graph_ids`.
 
         Args:
             directed: False keeps one edge per pair of opposite arcs, which must all be there and carry the same.
@@ -243,11 +229,7 @@ class GraphData(GraphFields):
         """A graph from a PyG `Data`: `edge_index` (or `adj_t`, whose rows are targets), `x`, `y`, `*_mask`,
         `node_type`, `edge_weight`, `edge_type` and `edge_attr` (one number per edge is its weight).
 
-        `y` of floats is what a regression predicts: `node_values`; whole numbers are classes; `task` ("regression",
-        "node") decides otherwise. A `HeteroData` keeps its types, in the order of `data.node_types` and `edge_types`
-        (`from_types`). The graphs of a `Batch` are `graph_ids`.
-
-        Args: as of `from_dgl`.
+        Labels, types and batches: as of `from_dgl`, arguments too; a `HeteroData` keeps its types.
         """
         return cls._read(from_pyg, (data, directed), fields, findings)
 

@@ -1,5 +1,6 @@
 """Find a graph by what the user calls it: a name, a path, or a generator's text."""
 
+import importlib
 import os
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,11 @@ from distgnn.datasets.text.table import TABLES, is_table
 from distgnn.errors import InputError
 from distgnn.system.regular_file import check_name
 
-GENERATORS = ("rmat", "communities", "typed")
+GENERATORS = {  # what a text begins with -> module, function, class of options
+    "rmat": ("rmat", "make_rmat", "RmatOptions"),
+    "communities": ("communities", "make_communities", "CommunityOptions"),
+    "typed": ("papers", "make_typed", "TypedOptions"),
+}
 # Name -> folder its files lie in, below the data root or one of its `ogb` and `dgl` folders.
 NAMED = {
     "ogbn-arxiv": "ogbn_arxiv",
@@ -55,20 +60,16 @@ def load_graph(
 
     Args:
         source: a path (plain graph folder, OGB's layout under any name, GraphSAINT's, Planetoid's or Reddit's files; or
-            one file: an edge list, MatrixMarket, METIS, .npz, `dgl.save_graphs`, PyG's .pt), a name (`cora`,
-            `citeseer`, `pubmed`, `reddit`, `ogbn-arxiv`, `ogbn-products`, `ogbn-proteins`, `ogbn-mag`,
-            `ogbn-papers100M`, `ogbl-collab`, `ogbl-ddi`, `ogbl-ppa`, `ogbl-citation2`, `ogbl-vessel`, or any graph
-            folder below the data root), or
-            `rmat:key=value,...`, `communities:key=value,...` or `typed:key=value,...`, or an object in memory that
-            `as_graph_data` takes.
+            one file: an edge list, MatrixMarket, METIS, .npz, `dgl.save_graphs`, PyG's .pt), a name of `NAMED` or of a
+            graph folder below the data root, `rmat:key=value,...`, `communities:key=value,...` or
+            `typed:key=value,...`, or an object in memory that `as_graph_data` takes.
         data_root: where named graphs lie; the environment's DISTGNN_DATA, or `data`, if not given.
         seed: for generators whose text names no seed.
         findings: where it is written down what was taken, renamed, left out or looks wrong; without it one Python
             warning says it.
         renumber: the ids of an edge list as text are names: the vertices are 0 … N-1 in the order of these, and
             `node_names` keeps them.
-        task: of an object in memory: `regression` takes its labels as values, `node` whole ones as classes; None:
-            floats are values, whole numbers classes.
+        task: of an object in memory: `regression` takes its labels as values, `node` whole ones as classes.
     Returns: GraphData; large arrays may be mapped from disk.
     Raises: InputError if there is no such graph, GraphFormatError if it is damaged.
 
@@ -90,11 +91,8 @@ def load_graph(
     kind, colon, _ = source.partition(":")
     if colon and kind in GENERATORS:
         refuse_renumber(source, renumber)
-        from distgnn.datasets.generators.communities import make_communities
-        from distgnn.datasets.generators.papers import make_typed
-        from distgnn.datasets.generators.rmat import make_rmat
-
-        return {"rmat": make_rmat, "communities": make_communities, "typed": make_typed}[kind](source, seed)
+        make, _ = _generator(kind)
+        return make(source, seed)
     root = Path(data_root) if data_root is not None else default_data_root()
     looked = []
     for folder in places(source, root):
@@ -108,6 +106,12 @@ def load_graph(
                 return read
         looked.append(str(folder))
     raise _not_found(source, root, ", ".join(dict.fromkeys(looked)))
+
+
+def _generator(kind: str) -> tuple[Any, Any]:
+    module, *names = GENERATORS[kind]
+    place = importlib.import_module(f"distgnn.datasets.generators.{module}")
+    return getattr(place, names[0]), getattr(place, names[1])
 
 
 def _not_found(source: str, root: Path, where: str) -> InputError:
@@ -179,22 +183,10 @@ def loading_bytes(source: Any, data_root: str | Path | None = None) -> int:
         return 0
     kind, colon, _ = str(source).partition(":")
     if colon and kind in GENERATORS:
-        from distgnn.datasets.generators.communities import CommunityOptions
         from distgnn.datasets.generators.generator_spec import parse_spec
-        from distgnn.datasets.generators.papers import TypedOptions
-        from distgnn.datasets.generators.rmat import RmatOptions
 
-        if kind == "typed":
-            typed = parse_spec(str(source), TypedOptions, 0)
-            nodes, feats = typed.nodes, max(typed.feats, typed.others)
-            edges = int(nodes * typed.avg_degree * (1 + typed.reverse))
-        elif kind == "rmat":
-            rmat = parse_spec(str(source), RmatOptions, 0)
-            nodes, feats = 2**rmat.scale, rmat.feats
-            edges = nodes * rmat.edge_factor
-        else:
-            options = parse_spec(str(source), CommunityOptions, 0)
-            nodes, edges, feats = options.nodes, int(options.nodes * options.avg_degree / 2), options.feats
+        _, options = _generator(kind)
+        nodes, edges, feats = parse_spec(str(source), options, 0).size
         # Edges as int32 pairs with a key of 8 bytes each while duplicates are looked for, and float32 features.
         return 16 * edges + 4 * nodes * feats
     root = Path(data_root) if data_root is not None else default_data_root()

@@ -29,7 +29,7 @@ from distgnn.kernels.rowwise.narrow_product import narrow_product
 from distgnn.kernels.runtime.arrays import empty_rows
 from distgnn.kernels.runtime.formats import BlockedCsr
 from distgnn.kernels.runtime.jit import compilation
-from distgnn.kernels.runtime.memory import give_back_freed_memory, return_large_blocks, touch_pages
+from distgnn.kernels.runtime.memory import give_back_freed_memory, return_large_blocks
 from distgnn.kernels.runtime.threads import get_num_threads, set_num_threads
 from distgnn.kernels.runtime.tuning import Tuning
 from distgnn.kernels.wire.codecs import decode_rows, encode_rows
@@ -78,6 +78,5 @@ __all__ = [
     "set_num_threads",
     "spmm",
     "spmm_blocked",
-    "touch_pages",
     "transpose_csr",
 ]

@@ -11,61 +11,37 @@ Names are imported when they are first used: reading a manifest needs no method 
 if __name__ != "distgnn.partition":
     raise ImportError("this folder is the package distgnn.partition: import that name")
 
+# ruff: noqa: F401  (names for checkers of types; they are imported on first use)
+
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from distgnn.partition.baselines.vertex_cover import hybrid_cut
     from distgnn.partition.core.book import PartitionBook
     from distgnn.partition.core.local_graph import Csr, LocalGraph, build_local
     from distgnn.partition.core.plan import ExchangePlan
     from distgnn.partition.core.vertex_cut import VertexCut
-    from distgnn.partition.folder.describe import copies_by_degree, describe
+    from distgnn.partition.folder.describe import describe
     from distgnn.partition.folder.manifest_file import read_manifest
     from distgnn.partition.folder.reader import load_part
     from distgnn.partition.methods import METHODS, cut_edges
     from distgnn.partition.pipeline import local_part, partition_graph, write_partition
     from distgnn.partition.repartition import against_libra
 
-_PLACES = {
-    "hybrid_cut": "distgnn.partition.baselines.vertex_cover",
-    "against_libra": "distgnn.partition.repartition",
-    "copies_by_degree": "distgnn.partition.folder.describe",
-    "PartitionBook": "distgnn.partition.core.book",
-    "Csr": "distgnn.partition.core.local_graph",
-    "LocalGraph": "distgnn.partition.core.local_graph",
-    "build_local": "distgnn.partition.core.local_graph",
-    "ExchangePlan": "distgnn.partition.core.plan",
-    "VertexCut": "distgnn.partition.core.vertex_cut",
-    "describe": "distgnn.partition.folder.describe",
-    "load_part": "distgnn.partition.folder.reader",
-    "read_manifest": "distgnn.partition.folder.manifest_file",
-    "local_part": "distgnn.partition.pipeline",
-    "METHODS": "distgnn.partition.methods",
-    "cut_edges": "distgnn.partition.methods",
-    "partition_graph": "distgnn.partition.pipeline",
-    "write_partition": "distgnn.partition.pipeline",
+_NAMES = {
+    "core.book": ("PartitionBook",),
+    "core.local_graph": ("Csr", "LocalGraph", "build_local"),
+    "core.plan": ("ExchangePlan",),
+    "core.vertex_cut": ("VertexCut",),
+    "folder.describe": ("describe",),
+    "folder.manifest_file": ("read_manifest",),
+    "folder.reader": ("load_part",),
+    "methods": ("METHODS", "cut_edges"),
+    "pipeline": ("local_part", "partition_graph", "write_partition"),
+    "repartition": ("against_libra",),
 }
-
-__all__ = [
-    "METHODS",
-    "Csr",
-    "ExchangePlan",
-    "LocalGraph",
-    "PartitionBook",
-    "VertexCut",
-    "against_libra",
-    "build_local",
-    "copies_by_degree",
-    "cut_edges",
-    "describe",
-    "hybrid_cut",
-    "load_part",
-    "local_part",
-    "partition_graph",
-    "read_manifest",
-    "write_partition",
-]
+_PLACES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}
+__all__ = list(_PLACES)
 
 
 def __getattr__(name: str) -> Any:

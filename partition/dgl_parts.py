@@ -1,13 +1,9 @@
-"""Cuts made by DGL: its Libra folder, and the partition book of `dgl.distributed`.
+"""The partition book of `dgl.distributed`.
 
-    4Communities/                  as `dgl.distgnn.partition` writes it for 4 parts
-        community0.txt …           a line `source,target,weight` for each edge in the part
-    book/                          as `dgl.distributed.partition_graph` writes it
-        NAME.json                  node_map: ranges of new ids of each part
-        node_orig_id.npy           the old id of each new one: what partition_graph(…, return_mapping=True) returns
-        node_mapping.pt            or the same from GraphStorm; or part0/orig_nids.dgl … from DGL's dispatch
-
-Shapes: N vertices, M edges of the edge list, P parts.
+book/                          as `dgl.distributed.partition_graph` writes it
+    NAME.json                  node_map: ranges of new ids of each part
+    node_orig_id.npy           the old id of each new one: what partition_graph(…, return_mapping=True) returns
+    node_mapping.pt            or the same from GraphStorm; or part0/orig_nids.dgl … from DGL's dispatch
 """
 
 from __future__ import annotations
@@ -17,76 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from distgnn.datasets.array_files import check_file, read_json, read_npy
+from distgnn.datasets.array_files import read_json, read_npy
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.formats.dgl_file import read_dgl_tensors
 from distgnn.datasets.formats.torch_file import read_torch_arrays
-from distgnn.datasets.text.table import read_table
 from distgnn.errors import GraphFormatError, InputError
-from distgnn.partition.baselines.vertex_cover import hybrid_cut
-from distgnn.partition.core.owners import balanced_owners
-from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
 
-SIDES = ("target", "cover")
 
+def read_dgl_cut(config: str | Path, edge_list: EdgeList) -> VertexCut:
+    """The cut of a partition book (`…/NAME.json`), for an edge list of its graph; arcs at the target's owner.
 
-def read_dgl_cut(place: str | Path, edge_list: EdgeList, sides: str = "target") -> VertexCut:
-    """The cut in a Libra folder (`…/4Communities`) or a partition book (`…/NAME.json`), for an edge list of its graph.
-
-    Args: sides: of a book, whose owners are given: arcs are computed by the owner of the "target", as in DGL, or where
-        a minimum vertex "cover" has them: fewest rows for these owners, see `hybrid_cut`.
     Raises: InputError where it is of another graph; GraphFormatError where a file is damaged.
     """
-    if sides not in SIDES:
-        raise InputError(f"unknown sides {sides!r}: choose one of {', '.join(SIDES)}")
-    place = Path(place)
-    if place.is_file():
-        return _read_book(place, edge_list, sides)
-    if sides == "cover":
-        raise InputError(f"{place}: sides are for a partition book: a Libra folder gives no owners")
-    # By length first, so that community10 comes after community9.
-    files = sorted(place.glob("community*.txt"), key=lambda path: (len(path.name), path.name))
-    names = [f"community{part}.txt" for part in range(len(files))]
-    if not files or [path.name for path in files] != names:
-        raise InputError(
-            f"{place}: neither a partition book (NAME.json) nor a Libra folder (community0.txt, community1.txt, …)"
-        )
-    return _read_libra(place, files, edge_list)
-
-
-def _read_libra(place: Path, files: list[Path], edge_list: EdgeList) -> VertexCut:
-    # An empty file is a part without edges; a reader of tables would refuse it.
-    for path in files:
-        check_file(path)
-    used = [part for part, path in enumerate(files) if path.stat().st_size]
-    tables = []  # sources and targets, int64 [edges of the part, 2]
-    for part in used:
-        ends, num_nodes = read_table(files[part], np.float64)[:, :2], edge_list.num_nodes
-        if ends.shape[1] != 2 or not np.all((ends >= 0) & (ends < num_nodes) & (ends == np.floor(ends))):
-            wanted = f"expected lines of source, target and weight, of vertices below {num_nodes}"
-            raise GraphFormatError(f"{files[part]}: {wanted}")
-        tables.append(ends.astype(np.int64))
-    parts: np.ndarray = np.repeat(np.array(used, dtype=part_dtype(len(files))), [len(table) for table in tables])
-    edges = np.concatenate([np.zeros((0, 2), dtype=np.int64), *tables])
-    # DGL names the edges of a part by their ends: sorted by both, theirs and ours must be the same, parallel edges in
-    # any order.
-    theirs = edges[:, 0] * edge_list.num_nodes + edges[:, 1]
-    ours = edge_list.src.astype(np.int64) * edge_list.num_nodes + edge_list.dst
-    order, their_order = np.argsort(ours, kind="stable"), np.argsort(theirs, kind="stable")
-    if not np.array_equal(ours[order], theirs[their_order]):
-        raise InputError(
-            f"{place} holds {len(theirs)} edges that are not the {len(ours)} of this graph: "
-            "another graph, or another direction or choice of self-loops"
-        )
-    edge_part = np.empty(len(ours), dtype=parts.dtype)
-    # Both orders sort the same edges: the i-th of one is the i-th of the other.
-    edge_part[order] = parts[their_order]
-    return VertexCut(len(files), edge_part, balanced_owners(edge_list, edge_part, part_shares(len(files))))
-
-
-def _read_book(config: Path, edge_list: EdgeList, sides: str) -> VertexCut:
-    """Owners are the book's."""
+    config = Path(config)
+    if not config.is_file():
+        raise InputError(f"{config}: no partition book (NAME.json, as dgl.distributed.partition_graph writes it)")
     book = read_json(config)
     num_parts = book.get("num_parts")
     if type(num_parts) is not int or not 1 <= num_parts < 2**15 or book.get("num_nodes") != edge_list.num_nodes:
@@ -111,8 +53,6 @@ def _read_book(config: Path, edge_list: EdgeList, sides: str) -> VertexCut:
         owner[ids] = part
     if (owner < 0).any():
         raise InputError(f"{config}: vertex {int(np.argmax(owner < 0))} is in no part")
-    if sides == "cover":
-        return hybrid_cut(edge_list, owner, num_parts)
     dtype = part_dtype(num_parts)
     edge_part = owner[edge_list.dst].astype(dtype)
     # The target of the reverse arc is the edge's source.

@@ -16,7 +16,7 @@ from distgnn.partition.baselines.vertex_cover import cover_arcs
 from distgnn.partition.cmr.method import EFFORTS, cmr, refine_cut
 from distgnn.partition.cmr.roles import refine_roles
 from distgnn.partition.core.edges import EdgeArrays, Edges, group
-from distgnn.partition.core.owners import balanced_owners, even_kinds, owners_among
+from distgnn.partition.core.owners import balanced_owners, even_kinds
 from distgnn.partition.core.part_masks import empty_mask, mark_arcs
 from distgnn.partition.core.shares import MOST_ARCS, part_shares
 from distgnn.partition.core.vertex_cut import VertexCut
@@ -24,12 +24,10 @@ from distgnn.partition.refinement.cut_state import State, arc_limit, rebalance, 
 
 
 class MethodResult(NamedTuple):
-    """What a method finds: the part of each edge [M]; perhaps a key [N] to sort owned rows by, masks (sources, targets)
-    as of `owners_among`, or owners [N]."""
+    """What a method finds: the part of each edge [M]; perhaps a key [N] to sort owned rows by, or owners [N]."""
 
     edge_part: np.ndarray
     vertex_order: np.ndarray | None = None
-    masks: tuple[np.ndarray, np.ndarray] | None = None
     owner: np.ndarray | None = None
 
 
@@ -83,19 +81,17 @@ def cut_edges(edge_list: EdgeList, num_parts: int, method: str | CutConfig = "cm
     # do not count: edges and owners are moved once more, with the roles charged alone.
     roles = not edge_list.two_way
     if config.groups > 1:
-        # `cut_twice` keeps the parts and the order only: masks and owners of a level are of its own parts, not of all.
+        # `cut_twice` keeps the parts and the order only: owners of a level are of its own parts, not of all.
         level = cut_for_owners if roles and config.method == "cmr" else cut
         found = MethodResult(*cut_twice(edge_list, shares, config.groups, level))
     else:
         found = cut(edge_list, shares)
     # Whatever a method does not find itself is derived from its edges.
-    edge_part, vertex_order, masks, owner = found
+    edge_part, vertex_order, owner = found
     if config.refine and config.method != "cmr":
         # METIS gave owners for its own edges: after moves they are chosen anew.
         edge_part, owner = refine_cut(edge_list, edge_part, shares, effort), None
-    if owner is None and masks is not None:
-        owner = owners_among(*masks, shares)
-    elif owner is None:
+    if owner is None:
         owner = balanced_owners(edge_list, edge_part, shares)
     # Not after two levels: moving arcs between all parts could undo what the first level kept inside a machine.
     if (config.refine or config.method == "cmr") and roles and config.groups == 1 and num_parts > 1:

@@ -58,8 +58,7 @@ def partition_graph(
             `dgl.DGLGraph`, PyG `Data`, NetworkX, scipy, edges [2, E] or [E, 2]).
         method: the name of a method, or a `CutConfig` with everything.
         overwrite: replace an existing partition folder, if nothing else is in it.
-        progress: called as progress(phase, done, total) with phases "load", "cut" and "write", or of a cut on disk,
-            see `on_disk/phases.py`.
+        progress: called as progress(phase, done, total); phases are "load", "cut", "write", or of `on_disk/run.py`.
         say: called with a line for what was renamed, left out or looks wrong in the graph (without `say`: one Python
             warning); and where `memory` makes it work on disk.
         options: fields of `CutConfig`: seed, direction, self_loops, order, refine, capacities, …
@@ -76,8 +75,7 @@ def partition_graph(
     part_shares(num_parts, config.capacities)
     clock = Clock(progress)
     memory = None if config.memory is None else MemoryLimit(parse_bytes(config.memory))
-    # Everything is written to a temporary folder beside `out`, which takes its place at the end: it is whole or not
-    # there.
+    # Everything is written to a folder beside `out`, which takes its place at the end: it is whole or not there.
     ahead = [LAST_KERNELS] if config.method == "cmr" and num_parts > 1 and memory is None else []
     with (
         compile_line(),
@@ -88,28 +86,19 @@ def partition_graph(
         clock.start("load", 1)
         graph = _load(source, data_root, config, memory, say)
         if memory is not None and works_on_disk(graph, num_parts, config, memory.limit, say):
-            if say is not None and config.effort != "normal":
-                say(f"effort {config.effort} makes no difference on disk: leave memory out, or raise it")
             # The manifest says what was done, not what was asked for.
             config = replace(config, effort="normal")
             manifest, parts = partition_on_disk(graph, num_parts, config, folder, memory, clock)
         else:
-            manifest, parts = _cut_in_memory(graph, num_parts, config, folder, clock)
+            edge_list = graph.edge_list(config.direction, config.self_loops)
+            check_size(edge_list, num_parts, graph.name)
+            clock.start("cut", 1)
+            cut = cut_edges(edge_list, num_parts, config)
+            places = cluster_places(edge_list) if config.clusters else None
+            clock.start("write", num_parts)
+            manifest, parts = _write_parts(folder, graph, edge_list, cut, clock, places)
         manifest |= config.manifest() | {"peak_rss_bytes": peak_rss_bytes(), "parts": parts}
         return write_manifest(folder, manifest)
-
-
-def _cut_in_memory(
-    graph: GraphData, num_parts: int, config: CutConfig, folder: Path, clock: Clock
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Cut and write the parts; returns the manifest without them, and their entries."""
-    edge_list = graph.edge_list(config.direction, config.self_loops)
-    check_size(edge_list, num_parts, graph.name)
-    clock.start("cut", 1)
-    cut = cut_edges(edge_list, num_parts, config)
-    places = cluster_places(edge_list) if config.clusters else None
-    clock.start("write", num_parts)
-    return _write_parts(folder, graph, edge_list, cut, clock, places)
 
 
 def _load(
@@ -159,28 +148,17 @@ def write_partition(
     order: str = "stored",
     overwrite: bool = False,
     progress: Progress | None = None,
+    *,
+    how: dict[str, Any] | None = None,
+    places: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """Write the partition folder of a cut that is already there.
 
-    Args: method, seed, order: only go into the manifest.
+    Args: method, seed, order: only go into the manifest; how: all that it says of the method, in their place, as
+        `CutConfig.manifest` gives it; places: [N], of `cluster_places`.
     Returns: the manifest. Raises: InputError; nothing is left behind then.
     """
-    how = {"method": method, "seed": int(seed), "order": order}
-    return write_cut(graph, edge_list, cut, out, how, overwrite, progress)
-
-
-def write_cut(
-    graph: GraphData,
-    edge_list: EdgeList,
-    cut: VertexCut,
-    out: str | Path,
-    how: dict[str, Any],
-    overwrite: bool,
-    progress: Progress | None,
-    places: np.ndarray | None = None,
-) -> dict[str, Any]:
-    """As `write_partition`; how: what the manifest says of the method, as `CutConfig.manifest` gives it; places: [N],
-    of `cluster_places`."""
+    how = how or {"method": method, "seed": int(seed), "order": order}
     cut.check(edge_list)
     clock = Clock(progress)
     with new_folder(out, partition_files, overwrite) as folder:

@@ -8,6 +8,7 @@ Shapes: M edges of the edge list, N vertices, A arcs of a part, O owned rows, D 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,8 +33,9 @@ from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
 from distgnn.partition.folder.manifest import Progress, check_size, names_of
 from distgnn.partition.folder.manifest_file import read_manifest
 from distgnn.partition.folder.reader import load_part, partition_files
+from distgnn.partition.folder.writer import Rows
 from distgnn.partition.methods import cut_edges
-from distgnn.partition.pipeline import write_cut
+from distgnn.partition.pipeline import write_partition
 from distgnn.partition.refinement.cut_state import arc_limit, rebalance, start_state
 from distgnn.system.atomic import check_target
 
@@ -47,32 +49,31 @@ BALANCE = 1.05  # arcs of a part over its share, beyond which it gives edges awa
 ABOUT_AS_LIGHT = 1.1
 
 
-class ScatteredRows:
-    """Rows of several arrays as one table [n, D], by row number; they are read when they are asked for.
+def _places(ids: list[np.ndarray], size: int) -> np.ndarray:
+    """int64 [size]: where the row of each id stands in the tables of all parts, one behind the other; -1: nowhere."""
+    places = np.full(size, -1, dtype=np.int64)
+    places[np.concatenate(ids)] = np.arange(sum(map(len, ids)))
+    return places
 
-    Args: pieces: arrays of equal width; piece, row: int [n], where each row of the table lies.
-    """
 
-    def __init__(self, pieces: list[np.ndarray], piece: np.ndarray, row: np.ndarray) -> None:
-        self._pieces, self._piece, self._row = pieces, piece, row
-        self.shape: tuple[int, ...] = (len(row), *pieces[0].shape[1:])
-        self.dtype: np.dtype = pieces[0].dtype
+def _gathered(tables: list[Any], places: np.ndarray) -> Any:
+    """The rows at these places [n] of tables that follow one another; of arrays they are read when asked for."""
+    if sparse.issparse(tables[0]):
+        return sparse.vstack(tables, format="csr")[places]
+    if tables[0].dtype.kind == "U":
+        return np.concatenate(tables)[places]
+    starts, width, dtype = np.cumsum([0, *map(len, tables)]), tables[0].shape[1:], tables[0].dtype
 
-    def __len__(self) -> int:
-        return len(self._row)
-
-    def __getitem__(self, ids: np.ndarray) -> np.ndarray:
-        out = np.empty((len(ids), *self.shape[1:]), dtype=self.dtype)
-        piece = self._piece[ids]
-        # One piece after the other: each is a mapped file.
-        for number in np.unique(piece):
-            chosen = piece == number
-            out[chosen] = self._pieces[number][self._row[ids[chosen]]]
+    def take(some: np.ndarray) -> np.ndarray:
+        out = np.empty((len(some), *width), dtype=dtype)
+        pieces = np.searchsorted(starts, some, side="right") - 1
+        # One table after the other: each is a mapped file.
+        for number in np.unique(pieces):
+            chosen = pieces == number
+            out[chosen] = tables[number][some[chosen] - starts[number]]
         return out
 
-
-def _scattered(parts: list[LocalGraph], name: str, piece: np.ndarray, row: np.ndarray) -> ScatteredRows:
-    return ScatteredRows([getattr(part, name) for part in parts], piece, row)
+    return Rows(take, places, width, dtype)
 
 
 def repartition(
@@ -109,7 +110,8 @@ def repartition(
     cut = cut_edges(edge_list, num_parts, config)
     tell("cut", 1, 1)
     places = cluster_places(edge_list) if config.clusters else None
-    return write_cut(graph, edge_list, cut, out, config.manifest(), overwrite, progress, places)
+    how = config.manifest()
+    return write_partition(graph, edge_list, cut, out, overwrite=overwrite, progress=progress, how=how, places=places)
 
 
 def config_of(manifest: dict[str, Any]) -> CutConfig:
@@ -139,15 +141,15 @@ def load_whole(folder: str | Path, progress: Progress | None = None) -> Whole:
     for part_id in range(manifest["num_parts"]):
         parts.append(load_part(folder, part_id))
         tell("load", part_id + 1, manifest["num_parts"])
-    edge_list, home, place = _edges(folder, manifest, parts)
+    edge_list, home, places = _edges(folder, manifest, parts)
     graph, section = _vertices(folder, manifest, parts), manifest["graph"]
     if section.get("types"):
         _put_types(graph, manifest, parts, edge_list)
         return Whole(manifest, parts, graph, edge_list, home)
     if section.get("num_edge_feats"):
-        graph.edge_feats = _scattered(parts, "edge_feats", home, place)  # type: ignore[assignment]  # read as an array
+        graph.edge_feats = _gathered([part.edge_feats for part in parts], places)
     if section.get("num_relations"):
-        graph.edge_types = _scattered(parts, "edge_types", home, place)[np.arange(len(home))]
+        graph.edge_types = _gathered([part.edge_types for part in parts], places)[:]
         # Reverse arcs of a directed graph have relations of their own, as many again: half of the number are the
         # graph's.
         inverses = graph.directed and edge_list.two_way
@@ -166,10 +168,8 @@ def _put_types(graph: GraphData, manifest: dict, parts: list[LocalGraph], edge_l
     graph.type_classes = {k: tuple(v) if isinstance(v, list) else v for k, v in section["type_classes"].items()}
     for kind, (begin, end) in type_ranges(graph).items():
         owned = [part.global_ids[: part.num_owned] for part in parts]
-        ids = [some[(some >= begin) & (some < end)] - begin for some in owned]
-        graph.typed[kind] = {
-            name: _gathered([part.typed[kind][name] for part in parts], ids) for name in section["typed"].get(kind, ())
-        }
+        places = _places([some[(some >= begin) & (some < end)] - begin for some in owned], end - begin)
+        graph.typed[kind] = _columns([part.typed[kind] for part in parts], section["typed"].get(kind, ()), places)
     graph.edge_types = np.empty(edge_list.num_edges, dtype=np.int16)
     forward = [part.arc_ids < edge_list.num_edges for part in parts]
     for part, mine in zip(parts, forward, strict=True):
@@ -177,31 +177,26 @@ def _put_types(graph: GraphData, manifest: dict, parts: list[LocalGraph], edge_l
     bounds = relation_starts(graph)
     for number, relation in enumerate(graph.relations):
         ids = [part.arc_ids[part.edge_types == number] - bounds[number] for part in parts]
-        names = section["relation_columns"][number]
-        tables = {name: [part.relation_columns[number][name] for part in parts] for name in names}
-        graph.relation_columns[relation] = {name: _gathered(some, ids) for name, some in tables.items()}
+        tables, names = [part.relation_columns[number] for part in parts], section["relation_columns"][number]
+        graph.relation_columns[relation] = _columns(tables, names, _places(ids, sum(map(len, ids))))
     set_views(graph)
     edge_list.node_kinds, edge_list.edge_kinds = node_kinds(graph), graph.edge_types
 
 
-def _gathered(tables: list[Any], ids: list[np.ndarray]) -> Any:
-    """One table of the rows of all parts, in the order of their ids; they are read when they are asked for."""
-    if sparse.issparse(tables[0]):
-        return sparse.vstack(tables, format="csr")[np.argsort(np.concatenate(ids))]
-    if tables[0].dtype.kind == "U":
-        return np.concatenate(tables)[np.argsort(np.concatenate(ids))]
-    size = sum(map(len, ids))
-    piece, row = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int64)
-    for number, some in enumerate(ids):
-        piece[some], row[some] = number, np.arange(len(some))
-    rows = ScatteredRows(tables, piece, row)
-    return rows if len(rows.shape) > 1 and rows.dtype.kind == "f" else rows[np.arange(size)]
+def _columns(tables: list[dict[str, Any]], names: Iterable[str], places: np.ndarray) -> dict[str, Any]:
+    """Columns of one type or relation, of all parts: features stay where they are until they are asked for."""
+    found = {}
+    for name in names:
+        rows = _gathered([table[name] for table in tables], places)
+        small = isinstance(rows, Rows) and (rows.ndim == 1 or rows.dtype.kind != "f")
+        found[name] = rows[:] if small else rows
+    return found
 
 
 def _edges(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> tuple[EdgeList, np.ndarray, np.ndarray]:
-    """The edge list, and where each forward arc lies: its part int32 [M], and its place there int64 [M]."""
+    """The edge list, and where each forward arc lies: its part int32 [M], and its place among all arcs int64 [M]."""
     num_edges, num_nodes = manifest["num_list_edges"], manifest["num_nodes"]
-    home, place = np.full(num_edges, -1, dtype=np.int32), np.zeros(num_edges, dtype=np.int64)
+    home, places, first = np.full(num_edges, -1, dtype=np.int32), np.zeros(num_edges, dtype=np.int64), 0
     src, dst = np.empty((2, num_edges), dtype=np.int32 if num_nodes <= np.iinfo(np.int32).max else np.int64)
     weight = np.empty(num_edges, dtype=np.float32) if manifest["graph"]["edge_weight"] else None
     for part in parts:
@@ -211,7 +206,8 @@ def _edges(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> tuple
         # In a part before this one, or twice in this one.
         if (home[ids] >= 0).any() or len(np.unique(ids)) != len(ids):
             raise PartitionFormatError(f"{folder}: an arc stands twice (in part {part.part_id} again)")
-        home[ids], place[ids] = part.part_id, forward
+        home[ids], places[ids] = part.part_id, first + forward
+        first += part.num_arcs
         sources, targets = _ends(part)
         src[ids], dst[ids] = sources[forward], targets[forward]
         if weight is not None and part.edge_weight is not None:
@@ -228,7 +224,7 @@ def _edges(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> tuple
         self_loops=manifest["self_loops"],
         report=dict(manifest.get("edge_report") or {}),
     )
-    return edge_list, home, place
+    return edge_list, home, places
 
 
 def _ends(part: LocalGraph) -> tuple[np.ndarray, np.ndarray]:
@@ -248,16 +244,12 @@ def _ends(part: LocalGraph) -> tuple[np.ndarray, np.ndarray]:
 
 def _vertices(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> GraphData:
     num_nodes, section = manifest["num_nodes"], manifest["graph"]
-    part_of, row = np.full(num_nodes, -1, dtype=np.int32), np.zeros(num_nodes, dtype=np.int64)
-    for part in parts:
-        ids = part.global_ids[: part.num_owned]
-        part_of[ids], row[ids] = part.part_id, np.arange(part.num_owned)
-    if (part_of < 0).any():
-        raise PartitionFormatError(f"{folder}: vertex {int(np.argmax(part_of < 0))} has no owner")
-    everyone = np.arange(num_nodes)
+    places = _places([part.global_ids[: part.num_owned] for part in parts], num_nodes)
+    if (places < 0).any():
+        raise PartitionFormatError(f"{folder}: vertex {int(np.argmax(places < 0))} has no owner")
 
     def column(name: str) -> Any:
-        return _scattered(parts, name, part_of, row)[everyone]
+        return _gathered([getattr(part, name) for part in parts], places)
 
     # Only the number of input edges is known any more, and only it is needed.
     edges = np.broadcast_to(np.int64(0), (manifest["num_edges"], 2))
@@ -265,16 +257,11 @@ def _vertices(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> Gr
     if section["labels"] and not section["multilabel"]:
         graph.num_label_classes = section["num_classes"]
         graph.class_names = tuple(section.get("class_names", ()))
-    if section["sparse_feats"]:
-        stacked = sparse.vstack([part.feats for part in parts], format="csr")
-        # scipy has no view of scattered rows: stacked, then taken in the order of ids.
-        first = np.cumsum([0] + [part.num_owned for part in parts])[:-1]
-        graph.feats = stacked[first[part_of] + row]
-    elif section["num_feats"] and not section.get("types"):
-        graph.feats = _scattered(parts, "feats", part_of, row)
+    if section["num_feats"] and not section.get("types"):
+        graph.feats = column("feats")
     for array in arrays_of(section):
         if array.name in OF_VERTICES and array.field not in (None, "feats"):
-            setattr(graph, array.field, BACK.get(array.name, np.asarray)(column(array.name)))
+            setattr(graph, array.field, BACK.get(array.name, np.asarray)(column(array.name)[:]))
     if section.get("flat_values") and not section.get("types"):
         graph.node_values = graph.node_values[:, 0]  # type: ignore[index]
     if section.get("num_node_types") and not section.get("types"):
@@ -346,7 +333,7 @@ def merge_parts(
     cut = VertexCut(num_parts, forward, owner, reverse, order, speeds)
     tell("cut", 1, 1)
     how = config.manifest() | {"merged_from": old_parts}
-    return write_cut(graph, edge_list, cut, out, how, overwrite, progress)
+    return write_partition(graph, edge_list, cut, out, overwrite=overwrite, progress=progress, how=how)
 
 
 def join_parts(arcs: np.ndarray, pair_rows: np.ndarray, num_parts: int) -> np.ndarray:

@@ -195,22 +195,6 @@ def test_no_mpiexec_fails_and_says_what_to_do(run):
     assert "/nonexistent" in text and '-m "not mpi"' in text
 
 
-def test_the_total_limit_fails_one_test_and_skips_what_is_left(run):
-    outcomes, text = run(
-        """
-@mpi(2)
-@pytest.mark.parametrize("turn", [0, 1, 2])
-def test_sleeps(turn):
-    import time
-    time.sleep(100)
-""",
-        "-o",
-        "mpi_total_seconds=3",
-    )
-    assert list(outcomes.values()) == ["FAILED", "SKIPPED", "SKIPPED"], text
-    assert "time limit of all MPI tests together: 3 s (machine" in text
-
-
 def test_a_rank_that_cannot_collect_fails_every_test_with_its_output(run):
     outcomes, text = run(
         """
@@ -240,38 +224,3 @@ def test_sleeps(comm):
 """,
     )
     assert set(outcomes.values()) == {"PASSED"}, text
-
-
-def test_the_summary_names_what_was_left_out(tmp_path):
-    folder = tmp_path / "tests"
-    folder.mkdir()
-    (folder / "conftest.py").write_text((HARNESS.parent / "conftest.py").read_text())
-    source = (
-        HEAD
-        + """
-def test_needs(data_root):
-    pass
-
-@pytest.mark.slow
-def test_slow():
-    pass
-
-def test_named(graph_named):
-    assert graph_named("hubs").num_nodes == 1024
-    graph_named("cora")
-
-@mpi(1, 2)
-def test_two():
-    pass
-"""
-    )
-    (folder / "test_inner.py").write_text(source)
-    command = [sys.executable, "-c", "import sys, pytest; sys.path[0] = sys.argv.pop(1); sys.exit(pytest.main())"]
-    command += [str(HARNESS), "-p", "no:cacheprovider", "-m", "not mpi and not slow", "-o", "markers=slow"]
-    environment = os.environ | {"DISTGNN_DATA": "/nonexistent"}
-    answer = subprocess.run(  # what workers have counted comes back
-        [*command, "-n", "2"], cwd=folder, env=environment, capture_output=True, text=True, timeout=1800, check=False
-    )
-    text = answer.stdout + answer.stderr
-    assert "2 tests skipped for lack of real graphs (/nonexistent): set DISTGNN_DATA" in text, text
-    assert "left out: 2 mpi, 1 slow (make test runs all" in text, text

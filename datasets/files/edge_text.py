@@ -30,8 +30,10 @@ from distgnn.datasets.names.renumber import renumber as names_to_ids
 from distgnn.datasets.objects.arrays import ends_of, in_lower_case
 from distgnn.datasets.text.table import (
     CR_ALONE,
+    LATIN1,
     is_number,
     line_of_row,
+    mark_of,
     names_columns,
     open_text,
     read_table,
@@ -49,22 +51,16 @@ HINT = "; ids that are names or have gaps: --renumber (renumber=True)"
 
 @dataclass(frozen=True)
 class _Head:
-    """What the first lines say.
+    """What the first lines say."""
 
-    Args:
-        separator: None for blanks; names: of the columns; words: of the first edge; quoted: it has quotes; skip:
-            whether the first line that is no comment has the names; directed: None where nothing says it; konect: has
-            its first line; most: the largest id, where a header says it.
-    """
-
-    separator: str | None
-    names: list[str]
-    words: list[str]
-    quoted: bool
-    skip: bool
-    directed: bool | None
-    konect: bool
-    most: int | None
+    separator: str | None  # None for blanks
+    names: list[str]  # of the columns
+    words: list[str]  # of the first edge
+    quoted: bool  # has it quotes?
+    skip: bool  # has the first line that is no comment the names?
+    directed: bool | None  # None where nothing says it
+    konect: bool  # has it KONECT's first line?
+    most: int | None  # the largest id, where a header says it
 
 
 def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
@@ -147,7 +143,6 @@ def _ends(head: _Head, names: list[str]) -> tuple[str, str]:
 
 
 def _read_head(path: Path) -> _Head:
-    kind = Path(path.name.removesuffix(".gz")).suffix.lower()
     with open_text(path) as stream:
         block = stream.read(HEAD_BYTES)
     refuse_other_text(path, block[:2])
@@ -163,11 +158,11 @@ def _read_head(path: Path) -> _Head:
         raise GraphFormatError(f"{path}: this is a MatrixMarket file: call it NAME.mtx")
     for line in rows[:2]:  # the second may have the first numbers
         refuse_other_text(path, line.encode(), lines.index(line) + 1)
-    named = _has_names(rows[0], kind)
-    if named and len(rows) == 1 and ends_of(_split(rows[0], _mark_of(rows[0], kind))):
+    named = _has_names(path, rows[0])
+    if named and len(rows) == 1 and ends_of(_split(rows[0], mark_of(path, rows[0]))):
         raise GraphFormatError(f"{path}: has no edges, only names of columns")
     first = rows[1 if named and len(rows) > 1 else 0]
-    separator = None if all(map(is_number, first.split())) else _mark_of(first, kind)
+    separator = None if all(map(is_number, first.split())) else mark_of(path, first)
     words, names = _split(first, separator), []
     if named:
         names = [name.strip("\"'") for name in _split(rows[0], separator or ("\t" if "\t" in rows[0] else None))]
@@ -202,15 +197,10 @@ def _read_head(path: Path) -> _Head:
     return _Head(separator, names, words, '"' in first, named, directed, bool(konect), most)
 
 
-def _has_names(line: str, kind: str) -> bool:
+def _has_names(path: Path, line: str) -> bool:
     """Whether a first line has names of columns: in place of ids, or known ones."""
-    words = [word.strip("\"'") for word in _split(line, _mark_of(line, kind))]
+    words = [word.strip("\"'") for word in _split(line, mark_of(path, line))]
     return names_columns(line) and (ends_of(words) is not None or not any(map(is_number, words[:2])))
-
-
-def _mark_of(line: str, kind: str) -> str | None:
-    """What columns of a line stand apart by; None: blanks."""
-    return next((mark for mark in (",;\t" if kind == ".csv" else "\t,;") if mark in line), None)
 
 
 def _split(line: str, separator: str | None) -> list[str]:
@@ -222,7 +212,7 @@ def _split(line: str, separator: str | None) -> list[str]:
 def _numbers(
     path: Path, head: _Head, names: list[str], ends: tuple[str, str], renumber: bool
 ) -> dict[str, np.ndarray] | None:
-    """All columns of a table of numbers, at memory speed; None where ids may be names, and some are not plain."""
+    """All columns of a table of numbers; None where ids may be names, and some are not plain."""
     whole = len(names) == 2 and all(re.fullmatch(r"[+-]?\d+", word) for word in head.words)
     try:
         plain = tuple(names.index(end) for end in ends) if renumber else ()
@@ -235,8 +225,7 @@ def _numbers(
 
 
 def _texts(path: Path, head: _Head, names: list[str], ends: tuple[str, str], number: str) -> dict[str, Any]:
-    """Columns of a table with texts: ends as whole numbers where all match `number`, else as texts; others as float64
-    or texts."""
+    """Columns of a table with texts; ends are whole numbers where all match `number`, others float64 if they can be."""
     columns: dict[str, Any] = {name: [] for name in names}
     known: dict[str, str] = {}
     for line, words in _rows(path, head):
@@ -269,8 +258,7 @@ def _rows(path: Path, head: _Head) -> Iterator[tuple[int, list[str]]]:
         except UnicodeDecodeError as error:
             why = f"byte 0x{line[error.start]:02x}"
         if why is not None:  # else one name may become another
-            how = "convert it, as iconv -f LATIN1 -t UTF-8 does"
-            raise GraphFormatError(f"{path}: line {number}: is no text in UTF-8 ({why}): {how}")
+            raise GraphFormatError(f"{path}: line {number}: is no text in UTF-8 ({why}): {LATIN1}")
         yield number, _split(text, head.separator)
 
 

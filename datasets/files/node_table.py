@@ -13,6 +13,7 @@ Legend: N vertices, K names that edges hold, D columns of numbers.
 
 import csv
 import io
+import math
 import re
 import zlib
 from array import array
@@ -31,7 +32,7 @@ from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.names.field_names import OF_NODES, leave_out
 from distgnn.datasets.objects.arrays import is_frame
 from distgnn.datasets.objects.values import SHOWN, as_array, is_missing, name_list
-from distgnn.datasets.text.table import IDS, is_number, is_table, open_text, refuse_other_text
+from distgnn.datasets.text.table import IDS, LATIN1, is_number, is_table, mark_of, open_text, refuse_other_text
 from distgnn.errors import GraphFormatError, InputError
 
 BLOCK = 1 << 16
@@ -40,7 +41,7 @@ USUAL = {"id": (*IDS, "name"), "label": OF_NODES["labels"], "split": ("split",)}
 WORDS = {"train": "train", "training": "train", "test": "test", "testing": "test"} | dict.fromkeys(
     ("valid", "val", "validation", "dev"), "valid"
 )
-BOOLS = {"true": "1", "false": "0", "": "nan"}
+BOOLS = {"true": 1.0, "false": 0.0, "": math.nan}
 
 
 @dataclass(frozen=True)
@@ -206,8 +207,7 @@ def _header(path: Path) -> tuple[list[str], str]:
     if not lines:
         raise GraphFormatError(f"{path}: has no rows")
     text = lines[0].decode("utf-8", "replace")
-    kind = Path(path.name.removesuffix(".gz")).suffix.lower()
-    mark = next((mark for mark in (",;\t" if kind == ".csv" else "\t,;") if mark in text), ",")
+    mark = mark_of(path, text) or ","
     names = [name.strip() for name in next(csv.reader([text], delimiter=mark))]
     if any(map(is_number, names)):
         raise GraphFormatError(f"{path}: line 1: {text[:60]!r} has a number: expected the names of the columns")
@@ -217,79 +217,66 @@ def _header(path: Path) -> tuple[list[str], str]:
 def _read_text(path: Path, roles: Mapping[str, str]) -> _Table:
     """A table as text; columns in roles as texts or whole numbers, others as float64, or None where they are texts."""
     names, mark = _header(path)
-    lines, pieces = array("q"), [[] for _ in names]  # type: ignore[var-annotated]
-    known: dict[str, str] = {}
+    cells: list[Any] = [[] if name in roles.values() else array("d") for name in names]
+    lines, known = array("q"), {}  # type: ignore[var-annotated]
     try:
-        for numbers, rows in _blocks(path, mark, len(names)):
-            lines.extend(numbers)
-            check_room(path, 8 * len(lines) * len(names))  # a packed file may unpack to a thousand times its size
-            for place, cells in enumerate(zip(*rows, strict=True)):
-                if names[place] in roles.values():
-                    pieces[place].extend(known.setdefault(cell, cell) for cell in map(str.strip, cells))
-                elif pieces[place] is not None:
-                    pieces[place] = _numbers(path, names[place], cells, numbers, pieces[place])
+        for line, row in _rows(path, mark, len(names)):
+            lines.append(line)
+            if len(lines) % BLOCK == 0:  # a packed file may unpack to a thousand times its size
+                check_room(path, 8 * len(lines) * len(names))
+            for place, cell in enumerate(row):
+                if isinstance(cells[place], list):
+                    cells[place].append(known.setdefault(cell, cell).strip())
+                elif cells[place] is not None and not _add_number(cells[place], cell):
+                    if not np.isnan(cells[place]).all():
+                        raise GraphFormatError(
+                            f"{path}: line {line}: column {names[place]} holds {cell[:SHOWN]!r} among numbers: give a "
+                            "number, or take the column out"
+                        )
+                    cells[place] = None
     except UnicodeDecodeError as error:
-        raise GraphFormatError(
-            f"{path}: is no text in UTF-8 (byte 0x{error.object[error.start]:02x}): convert it, as iconv -f LATIN1 "
-            "-t UTF-8 does"
-        ) from None
+        byte = f"byte 0x{error.object[error.start]:02x}"
+        raise GraphFormatError(f"{path}: is no text in UTF-8 ({byte}): {LATIN1}") from None
     except (OSError, EOFError, zlib.error) as error:
         raise damaged(path, error) from error
     if not lines:
         raise GraphFormatError(f"{path}: has names of columns, and no rows")
+    check_room(path, 8 * len(lines) * len(names))
     columns: dict[str, np.ndarray | None] = {}
-    for name, piece in zip(names, pieces, strict=True):
-        if name in roles.values():
-            columns[name] = _typed(piece, is_id=name == roles["id"])
+    for name, column in zip(names, cells, strict=True):
+        if isinstance(column, list):
+            columns[name] = _typed(column, is_id=name == roles["id"])
         else:
-            columns[name] = None if piece is None else np.concatenate(piece)
+            columns[name] = None if column is None else np.array(column)
     return _Table(columns, lambda row: f"{path}: line {lines[row]}")
 
 
-def _blocks(path: Path, mark: str, width: int) -> Iterator[tuple[list[int], list[list[str]]]]:
-    """Numbers of lines, and cells of rows, some at a time."""
+def _rows(path: Path, mark: str, width: int) -> Iterator[tuple[int, list[str]]]:
+    """Number of the line, and cells of each row."""
     with open_text(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as stream:
         reader = csv.reader(stream, delimiter=mark, strict=True)
-        numbers: list[int] = []
-        rows: list[list[str]] = []
-        while True:
-            try:
-                row = next(reader, None)
-            except csv.Error as error:
-                raise GraphFormatError(f"{path}: line {reader.line_num}: {error}") from None
-            if row is None:
-                break
-            if not row or reader.line_num == 1:
-                continue
-            if len(row) != width:
-                shown = mark.join(row)[:60]
-                raise GraphFormatError(f"{path}: line {reader.line_num}: expected {width} columns, found {shown!r}")
-            numbers.append(reader.line_num)
-            rows.append(row)
-            if len(rows) == BLOCK:
-                yield numbers, rows
-                numbers, rows = [], []
-        if rows:
-            yield numbers, rows
+        try:
+            for row in reader:
+                if not row or reader.line_num == 1:
+                    continue
+                if len(row) != width:
+                    shown = mark.join(row)[:60]
+                    raise GraphFormatError(f"{path}: line {reader.line_num}: expected {width} columns, found {shown!r}")
+                yield reader.line_num, row
+        except csv.Error as error:
+            raise GraphFormatError(f"{path}: line {reader.line_num}: {error}") from None
 
 
-def _numbers(path: Path, name: str, cells: tuple[str, ...], lines: list[int], before: list[np.ndarray]) -> Any:
-    """The pieces of a column with one more; None for a column of texts. Raises: GraphFormatError for a text in it."""
-    first = next((cell.strip().lower() for cell in cells if cell.strip()), "")
-    if not before and first and not is_number(first) and first not in (*BOOLS, "nan"):
-        return None
+def _add_number(column: Any, cell: str) -> bool:
+    """Is this a number, True, False or nothing? Then the column has it."""
     try:
-        piece = np.array([cell or "nan" for cell in cells], np.float64)
+        column.append(float(cell or "nan"))
     except ValueError:
-        plain = [BOOLS.get(cell.strip().lower(), cell.strip()) for cell in cells]
-        wrong = next((row for row, cell in enumerate(plain) if not is_number(cell) and cell.lower() != "nan"), None)
-        if wrong is not None:
-            raise GraphFormatError(
-                f"{path}: line {lines[wrong]}: column {name} holds {cells[wrong][:SHOWN]!r} among numbers: give a "
-                "number, or take the column out"
-            ) from None
-        piece = np.array(plain, np.float64)
-    return [*before, piece]
+        number = BOOLS.get(cell.strip().lower())
+        if number is None:
+            return False
+        column.append(number)
+    return True
 
 
 def _typed(cells: list[str], is_id: bool) -> np.ndarray:

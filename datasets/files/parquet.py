@@ -27,20 +27,14 @@ class ParquetFrame:
 
     def __getitem__(self, name: str) -> np.ndarray:
         try:
-            return self._values(name)
+            column = self._table.column(name).combine_chunks()
+            column = column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
+            width = getattr(column.type, "list_size", 0)
+            if width > 0 and not column.null_count:  # as `predict` writes embeddings
+                return column.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
+            return column.to_numpy(zero_copy_only=False)
         except Exception as error:  # of damaged bytes Arrow raises nearly anything
             raise damaged(self._path, error) from error
-
-    def _values(self, name: str) -> np.ndarray:
-        column = self._table.column(name).combine_chunks()
-        column = column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
-        width = getattr(column.type, "list_size", 0)
-        if width > 0 and not column.null_count:  # as `predict` writes embeddings
-            return column.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
-        return column.to_numpy(zero_copy_only=False)
-
-    def to_numpy(self) -> np.ndarray:
-        return np.stack([self[name] for name in self.columns], 1)
 
 
 def read_parquet(path: Path) -> ParquetFrame:

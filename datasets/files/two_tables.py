@@ -43,7 +43,8 @@ def read_two_tables(edges: Any, content: dict[str, Any], findings: Findings) -> 
             raise InputError(f"edges: {path} is no table: beside nodes .csv, .tsv, .txt (also as .gz) or .parquet")
         try:
             frame = edges if path is None else read_parquet(path)
-            ends, of_edges = edges_of_frame(frame, findings) if is_frame(frame) else (frame, {})
+            of_columns = path is not None or is_frame(frame)
+            ends, of_edges = edges_of_frame(frame, findings) if of_columns else (frame, {})
             pairs, names = renumber(ends)
         except GraphFormatError:
             raise

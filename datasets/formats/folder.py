@@ -1,26 +1,7 @@
-"""The plain graph folder: how users bring a graph of their own.
+"""The plain graph folder: how users bring a graph of their own. Its files: docs/formats.md.
 
-    my-graph/
-        graph.json            {"name": "my-graph", "num_nodes": 5, "directed": false}
-        edges.npy             [E, 2] int; undirected: each edge once     (or edges.csv, edges.txt, also .gz)
-        feats.npy             [N, D] float32        optional             (or feats.npz, scipy CSR)
-        labels.npy            [N] int, -1 = none, or [N, C] 0/1          optional; floats: node_values
-        edge_weight.npy       [E] float32           optional
-        edge_feats.npy        [E, De] float32       optional
-        edge_types.npy        [E] int from 0        optional: the relation of each row
-        node_types.npy        [N] int from 0        optional
-        node_values.npy       [N] or [N, T] float   optional: what a regression predicts; NaN = none
-        graph_ids.npy         [N] int from 0        optional: which of many small graphs a vertex is in
-        node_names.npy        [N] texts or int      optional: what the vertices were called
-        train.npy valid.npy test.npy                vertex ids, optional
-        train_edges.npy valid_edges.npy test_edges.npy      [M, 2] int, optional: splits of edges (tasks edge and link)
-        train_edge_labels.npy …                     [M] int or float, optional: what is predicted of those edges
-        valid_negatives.npy test_negatives.npy      [K, 2] int, optional: pairs that are no edges
-        valid_negative_targets.npy …                [M, K] int, optional: such pairs with the source of each edge
-
-graph.json may also hold `num_classes`, `edge_type_names` and `node_type_names` (lists), `held_out` (false where links
-to be predicted may also be edges), and anything else as notes. Large arrays are mapped, not read. Where it holds
-`types`, the graph is a typed one: typed_folder.py.
+Large arrays are mapped, not read. graph.json may hold anything else as notes. Where it holds `types`, the graph is a
+typed one: typed_folder.py.
 """
 
 import re
@@ -32,10 +13,9 @@ import numpy as np
 
 from distgnn.datasets.array_files import is_present, read_json, read_npy
 from distgnn.datasets.fields import ARRAYS, SPLITS, TYPE_NAMES
-from distgnn.datasets.files.matrix import read_rows
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.folder_writer import EDGE_FILES
-from distgnn.datasets.formats.typed_folder import OF_TYPED_HEADER, read_typed
+from distgnn.datasets.formats.typed_folder import OF_TYPED_HEADER, only_file, read_array, read_typed
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.names.field_names import KEYWORDS
 from distgnn.datasets.objects.labels import as_labels
@@ -80,14 +60,16 @@ def read_folder(folder: Path, findings: Findings | None = None) -> GraphData:
             with findings.reading(name):
                 fields |= _as_field(name, read_npy(path), path, (num_nodes, num_classes), findings)
     with findings.reading("feats"):
-        source = _only_file(folder, "feats", ("feats.npy", "feats.npz"), files)
+        source = only_file(folder, ("feats.npy", "feats.npz"))
         if source is not None:
-            fields["feats"] = read_npy(source) if source.suffix == ".npy" else read_rows(source, as_csr=True)
+            files["feats"] = source
+            fields["feats"] = read_array(source)
     edges = np.zeros((0, 2), dtype=np.int64)
     with findings.reading("edges"):
-        source = _only_file(folder, "edges", EDGE_FILES, files)
+        source = only_file(folder, EDGE_FILES)
         if source is None:
             raise InputError(f"{folder}: no edges; expected one of {', '.join(EDGE_FILES)}")
+        files["edges"] = source
         edges = read_npy(source) if source.suffix == ".npy" else read_table(source, np.int64, columns=2)
         edges = edges.astype(np.int64).reshape(0, 2) if edges.size == 0 else edges
         if source.suffix != ".npy" and len(edges) > 3 and edges[0].tolist() == [len(edges) - 1, len(edges) - 1]:
@@ -99,13 +81,9 @@ def read_folder(folder: Path, findings: Findings | None = None) -> GraphData:
         _refuse_unread(folder, files, findings)
     num_classes = fields.pop("num_label_classes", num_classes)
     notes = {key: value for key, value in header.items() if key not in OF_HEADER}
-    name = str(header.get("name") or folder.name)
-    held_out = header.get("held_out", True) is not False
-    more: dict[str, Any] = {"notes": notes, "files": files, "held_out": held_out, "findings": findings}
-    more["arc_order"] = header.get("arc_order", "listed")
-    graph = GraphData(name, num_nodes, edges, directed, **more, **fields)
-    graph.num_label_classes = num_classes
-    return graph.check()
+    more: dict[str, Any] = {"notes": notes, "files": files, "findings": findings, "num_label_classes": num_classes}
+    more |= {"held_out": header.get("held_out", True) is not False, "arc_order": header.get("arc_order", "listed")}
+    return GraphData(str(header.get("name") or folder.name), num_nodes, edges, directed, **more, **fields).check()
 
 
 def _read_typed(folder: Path, header: dict[str, Any], findings: Findings) -> GraphData:
@@ -145,16 +123,6 @@ def _read_header(path: Path, header: dict[str, Any]) -> tuple[int, bool, int | N
     if num_classes is not None and (type(num_classes) is not int or num_classes < 1):
         fail("num_classes", "a whole number of at least 1")
     return header["num_nodes"], header["directed"], num_classes
-
-
-def _only_file(folder: Path, field: str, names: tuple[str, ...], files: dict[str, Path]) -> Path | None:
-    """The file that gives a field, written down in `files`. Raises: GraphFormatError where there are two."""
-    found = [folder / name for name in names if is_present(folder / name)]
-    if len(found) > 1:
-        raise GraphFormatError(f"{folder}: holds {' and '.join(path.name for path in found)}; keep one of them")
-    if found:
-        files[field] = found[0]
-    return found[0] if found else None
 
 
 def _refuse_unread(folder: Path, files: Mapping[str, Path], findings: Findings) -> None:

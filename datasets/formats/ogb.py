@@ -2,10 +2,8 @@
 
 ogbn_arxiv/
     raw/    edge.csv.gz  num-node-list.csv.gz  num-edge-list.csv.gz  node-label.csv.gz
-            node-feat.csv.gz | edge-feat.csv.gz (proteins)             node_year.csv.gz and such are not needed
-    split/time/  train.csv.gz  valid.csv.gz  test.csv.gz
-    split/NAME/  split_dict.pt               of OGB's DatasetSaver, which also writes raw/data.npz
-my-graph/             a graph of one's own in this layout, with one folder below split/
+            node-feat.csv.gz | edge-feat.csv.gz (proteins)
+    split/time/  train.csv.gz  valid.csv.gz  test.csv.gz (or split_dict.pt, of OGB's DatasetSaver)
 ogbn_mag/             several types of vertices and edges: see ogb_hetero.py
 ogbn_papers100M/raw/  data.npz (edge_index, num_nodes_list, node_feat, …)  node-label.npz (node_label, NaN = none)
 
@@ -27,7 +25,7 @@ import numpy as np
 from distgnn.datasets.array_files import is_present, read_npz
 from distgnn.datasets.fields import EDGE_SPLITS, HELD_OUT, SPLITS
 from distgnn.datasets.findings.findings import Findings
-from distgnn.datasets.formats.ogb_hetero import read_typed_splits, read_typed_text
+from distgnn.datasets.formats.ogb_hetero import read_typed
 from distgnn.datasets.formats.torch_file import read_torch_arrays
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.names.field_names import KEYWORDS
@@ -75,11 +73,7 @@ def is_ogb_folder(folder: Path) -> bool:
 
 
 def _find_layout(folder: Path, links: bool) -> OgbLayout:
-    """The layout by the folder's name, `ogbn_arxiv`, `ogbn-arxiv` or as it is unpacked, `arxiv`, `papers100M-bin`.
-
-    A folder of another name is a graph of the user's own: its arcs are directed as they are stored, unless its split is
-    the one of an undirected graph of OGB (a renamed folder), and its labels tell its classes.
-    """
+    """The layout by the folder's name; others are the user's own, directed but for known splits."""
     short = folder.resolve().name.replace("-", "_").removeprefix("ogbl_" if links else "ogbn_")
     short = UNPACKED_AS.get(short, short) if links else short.removesuffix("_bin")
     known = LINK_LAYOUTS if links else LAYOUTS
@@ -100,28 +94,25 @@ def read_ogb(folder: Path, findings: Findings | None = None) -> GraphData:
     saved = [path for path in splits.glob("*/split_dict.pt") if is_present(path)]  # of OGB's DatasetSaver
     links = any(splits.glob("*/train.pt")) or (bool(saved) and not labelled)
     layout = _find_layout(folder, links)
+    place, findings = splits / layout.split, Findings() if findings is None else findings
     if layout.typed:
-        graph = read_typed_text(raw, layout.name, layout.classes)
+        graph = read_typed(raw, place, layout.name, layout.classes, findings)
     else:
         read = _read_binary if is_present(raw / "data.npz") else _read_text
         graph = read(raw, layout, not links)
-    graph.held_out = layout.held_out
-    graph.findings = Findings() if findings is None else findings
+    graph.held_out, graph.findings = layout.held_out, findings
     _name_the_rest(raw, graph, layout in (*LAYOUTS.values(), *LINK_LAYOUTS.values()))
     shape = () if graph.labels is None else graph.labels.shape
     if layout.multilabel and shape != (graph.num_nodes, layout.classes):
         graph.fail("labels", f"expected {layout.classes} labels per vertex, found shape {list(shape)}")
     if layout.classes is not None and not layout.multilabel:
         graph.num_label_classes = layout.classes
-    place = splits / layout.split
     if not place.is_dir():
         raise InputError(f"{place}: no such folder; the download of {layout.name} is not complete")
-    if layout.typed:
-        read_typed_splits(place, graph)
-    elif links:
+    if links:
         for name in SPLITS:
             _read_link_split(place, name, graph)
-    else:
+    elif not layout.typed:
         _read_node_splits(place, graph)
     graph.notes["source"] = "OGB raw layout"
     return graph.check()

@@ -15,24 +15,27 @@ import io
 import re
 import zlib
 from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 
 from distgnn.datasets.array_files import check_file, damaged, is_present
 from distgnn.datasets.checks import MAX_TYPES, check_size
-from distgnn.datasets.fields import Relation
-from distgnn.datasets.graph_data import SPLITS, GraphData
+from distgnn.datasets.fields import SPLITS
+from distgnn.datasets.findings.findings import Findings
+from distgnn.datasets.graph_data import GraphData
+from distgnn.datasets.objects.from_types import from_tables
 from distgnn.datasets.objects.labels import tidy_labels
 from distgnn.datasets.text.table import read_table
-from distgnn.datasets.typed import starts
-from distgnn.errors import GraphFormatError
+from distgnn.datasets.typed import shown
+from distgnn.errors import GraphFormatError, InputError
 
 MOST_NAMES = 1 << 20  # characters of a table of names
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,199}")  # names become names of folders: none leads out of this one
 
 
-def read_typed_text(raw: Path, name: str, num_classes: int | None) -> GraphData:
-    """The graph below `raw`, without splits and unchecked."""
+def read_typed(raw: Path, place: Path, name: str, num_classes: int | None, findings: Findings) -> GraphData:
+    """The graph of `raw` with its splits at `place`, unchecked."""
     counts = _read_counts(raw / "num-node-dict.csv.gz")
     path = raw / "triplet-type-list.csv.gz"  # relations: type of the source, name, type of the target
     relations = sorted((source, word, target) for source, word, target in _read_names(path, columns=3))
@@ -41,39 +44,40 @@ def read_typed_text(raw: Path, name: str, num_classes: int | None) -> GraphData:
     for kind in (kind for source, _, target in relations for kind in (source, target)):
         if kind not in counts:
             raise GraphFormatError(f"{path}: {kind!r} is no vertex type")
-    num_nodes, first = sum(counts.values()), dict(zip(counts, starts(list(counts.values())).tolist(), strict=False))
-    blocks = [_read_edges(raw, relation, counts) for relation in relations]
-    for relation, block in zip(relations, blocks, strict=True):
-        block += [first[relation[0]], first[relation[2]]]
-    graph = GraphData(name, num_nodes, np.concatenate(blocks), True, files={"edges": raw / "relations"})
-    graph.files["num_nodes"] = raw / "num-node-dict.csv.gz"
-    check_size(num_nodes, graph.num_edges, lambda text: graph.fail("num_nodes", text))
-    graph.types, graph.type_counts, graph.relations = tuple(counts), tuple(counts.values()), tuple(relations)
-    graph.edge_types = np.repeat(np.arange(len(blocks), dtype=np.int16), [len(block) for block in blocks])
-    graph.typed = {kind: {} for kind in counts}
+    files = {"num_nodes": raw / "num-node-dict.csv.gz"}
+    tables: dict[Any, dict[str, Any]] = {kind: {"num_nodes": count} for kind, count in counts.items()}
+    for relation in relations:
+        folder = raw / "relations" / shown(relation)
+        num_edges = read_table(folder / "num-edge-list.csv.gz", np.int64)
+        if num_edges.size != 1:
+            raise GraphFormatError(f"{folder / 'num-edge-list.csv.gz'}: expected one number, found {num_edges.size}")
+        path = files[f"{shown(relation)}:edges"] = folder / "edge.csv.gz"
+        tables[relation] = {"edges": read_table(path, np.int64, columns=2, rows=int(num_edges[0, 0]))}
+    rows = sum(len(tables[relation]["edges"]) for relation in relations)
+
+    def refuse(text: str) -> NoReturn:
+        raise GraphFormatError(f"{files['num_nodes']}: {text}")
+
+    check_size(sum(counts.values()), rows, refuse)
     for kind, count in counts.items():
         path = raw / "node-feat" / kind / "node-feat.csv.gz"
         if is_present(path):
-            graph.files[f"{kind}:feats"] = path
-            graph.typed[kind]["feats"] = read_table(path, np.float32, rows=count)
-    for kind in _read_marked(raw / "nodetype-has-label.csv.gz", counts):
-        path = raw / "node-label" / kind / "node-label.csv.gz"
-        labels = tidy_labels(read_table(path, np.float32, columns=1, rows=counts[kind]), path)
-        graph.files[f"{kind}:labels"], graph.typed[kind]["labels"] = path, labels
-        graph.type_classes |= {} if num_classes is None else {kind: num_classes}
-    return graph
-
-
-def read_typed_splits(place: Path, graph: GraphData) -> None:
-    counts = dict(zip(graph.types, graph.type_counts, strict=True))
+            files[f"{kind}:feats"] = path
+            tables[kind]["feats"] = read_table(path, np.float32, rows=count)
+    labelled = _read_marked(raw / "nodetype-has-label.csv.gz", counts)
+    for kind in labelled:
+        path = files[f"{kind}:labels"] = raw / "node-label" / kind / "node-label.csv.gz"
+        tables[kind]["labels"] = tidy_labels(read_table(path, np.float32, columns=1, rows=counts[kind]), path)
     for kind in _read_marked(place / "nodetype-has-split.csv.gz", counts):
         for split in SPLITS:
-            path = place / kind / f"{split}.csv.gz"
-            ids = read_table(path, np.int64, columns=1).reshape(-1)
-            _check_ids(ids, counts[kind], kind, path)
-            mask = np.zeros(counts[kind], dtype=bool)
-            mask[ids] = True
-            graph.typed[kind][f"{split}_mask"] = mask
+            path = files[f"{kind}:{split}"] = place / kind / f"{split}.csv.gz"
+            tables[kind][split] = read_table(path, np.int64, columns=1).reshape(-1)
+    classes = {} if num_classes is None else dict.fromkeys(labelled, num_classes)
+    try:
+        fields = from_tables(tables, {"name": name, "type_classes": classes}, findings)
+    except InputError as error:
+        raise GraphFormatError(f"{place}: {error}") from None
+    return GraphData(**fields, files=files)
 
 
 def _read_counts(path: Path) -> dict[str, int]:
@@ -84,25 +88,6 @@ def _read_counts(path: Path) -> dict[str, int]:
     if len(set(rows[0])) != len(rows[0]) or len(rows[0]) > MAX_TYPES:
         raise GraphFormatError(f"{path}: names a vertex type twice, or more than {MAX_TYPES}")
     return {kind: int(count) for kind, count in sorted(zip(*rows, strict=True))}
-
-
-def _read_edges(raw: Path, relation: Relation, counts: dict[str, int]) -> np.ndarray:
-    """Edges of one relation, [E, 2] int64, in the ids of their types."""
-    folder = raw / "relations" / "___".join(relation)
-    count = read_table(folder / "num-edge-list.csv.gz", np.int64)
-    if count.size != 1:
-        raise GraphFormatError(f"{folder / 'num-edge-list.csv.gz'}: expected one number, found {count.size}")
-    edges = read_table(folder / "edge.csv.gz", np.int64, columns=2, rows=int(count[0, 0]))
-    for column, kind in enumerate((relation[0], relation[2])):
-        _check_ids(edges[:, column], counts[kind], kind, folder / "edge.csv.gz")
-    return edges
-
-
-def _check_ids(ids: np.ndarray, count: int, kind: str, path: Path) -> None:
-    wrong = (ids < 0) | (ids >= count)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise GraphFormatError(f"{path}: row {row} holds {ids[row]}, which is no {kind}")
 
 
 def _read_marked(path: Path, counts: dict[str, int]) -> list[str]:

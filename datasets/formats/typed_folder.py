@@ -1,10 +1,4 @@
-"""The graph folder of a typed graph: one folder for each type and each relation beside graph.json.
-
-    my-graph/
-        graph.json                    "types": {"paper": 3, "author": 2}, "relations": [["author", "writes", "paper"]]
-        paper/                        feats.npy (or feats.npz, scipy CSR)  labels.npy  node_values.npy  node_names.npy
-                                      train.npy  valid.npy  test.npy       ids within the type, or masks
-        author___writes___paper/      edges.npy [E, 2] in the ids of the two types  edge_weight.npy  edge_feats.npy
+"""The graph folder of a typed graph: one folder for each type and each relation beside graph.json (docs/formats.md).
 
 graph.json may also hold `type_classes`: type -> number of its classes, or their names. Names that are no folders' are
 written as in addresses: `a/b` as a%2Fb.
@@ -25,6 +19,19 @@ from distgnn.errors import DistGNNError, GraphFormatError
 OF_TYPED_HEADER = ("types", "relations", "type_classes")
 
 
+def only_file(folder: Path, names: tuple[str, ...]) -> Path | None:
+    """The one file of these. Raises: GraphFormatError where there are two."""
+    found = [folder / name for name in names if is_present(folder / name)]
+    if len(found) > 1:
+        raise GraphFormatError(f"{folder}: holds {' and '.join(path.name for path in found)}; keep one of them")
+    return found[0] if found else None
+
+
+def read_array(path: Path) -> Any:
+    """A mapped array of a .npy file, or a CSR matrix."""
+    return read_npy(path) if path.suffix == ".npy" else read_rows(path, as_csr=True)
+
+
 def read_typed(folder: Path, header: dict[str, Any], findings: Findings) -> dict[str, Any]:
     """The fields of the graph of a folder whose graph.json names types."""
     types, relations = typed_keys(folder / "graph.json", header)
@@ -34,17 +41,10 @@ def read_typed(folder: Path, header: dict[str, Any], findings: Findings) -> dict
     for key, table in tables.items():
         place, names = folder / folder_name(key), OF_TYPES if isinstance(key, str) else OF_RELATIONS
         for name in names:
-            path = place / f"{name}.npy"
-            sparse = place / "feats.npz"
-            if name == "feats" and is_present(sparse):
-                if is_present(path):
-                    raise GraphFormatError(f"{place}: holds feats.npy and feats.npz; keep one of them")
-                table[name], path = read_rows(sparse, as_csr=True), sparse
-            elif is_present(path):
-                table[name] = read_npy(path)
-            else:
-                continue
-            files[f"{key if isinstance(key, str) else shown(key)}:{name}"] = path
+            path = only_file(place, (f"{name}.npy", *["feats.npz"] * (name == "feats")))
+            if path is not None:
+                table[name] = read_array(path)
+                files[f"{key if isinstance(key, str) else shown(key)}:{name}"] = path
         known = {path.name for path in files.values() if path.parent == place}
         for path in sorted(place.iterdir()) if place.is_dir() else ():
             if path.name not in known:

@@ -33,6 +33,11 @@ class CommunityOptions:
     train: float = within(0, 1, 0.2)
     seed: int = within(0, 2**63 - 1, 0)
 
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Vertices, edges, width of features."""
+        return self.nodes, int(self.nodes * self.avg_degree / 2), self.feats
+
 
 def make_communities(spec: str, seed: int = 0) -> GraphData:
     """An undirected graph without duplicates and self-loops.

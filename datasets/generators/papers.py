@@ -39,6 +39,11 @@ class TypedOptions:
     reverse: int = within(0, 1, 1)
     seed: int = within(0, 2**63 - 1, 0)
 
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Vertices, edges, largest width of features."""
+        return self.nodes, int(self.nodes * self.avg_degree * (1 + self.reverse)), max(self.feats, self.others)
+
 
 def make_typed(spec: str, seed: int = 0) -> GraphData:
     """A typed graph without doubles and self-loops; papers have features, labels and splits.

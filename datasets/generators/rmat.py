@@ -25,6 +25,11 @@ class RmatOptions:
     classes: int = within(0, 65536, 16)
     seed: int = within(0, 2**63 - 1, 0)
 
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Vertices, edges, width of features."""
+        return 1 << self.scale, self.edge_factor << self.scale, self.feats
+
 
 def make_rmat(spec: str, seed: int = 0) -> GraphData:
     """An undirected RMAT graph.

@@ -85,13 +85,6 @@ def whole_edge_splits(parts: Sequence[Arrays], shapes: dict[str, list[int]]) -> 
     return found
 
 
-def splits_from(arrays: Arrays, source_ids: np.ndarray) -> Arrays:
-    """The arrays of a part for those pairs whose source is one of some vertices."""
-    pairs = {ids_of(name): array for name, array in arrays.items() if name.endswith(("_edges", "_negatives"))}
-    kept = {name: np.isin(array[:, 0], source_ids) for name, array in pairs.items()}
-    return {name: array[kept[name if name in kept else ids_of(name)]] for name, array in arrays.items()}
-
-
 def ids_of(name: str) -> str:
     """The array with the rows of the array `name` in its split."""
     split = name.partition("_")[0]

@@ -69,6 +69,17 @@ def from_arrays(edges: Any, num_nodes: int | None, directed: bool, fields: Field
     return found | {"findings": findings}
 
 
+def from_arcs(
+    ends: tuple[Any, Any], num_nodes: int, directed: bool, found: Fields, fields: Fields, findings: Findings
+) -> Fields:
+    """See `from_arrays`, of arcs: one edge of two opposite ones, if the graph is undirected. Args: found: columns."""
+    if not directed:
+        carried = {key: found[key] for key in OF_EDGES if key in found}
+        kept, halved = halve(*ends, num_nodes, carried)
+        ends, found = (ends[0][kept], ends[1][kept]), found | halved
+    return from_arrays(ends, num_nodes, directed, {**found, **fields}, findings)
+
+
 def read_field(
     key: str, value: Any, num_nodes: int, findings: Findings, num_classes: int | None = None, task: str | None = None
 ) -> Fields:
@@ -204,13 +215,8 @@ def from_matrix(adjacency: Any, directed: bool, weighted: bool | None, fields: F
     if weighted is None and "edge_weight" not in fields and (entries.data[entries.data != 0] != 1).any():
         text = "the values, not taken as edge weights (take them with weighted=True)"
         findings.add("left out", "values", text, len(entries.data))
-    found: Fields = {"name": "scipy"}
-    if weighted:
-        found["edge_weight"] = entries.data
-    if not directed:
-        kept, halved = halve(sources, targets, num_nodes, {"edge_weight": entries.data} if weighted else {})
-        sources, targets, found = sources[kept], targets[kept], found | halved
-    return from_arrays((sources, targets), num_nodes, directed, {**found, **fields}, findings)
+    found = {"name": "scipy"} | ({"edge_weight": entries.data} if weighted else {})
+    return from_arcs((sources, targets), num_nodes, directed, found, fields, findings)
 
 
 # NetworkX has no agreed names (x and y are often coordinates), so that a field names its attribute: feats="x".

@@ -7,10 +7,9 @@ import numpy as np
 from distgnn.datasets.fields import SPLITS
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.names.field_names import DGL_NAMES, OF_EDGES, OF_NODES, is_mask_name, take_columns
-from distgnn.datasets.objects.arrays import Fields, from_arrays
+from distgnn.datasets.objects.arrays import Fields, from_arcs
 from distgnn.datasets.objects.from_types import from_typed_dgl, refuse_undirected
 from distgnn.datasets.objects.values import as_split
-from distgnn.datasets.pairs import halve
 
 
 def from_dgl(graph: Any, directed: bool, fields: Fields, findings: Findings) -> Fields:
@@ -26,7 +25,7 @@ def from_dgl(graph: Any, directed: bool, fields: Fields, findings: Findings) -> 
         found["graph_ids"] = np.repeat(np.arange(len(sizes)), sizes)
         findings.add("read", "graph_ids", "graph_ids ← the graphs of dgl.batch", len(sizes))
     of_edges = take_columns(_frame(graph.edata), OF_EDGES, DGL_NAMES, findings, fields)
-    return finish("dgl", sources, targets, num_nodes, directed, found | of_edges, fields, findings)
+    return from_arcs((sources, targets), num_nodes, directed, {"name": "dgl", **found, **of_edges}, fields, findings)
 
 
 def _frame(columns: Any) -> dict[str, Any]:
@@ -50,21 +49,3 @@ def vertex_columns(
             with findings.reading(split):
                 found[split] = as_split(split, values, num_nodes, is_mask_name(str(name)))
     return found
-
-
-def finish(
-    name: str,
-    sources: np.ndarray,
-    targets: np.ndarray,
-    num_nodes: int,
-    directed: bool,
-    found: Fields,
-    fields: Fields,
-    findings: Findings,
-) -> Fields:
-    """The fields of a graph whose arcs and columns are known: one edge of two opposite arcs, if it is undirected."""
-    if not directed:
-        carried = {key: found.pop(key) for key in OF_EDGES if key in found}
-        kept, halved = halve(sources, targets, num_nodes, carried)
-        sources, targets, found = sources[kept], targets[kept], found | halved
-    return from_arrays((sources, targets), num_nodes, directed, {"name": name, **found, **fields}, findings)

@@ -8,10 +8,10 @@ import numpy as np
 
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.names.field_names import OF_EDGES, OF_NODES, PYG_NAMES, leave_out, take_columns
-from distgnn.datasets.objects.arrays import Fields
-from distgnn.datasets.objects.from_dgl import finish, vertex_columns
-from distgnn.datasets.objects.from_types import by_name, from_hetero, from_tables, refuse_undirected
-from distgnn.datasets.objects.values import as_array, as_ids, refuse_rows_of_edges, rows_of, sparse_matrix
+from distgnn.datasets.objects.arrays import Fields, from_arcs
+from distgnn.datasets.objects.from_dgl import vertex_columns
+from distgnn.datasets.objects.from_types import by_name, ends_of_arcs, from_hetero, from_tables, refuse_undirected
+from distgnn.datasets.objects.values import as_array, refuse_rows_of_edges, rows_of, sparse_matrix
 from distgnn.errors import InputError
 
 # Read otherwise, or PyG's own: nothing of the graph is lost with them.
@@ -51,29 +51,19 @@ def from_pyg(data: Any, directed: bool, fields: Fields, findings: Findings) -> F
         found["edge_weight"] = found.pop("edge_feats")  # PyG's one number per edge: a weight
     named = frame.get("name")
     name = named if isinstance(named, str) and named else "pyg"
-    return finish(name, sources, targets, num_nodes, directed, found, fields, findings)
+    return from_arcs((sources, targets), num_nodes, directed, {"name": name, **found}, fields, findings)
 
 
 def _arcs(data: Any) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Sources, targets, and the values of an adjacency matrix where they are not all 1: of `adj_t`, whose rows are
-    targets, or of `adj`."""
-    index = getattr(data, "edge_index", None)
-    if index is not None:
-        matrix = sparse_matrix(index)
-        index = (
-            np.stack([matrix.tocoo().row, matrix.tocoo().col]) if matrix is not None else as_ids("edge_index", index)
-        )
-        if index.ndim != 2 or len(index) != 2:
-            raise InputError(f"edge_index has shape {list(index.shape)}: expected [2, M], sources and targets")
-        return index[0], index[1], None
-    for name, turned in (("adj_t", True), ("adj", False)):
-        matrix = sparse_matrix(getattr(data, name, None))
-        if matrix is not None:
-            entries = matrix.tocoo()
-            ends = (entries.col, entries.row) if turned else (entries.row, entries.col)
-            if matrix.shape[0] != matrix.shape[1]:
-                raise InputError(f"{name} has shape {list(matrix.shape)}: expected one row and column per vertex")
-            return *ends, (entries.data if (entries.data != 1).any() else None)
+    """Sources, targets, and the values of an adjacency matrix where they are not all 1."""
+    for name in ("edge_index", "adj_t", "adj"):
+        edges = getattr(data, name, None)
+        matrix = sparse_matrix(edges)
+        if edges is None or (matrix is None and name != "edge_index"):
+            continue
+        if matrix is not None and matrix.shape[0] != matrix.shape[1]:
+            raise InputError(f"{name} has shape {list(matrix.shape)}: expected one row and column per vertex")
+        return ends_of_arcs(edges, name)
     raise InputError("this PyG graph has no edge_index and no adj_t: no edges to read")
 
 

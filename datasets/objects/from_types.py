@@ -22,7 +22,7 @@ from distgnn.datasets.names.field_names import (
     take_columns,
 )
 from distgnn.datasets.objects.arrays import Fields, edge_pairs, read_field
-from distgnn.datasets.objects.values import as_array, as_split, rows_of, sparse_matrix
+from distgnn.datasets.objects.values import as_array, as_ids, as_split, rows_of, sparse_matrix
 from distgnn.datasets.typed import MASKS, OF_RELATION, OF_TYPE, naming, shown, starts
 from distgnn.errors import InputError
 
@@ -197,10 +197,7 @@ def _count(kind: str, table: Mapping[str, Any], relations: list[Relation]) -> in
 def _of_type(
     table: Mapping[str, Any], count: int, usual: Mapping[str, str], decided: set[str], known: Any, said: Findings
 ) -> tuple[Fields, Any]:
-    """Columns of a type as `GraphData.typed` has them, and its classes where they are known.
-
-    Args: known: its classes where the user names them, and the task.
-    """
+    """Columns of a type, and its classes where they are known. Args: known: classes that the user names, the task."""
     classes, task = known
     num_classes = len(classes) if isinstance(classes, tuple) else classes
     frame = {name: column for name, column in table.items() if column is not None and name != "num_nodes"}
@@ -237,7 +234,7 @@ def _of_relation(
     given = [name for name in EDGES if name in frame]
     if not given:
         raise InputError(f"no edges: give one of {', '.join(EDGES)}")
-    edges, weight = _ends(frame[given[0]], given[0])
+    sources, targets, weight = ends_of_arcs(frame[given[0]], given[0])
     for name in given:
         del frame[name]
     usual = {**usual, **{field: field for field in EDGE_COLUMNS if field in frame}}
@@ -249,22 +246,24 @@ def _of_relation(
     read: Fields = {}
     for field, value in taken.items():
         read |= read_field(field, value, 0, said)
+    edges = np.stack([sources, targets], 1).astype(np.int64, copy=False)
     return edges, {name: read[field] for name, field in OF_RELATION.items() if field in read}
 
 
-def _ends(edges: Any, name: str) -> tuple[np.ndarray, Any]:
-    """Edges int64 [E, 2], and the entries of a matrix where they are not all 1: rows of `adj_t` are targets."""
+def ends_of_arcs(edges: Any, name: str) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Sources, targets, and the entries of a matrix where they are not all 1: rows of `adj_t` are targets."""
     matrix = sparse_matrix(edges)
     if matrix is not None:
         entries = matrix.tocoo()
         ends = (entries.col, entries.row) if name == "adj_t" else (entries.row, entries.col)
-        return np.stack(ends, axis=1).astype(np.int64), (entries.data if (entries.data != 1).any() else None)
+        return *ends, (entries.data if (entries.data != 1).any() else None)
     if name == "edge_index" and not isinstance(edges, tuple):  # [2, 2] can be told here
-        index = as_array(edges, name)
-        if index.ndim != 2 or len(index) != 2:
-            raise InputError(f"edge_index has shape {list(index.shape)}: expected [2, E], sources and targets")
-        edges = index[0], index[1]
-    pairs = edge_pairs(edges)
+        pairs = as_ids(name, edges)
+        if pairs.ndim != 2 or len(pairs) != 2:
+            raise InputError(f"edge_index has shape {list(pairs.shape)}: expected [2, E], sources and targets")
+        pairs = pairs.T
+    else:
+        pairs = edge_pairs(edges)
     if pairs.dtype.kind not in "iu" or pairs.ndim != 2 or pairs.shape[1] != 2:
         raise InputError(f"expected integer ids [2, E], found {pairs.dtype} {list(pairs.shape)}")
-    return pairs.astype(np.int64), None
+    return pairs[:, 0], pairs[:, 1], None

@@ -35,18 +35,12 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
     """A checked graph from an object of DGL, PyG, NetworkX, scipy, pandas, numpy or torch.
 
     Args:
-        graph: a `GraphData` (returned as it is, checked), `dgl.DGLGraph`, PyG `Data`, NetworkX graph, square sparse
-            matrix of scipy or torch (`weighted=True` takes its values), a table with the columns source and target, or
-            edges as `GraphData.from_arrays` takes them; a dict of edges (`edge_index`, `edges` or `adjacency`) and
-            fields (`x`, `y`, `train_mask`, …), each an array or the path of a file; a dict of two tables, each a frame
-            or the path of a file: `edges`, and `nodes` with the names of its columns `id`, `label` and `split` (see
-            datasets/files/node_table.py); a tuple (edge_index, x, y) or
-            (edge_index, x), or (graph, labels); a data set of PyG, DGL or OGB that is one graph, or a list of one
-            graph. OGB's has its split.
+        graph: a `GraphData` (returned as it is, checked), what `KNOWN` has, a dict of two tables (`edges`, and `nodes`
+            with names of its columns `id`, `label` and `split`), a data set of PyG, DGL or OGB that is one graph, or a
+            list of one. Columns in a dict, and tables, may be paths of files. OGB's data set has its split.
         findings: where what was found is written down; without it one Python warning says it.
         fields: fields of GraphData that replace or add to what the object holds, and `directed`. All but NetworkX
-            graphs, which say it themselves, are taken as directed: an undirected graph that stores both arcs of each
-            edge gives the same messages that way.
+            graphs, which say it themselves, are taken as directed.
     Raises: InputError for any other object.
     """
     if isinstance(graph, GraphData):

@@ -1,1 +1,1 @@
-"""Tables of numbers in text files, read at memory speed."""
+"""Tables of numbers in text files."""

@@ -2,8 +2,11 @@
 
 import codecs
 import gzip
+import io
 import re
+import warnings
 import zlib
+from array import array
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -32,14 +35,14 @@ def read_table(
         rows: expected number of rows where it is known (then the result is filled in place).
         plain: columns whose numbers must be as Python writes an int; 007 and 7 are two names.
     Returns: [rows, columns].
-    Notes: unpacking runs ahead in a second thread while a compiled loop reads the block before.
+    Notes: unpacking runs ahead in a second thread; lines that numpy's reader refuses are looked at one by one.
     """
     check_file(path)
     if rows is not None and not 0 <= rows * max(columns, 1) <= _most_bytes(path):
         raise GraphFormatError(f"{path}: cannot hold the {rows} rows that belong to this graph; it is too short")
     try:
         with open_text(path) as stream:
-            return _read_stream(path, stream, np.dtype(dtype), columns, rows, sum(1 << one for one in plain))
+            return _read_stream(path, stream, np.dtype(dtype), columns, rows, plain)
     except (OSError, EOFError, zlib.error) as error:
         raise damaged(path, error) from error
 
@@ -50,19 +53,22 @@ def open_text(path: Path) -> Any:
 
 
 def _read_stream(
-    path: Path, stream: BinaryIO, dtype: np.dtype, columns: int, rows: int | None, plain: int
+    path: Path, stream: BinaryIO, dtype: np.dtype, columns: int, rows: int | None, plain: tuple[int, ...]
 ) -> np.ndarray:
     result, num_values, num_lines = None, 0, 0
     parts: list[np.ndarray] = []
     for text in _line_blocks(path, stream):
         if num_lines == 0:
             text, num_lines = _skip_header(path, text)
-        numbers, lines, columns = _scan(path, text, dtype, columns, plain, num_lines)
-        num_lines += lines
+        table = _scan(path, text, dtype, columns, num_lines)
+        if plain and not _are_plain(text, table, plain):
+            raise GraphFormatError(f"{path}: some numbers are not as Python writes them")
+        numbers, columns = table.reshape(-1), table.shape[1] if len(table) else columns
+        num_lines += text.count(b"\n")
         if rows is None:
             # The free memory shrinks as parts are kept; at the end all of them are joined into a second copy.
             check_room(path, num_values * dtype.itemsize + 2 * numbers.nbytes)
-            parts.append(numbers.copy())
+            parts.append(numbers)
         else:
             if result is None:
                 count = rows * columns
@@ -90,8 +96,8 @@ def _most_bytes(path: Path) -> int:
     return path.stat().st_size * (MOST_PACKED if path.suffix == ".gz" else 1) + 1
 
 
-def _line_blocks(path: Path, stream: BinaryIO) -> Iterator[np.ndarray]:
-    """uint8 blocks that end with a line's end; the next one is read while the caller works on this one."""
+def _line_blocks(path: Path, stream: BinaryIO) -> Iterator[bytes]:
+    """Blocks that end with a line's end; the next one is read while the caller works on this one."""
     with ThreadPoolExecutor(max_workers=1) as pool:
         following = pool.submit(stream.read, BLOCK)
         rest = b""
@@ -103,27 +109,28 @@ def _line_blocks(path: Path, stream: BinaryIO) -> Iterator[np.ndarray]:
                 if len(rest) > LONGEST_LINE:
                     raise GraphFormatError(f"{path}: a line is longer than {LONGEST_LINE >> 20} MiB; this is no table")
                 continue
-            yield np.frombuffer(rest + block[:cut], dtype=np.uint8)
+            yield rest + block[:cut]
             rest = block[cut:]
         if rest:
-            yield np.frombuffer(rest + b"\n", dtype=np.uint8)
+            yield rest + b"\n"
 
 
-def _skip_header(path: Path, text: np.ndarray) -> tuple[np.ndarray, int]:
-    """Drop a byte-order mark, and comments before a line of column names with that line."""
-    refuse_other_text(path, text[:2].tobytes())
-    if text[:3].tobytes() == codecs.BOM_UTF8:
-        text = text[3:]
+def _skip_header(path: Path, text: bytes) -> tuple[bytes, int]:
+    """Drop a byte-order mark, comments, and a line of column names; how many lines were dropped."""
+    refuse_other_text(path, text[:2])
+    text = text.removeprefix(codecs.BOM_UTF8)
     begin, lines = 0, 0
     while begin < len(text):
-        end = begin + int(np.argmax(text[begin:] == ord("\n")))
-        line, begin, lines = text[begin:end].tobytes().strip(), end + 1, lines + 1
+        end = text.index(b"\n", begin) + 1
+        line = text[begin:end].strip()
         if b"\r" in line:
-            raise GraphFormatError(f"{path}: line {lines}: {CR_ALONE}")
+            raise GraphFormatError(f"{path}: line {lines + 1}: {CR_ALONE}")
         if line[:1] not in COMMENT:
-            refuse_other_text(path, line, lines)
-            return (text[begin:], lines) if names_columns(line.decode("utf-8", "replace")) else (text, 0)
-    return text, 0
+            refuse_other_text(path, line, lines + 1)
+            named = names_columns(line.decode("utf-8", "replace"))
+            return (text[end:], lines + 1) if named else (text[begin:], lines)
+        begin, lines = end, lines + 1
+    return b"", lines
 
 
 def refuse_other_text(path: Path, line: bytes, number: int = 1) -> None:
@@ -163,13 +170,23 @@ def id_column(path: Path) -> str | None:
     return first if first == "" or (first or "").lower() in IDS else None
 
 
+LATIN1 = "convert it, as iconv -f LATIN1 -t UTF-8 does"
 CR_ALONE = "lines end in CR alone: end them in LF, as tr '\\r' '\\n' does"
+LONE_RETURN = re.compile(rb"\r(?![\r\n])")
+INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+FLOAT = re.compile(r"(?i)([+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity))?", re.ASCII)
 COMMENT = (b"", b"#", b"%")  # how a line without numbers starts
 TABLES = (".csv", ".txt", ".tsv", ".edges", ".edgelist", ".el")
 
 
 def is_table(path: Path) -> bool:
     return path.name.removesuffix(".gz").lower().endswith(TABLES)
+
+
+def mark_of(path: Path, line: str) -> str | None:
+    """What columns of a line stand apart by; None: blanks."""
+    kind = Path(path.name.removesuffix(".gz")).suffix.lower()
+    return next((mark for mark in (",;\t" if kind == ".csv" else "\t,;") if mark in line), None)
 
 
 def line_of_row(path: Path, row: int, header: bool | None = None) -> int:
@@ -190,31 +207,69 @@ def text_rows(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, line
 
 
-def _scan(
-    path: Path, text: np.ndarray, dtype: np.dtype, columns: int, plain: int, lines_before: int
-) -> tuple[np.ndarray, int, int]:
-    from distgnn.datasets.text.scan import GOOD, LONE_RETURN, scan_table
-
-    out = np.empty(len(text) // 2 + 1, dtype=dtype)
-    count, lines, found_columns, status = scan_table(text, columns, dtype.kind == "f", plain, out)
-    if status == LONE_RETURN:
-        raise GraphFormatError(f"{path}: line {lines_before + lines}: {CR_ALONE}")
-    if status != GOOD:
-        line = text.tobytes().split(b"\n", lines)[lines - 1].decode("utf-8", "replace").strip()
-        kind = "numbers" if dtype.kind == "f" else "whole numbers"
-        problem = f"expected {found_columns} {kind}" if found_columns else f"expected {kind}"
-        # A table of two columns of whole numbers holds edges, here with other ids.
-        named = kind == "whole numbers" and columns == 2 and len(re.split(r"\s*[,;]\s*|\s+", line)) == 2
-        hint = "; ids other than 0, 1, 2 …: --renumber of an edge list, or dg.renumber" if named else ""
-        if kind == "whole numbers" and columns == 2 and not named:
-            hint = _edge_hint(text, line)
-        raise GraphFormatError(f"{path}: line {lines_before + lines}: {problem}, found {line[:60]!r}{hint}")
-    return out[:count], lines, found_columns
+def _scan(path: Path, text: bytes, dtype: np.dtype, columns: int, lines_before: int) -> np.ndarray:
+    """The numbers [n, columns] of a block of whole lines."""
+    lone = LONE_RETURN.search(text) if b"\r" in text else None
+    if lone is not None:
+        line = lines_before + text.count(b"\n", 0, lone.start()) + 1
+        raise GraphFormatError(f"{path}: line {line}: {CR_ALONE}")
+    numbers = _load(text, dtype)
+    if numbers is None or columns not in (0, numbers.shape[1]):
+        numbers = _scan_lines(path, text, dtype, columns, lines_before)
+    return numbers
 
 
-def _edge_hint(text: np.ndarray, line: str) -> str:
+def _load(text: bytes, dtype: Any, columns: tuple[int, ...] | None = None) -> np.ndarray | None:
+    """What numpy's reader makes of a block; None where a line is anything but numbers."""
+    mark = "," if b"," in text or b";" in text else None
+    rows = io.BytesIO(text.replace(b";", b","))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return np.loadtxt(rows, dtype, delimiter=mark, comments=None, ndmin=2, usecols=columns)
+    except (ValueError, Warning):
+        return None
+
+
+def _scan_lines(path: Path, text: bytes, dtype: np.dtype, columns: int, lines_before: int) -> np.ndarray:
+    """The same, line by line: with comments and empty fields. Raises: GraphFormatError for the first bad line."""
+    is_float, expected = dtype.kind == "f", columns
+    number, make = FLOAT if is_float else INTEGER, float if is_float else int
+    found: Any = array("d" if is_float else "q")
+    for place, of_line in enumerate(io.BytesIO(text), lines_before + 1):
+        line = of_line.decode("utf-8", "replace").strip()
+        if line[:1] in ("", "#", "%"):
+            continue
+        words = re.split(r"\s*[,;]\s*|\s+", line)
+        if len(words) == columns + 1 > 1 and not words[-1]:
+            words.pop()
+        if len(words) != (columns or len(words)) or not all(map(number.fullmatch, words)):
+            kind = "numbers" if is_float else "whole numbers"
+            problem = f"expected {columns} {kind}" if columns else f"expected {kind}"
+            # A table of two columns of whole numbers holds edges, here with other ids.
+            hint = ""
+            if not is_float and expected == 2:
+                ids = "; ids other than 0, 1, 2 …: --renumber of an edge list, or dg.renumber"
+                hint = ids if len(words) == 2 else _edge_hint(path, line)
+            raise GraphFormatError(f"{path}: line {place}: {problem}, found {line[:60]!r}{hint}")
+        columns = len(words)
+        found.extend(make(word or "nan") for word in words)
+    return np.array(found, dtype).reshape(-1, max(columns, 1))
+
+
+def _are_plain(text: bytes, table: np.ndarray, plain: tuple[int, ...]) -> bool:
+    """Are the numbers of these columns as Python writes an int?"""
+    names = _load(text, str, plain)
+    if names is None or len(names) != len(table):
+        return not len(table)
+    with np.errstate(invalid="ignore"):
+        return bool((np.char.strip(names) == table[:, plain].astype(np.int64).astype(str)).all())
+
+
+def _edge_hint(path: Path, line: str) -> str:
     """What a file of edges with other than two numbers in a line probably is."""
-    rows = [row.strip() for row in text[: 1 << 20].tobytes().decode("utf-8", "replace").splitlines()]
+    with open_text(path) as stream:
+        rows = [row.strip() for row in stream.read(1 << 20).decode("utf-8", "replace").splitlines()]
     if rows[0].startswith("%%MatrixMarket"):
         return "; this is a MatrixMarket file: dg.GraphData.from_scipy(scipy.io.mmread(file))"
     rows = [row for row in rows if row[:1] not in ("#", "%")]

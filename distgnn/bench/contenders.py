@@ -10,7 +10,11 @@ from distgnn.errors import InputError
 
 EXACT = "cd-0"
 SUPPRESSED = "suppressed"
-VALUES = {"late-row-average": float, "backward": str, "warmup": int}
+VALUES = {  # word before "=" -> option, and what reads its value
+    "backward": ("wire_backward", str),
+    "late-row-average": ("late_row_average", float),
+    "warmup": ("warmup_epochs", int),
+}
 
 
 def of_extras() -> dict[str, dict[str, Any]]:
@@ -58,10 +62,14 @@ class Contender:
                 raise InputError(f"{name}: {found[kind]} and {value} are both given")
             found[kind] = value
         options: dict[str, Any] = {"algorithm": algorithm} | known.get(f"/{found.get('extra')}", {})
-        names = {"wire": "wire", "backward": "wire_backward", "late-row-average": "late_row_average"}
-        for kind, option in (names | {"warmup": "warmup_epochs"}).items():
+        if "wire" in found:
+            options["wire"] = found["wire"]
+        for kind, (option, read) in VALUES.items():
             if kind in found:
-                options[option] = _value(name, found, kind)
+                try:
+                    options[option] = read(found[kind])
+                except ValueError:
+                    raise InputError(f"{name}: {kind}={found[kind]} is not a number") from None
         made = cls(name, options, SUPPRESSED in found)
         made.settings(Settings())
         return made
@@ -75,13 +83,6 @@ def _kind_of(word: str, known: Mapping[str, Any]) -> str:
     added = [name.removeprefix("/") for name in known if name.startswith("/")]
     words = [*WIRES, SUPPRESSED, *(f"{name}=…" for name in VALUES), *added]
     raise InputError(f"unknown word {word!r}: choose from {', '.join(words)}")
-
-
-def _value(name: str, found: dict[str, str], kind: str) -> Any:
-    try:
-        return VALUES.get(kind, str)(found[kind])
-    except ValueError:
-        raise InputError(f"{name}: {kind}={found[kind]} is not a number") from None
 
 
 def parse_contenders(names: list[str]) -> list[Contender]:

@@ -77,7 +77,7 @@ def check_folder(folder: str | Path) -> None:
     """Raise InputError where a file is named in place of a folder."""
     check_name(folder)
     place = Path(folder)
-    if place.suffix.lower() in (*OF_KINDS, ".md", ".tex") or (place.exists() and not place.is_dir()):
+    if place.suffix.lower() in (*OF_KINDS, ".md") or (place.exists() and not place.is_dir()):
         raise InputError(f"{folder}: a study is a folder, with table.csv inside: name one")
 
 

@@ -1,7 +1,9 @@
-"""StudyResult: the rows of a study as tables in text, CSV, Markdown and LaTeX, as figures, and as JSON.
+"""StudyResult: what a study found as tables in text, CSV and Markdown, as figures, and as JSON.
+
+A row for each number of ranks, network and algorithm, with what was measured and predicted.
 
 table.csv             every number, in seconds, bytes and shares
-table.md, table.tex   what the terminal shows
+table.md              what the terminal shows
 study.json            all of it, with curves, versions, processor and command
 time, scaling, accuracy-4 .png .svg
 """
@@ -11,15 +13,19 @@ import io
 import json
 import statistics
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from distgnn.bench.rows import HERE, Row
+from distgnn.bench.contenders import EXACT
 from distgnn.config.task import human_metric
 from distgnn.errors import InputError
 from distgnn.system.atomic import replace_file
 from distgnn.system.units import human_bytes, human_seconds
 
+HERE = "here"
+PHASES = ("aggregate", "dense", "pack", "wait")
+Row = dict[str, Any]
 COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {  # title -> its field, and how it is shown
     "ranks": ("ranks", str),
     "network": ("network", str),
@@ -41,17 +47,106 @@ COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {  # title -> its field, 
     "memory": ("peak_rss_bytes", human_bytes),
 }
 NONE = "–"
-LATEX = {
-    "…": r"\dots",
-    "×": r"$\times$",
-    "±": r"$\pm$",
-    "–": "--",
-    "%": r"\%",
-    "_": r"\_",
-    "&": r"\&",
-    "#": r"\#",
-    "µ": r"$\mu$",
-}
+
+
+@dataclass
+class Measured:
+    """What is known of one number of ranks: turns here, and by network; `predicted` and `trained` by algorithm."""
+
+    ranks: int
+    turns: dict[str, Any]
+    emulated: dict[str, dict[str, Any]] = field(default_factory=dict)
+    predicted: dict[str, dict[str, Any]] = field(default_factory=dict)
+    trained: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def rows_of(measured: list[Measured], networks: list[str], tolerance: float) -> list[Row]:
+    """Rows with speed-ups over cd-0 (of the same ranks and network) and over the first number of ranks."""
+    rows: list[Row] = []
+    for one in measured:
+        exact = one.trained.get(EXACT)
+        target = None if exact is None else _final(exact)[0] - tolerance
+        for network in networks:
+            group = [
+                _costs(turn, one, network) | _accuracy(one.trained.get(name), target)
+                for name, turn in one.turns["rows"].items()
+                if network == HERE or network in one.predicted.get(name, {})
+            ]
+            for row in group:
+                row["speedup_vs_exact"] = group[0]["epoch_seconds_median"] / row["epoch_seconds_median"]
+                _set_seconds(row)
+            rows += group
+    first: dict[tuple[str, str], float] = {}
+    for row in rows:
+        base = first.setdefault((row["name"], row["network"]), row["epoch_seconds_median"])
+        row["speedup_vs_first"] = base / row["epoch_seconds_median"]
+    return rows
+
+
+def _costs(turn: Row, one: Measured, network: str) -> Row:
+    """What an epoch costs over a network."""
+    about = {key: turn[key] for key in ("name", "ranks", "threads", "update", "wire")} | {"network": network}
+    name = turn["name"]
+    if network == HERE:
+        row = about | {"kind": "measured"} | turn
+    else:
+        found = one.predicted[name][network]
+        sent = [sum(of_rank) for of_rank in found["pair_bytes"]]
+        row = about | {
+            "kind": "predicted",
+            "epoch_seconds_median": found["seconds"],
+            "epoch_seconds_low": found["low"],
+            "epoch_seconds_high": found["high"],
+            **{f"{phase}_seconds": found["phases"][phase] for phase in PHASES},
+            "sent_bytes_per_epoch": found["sent_bytes"],
+            "sent_bytes_per_rank": found["sent_bytes"] // one.ranks,
+            "max_rank_sent_bytes": max(sent),
+            "messages_per_rank": found["messages"] / one.ranks,
+            "exchange_bytes": turn["exchange_bytes"],
+        }
+    if network in one.emulated:
+        seconds = one.emulated[network]["rows"][name]["epoch_seconds_median"]
+        row |= {"emulated_seconds": seconds, "emulated_difference": row["epoch_seconds_median"] / seconds - 1}
+    return row
+
+
+def _accuracy(trained: dict[str, Any] | None, target: float | None) -> Row:
+    """Final metric over seeds, and the first evaluated epoch at which their mean is at the target."""
+    if trained is None or target is None:
+        return {"final_metric": None, "final_metric_std": None, "epochs_to_target": None, "curve": []}
+    final, deviation = _final(trained)
+    curve = [
+        {
+            "epoch": points[0]["epoch"] + 1,
+            "loss": statistics.fmean(point["loss"] for point in points),
+            "test_metric": statistics.fmean(point["test_metric"] for point in points),
+        }
+        for points in zip(*trained["curves"], strict=True)
+    ]
+    reached = next((point["epoch"] for point in curve if point["test_metric"] >= target), None)
+    return {
+        "metric": trained["metric"],
+        "final_metric": final,
+        "final_metric_std": deviation,
+        "seeds": len(trained["curves"]),
+        "target_metric": target,
+        "epochs_to_target": reached,
+        "peak_rss_bytes": trained["peak_rss_bytes"],
+        "curve": curve,
+    }
+
+
+def _final(trained: dict[str, Any]) -> tuple[float, float | None]:
+    """The metric after the last epoch: mean and, of several seeds, standard deviation."""
+    values = [curve[-1]["test_metric"] for curve in trained["curves"]]
+    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
+
+
+def _set_seconds(row: Row) -> None:
+    """Seconds of training: epochs times what an epoch takes over this network."""
+    each, epochs = row["epoch_seconds_median"], row["epochs_to_target"]
+    row["seconds_to_target"] = None if epochs is None else epochs * each
+    row["curve"] = [point | {"seconds": point["epoch"] * each} for point in row["curve"]]
 
 
 class StudyResult:
@@ -143,21 +238,10 @@ class StudyResult:
         table = "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
         return f"{self.title}\n\n{table}\n\n" + "".join(f"- {note}\n" for note in self.notes())
 
-    def latex(self) -> str:
-        """A `tabular` without packages; notes stand in comments."""
-        titles, cells = self.table()
-        rows = "".join(f"{' & '.join(map(_tex, line))} \\\\\n" for line in cells)
-        notes = "".join(f"% {note}\n" for note in [self.title, *self.notes()])
-        columns = "".join("l" if title in ("network", "algorithm") else "r" for title in titles)
-        head = " & ".join(map(_tex, titles))
-        return (
-            f"{notes}\\begin{{tabular}}{{{columns}}}\n\\hline\n{head} \\\\\n\\hline\n{rows}\\hline\n\\end{{tabular}}\n"
-        )
-
     def save(self, folder: str | Path) -> Path:
         """Write tables, figures and study.json into a folder."""
         place = Path(folder)
-        texts = {"table.csv": self.csv(), "table.md": self.markdown(), "table.tex": self.latex()}
+        texts = {"table.csv": self.csv(), "table.md": self.markdown()}
         texts["study.json"] = json.dumps(self.about | {"rows": self.rows}, indent=1) + "\n"
         try:
             place.mkdir(parents=True, exist_ok=True)
@@ -184,7 +268,3 @@ def _cell(title: str, row: Row) -> str:
 
 def _scalars(row: Row) -> Row:
     return {name: value for name, value in row.items() if not isinstance(value, list | dict)}
-
-
-def _tex(text: str) -> str:
-    return "".join(LATEX.get(letter, letter) for letter in text)

@@ -7,7 +7,7 @@ study(data, algorithms, ranks, networks)
        ├─ take_turns       epochs of all algorithms, in turn, on ranks              turns.py
        ├─ predict_epochs   the same epochs over each network, where an extra can    turns.py
        ├─ fit              --runs seeds of each algorithm, with --accuracy          distgnn/fitting/fit.py
-       └─ StudyResult      a row for each algorithm, number of ranks and network    rows.py, result.py
+       └─ StudyResult      a row for each algorithm, number of ranks and network    result.py
 ```
 Each piece of work is kept as soon as it is done (kept.py).
 """
@@ -22,8 +22,7 @@ from typing import Any
 
 from distgnn.bench.contenders import Contender, parse_contenders
 from distgnn.bench.kept import Kept
-from distgnn.bench.result import StudyResult
-from distgnn.bench.rows import HERE, Measured, rows_of
+from distgnn.bench.result import HERE, Measured, StudyResult, rows_of
 from distgnn.bench.turns import predict_epochs, take_turns
 from distgnn.config import CutConfig, ModelConfig, Settings
 from distgnn.config.extras import attached, here
@@ -32,7 +31,7 @@ from distgnn.config.settings import describe_graph
 from distgnn.errors import InputError
 from distgnn.fitting.fit import fit
 from distgnn.fitting.keywords import read_keywords
-from distgnn.fitting.progress import progress_bar
+from distgnn.fitting.progress import compiling
 from distgnn.fitting.result import load_result
 from distgnn.fitting.source import cut_of, is_parts
 from distgnn.partition import read_manifest
@@ -158,13 +157,10 @@ def study(
         networks: "here" is measured; others, as "1gbit", are predicted.
         runs: seeds of each training; epochs: of each; accuracy: train to the end at all.
         tolerance: the target metric is cd-0's final one less this.
-        rounds: turns of 3 epochs that each algorithm gets for its time.
-        emulate: measure on networks that are emulated on this machine, too; the user must have the rights.
+        rounds: turns of 3 epochs of each algorithm. emulate: measure on networks emulated here, too, where you may.
         out: folder that keeps what is finished, tables and figures; a call with the same arguments goes on there.
         partition, split, seed, threads, data_root, quiet, options: as of `dg.fit`.
-
     Raises: InputError for what cannot be studied, before anything is measured.
-
     Example:
         >>> import distgnn
         >>> found = distgnn.study("communities:nodes=200", ranks=[1], algorithms=["cd-0"], epochs=2, quiet=True)
@@ -211,13 +207,14 @@ def _measured(plan: Plan, kept: Kept, speak: bool) -> StudyResult:
     total = len(plan.parts) * (1 + len(emulated) + bool(networks) + len(works) * plan.accuracy)
     measured: list[Measured] = []
     done = 0
-    with progress_bar("measured", total, speak) as advance:
+    with compiling(speak):
 
         def get(name: str, make: Callable[[], Any], holds: Callable[[Any], bool] = lambda found: True) -> Any:
             nonlocal done
             found = kept.get(name, make, holds)
             done += 1
-            advance(name, done)
+            if speak:
+                say(f"measured {done}/{total}  {name}", "")
             return found
 
         for parts, manifest in zip(plan.parts, manifests, strict=True):

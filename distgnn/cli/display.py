@@ -7,13 +7,19 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from distgnn.errors import InputError
-from distgnn.fitting.progress import as_text
 from distgnn.system.atomic import replace_file
+from distgnn.system.output import plain
 from distgnn.system.regular_file import check_name
 
 GAP = 2  # between columns
+
+
+def as_text(words: str) -> Text:
+    """Text as it is: names of graphs and folders are neither rich's markup nor terminal control."""
+    return Text(plain(words))
 
 
 def print_table(title: str, rows: list[tuple[str, str]]) -> None:

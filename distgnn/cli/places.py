@@ -73,8 +73,7 @@ class SameRanks:
     """Chooses the ranks of each restart: as many as before, once there is a machine for each. Extras may choose others.
 
     Args:
-        words: the arguments of `train`; place: index of the partition folder among them; num_ranks: that the
-            command needs, one or several a part.
+        words: the arguments of `train`; place: index of the partition folder among them; num_ranks: one a part.
     """
 
     words: list[str]

@@ -82,7 +82,6 @@ class Transport:
         in_pieces: rows travel piece by piece; the same on all ranks (`--offload`). column_piece: how many of their
             columns at a time, 0: all, for sums without a gradient.
         num_sums: sums of gradients over ranks, in a loop of the user's own.
-        widths_differ: ranks that share a part have rows of other widths.
         models: of a loop of the user's own, those that were called with the graph, as weak references.
         has_global_loss: a loss was made a number of the whole graph, or a rank's share of one (`ops/own_loop.py`).
     """
@@ -100,7 +99,7 @@ class Transport:
         self.counters: Counters = Counters()
         self.messages: MessageMemory = MessageMemory()
         self.largest_message = LARGEST_MESSAGE
-        self.suppressed = self.has_global_loss = self.in_pieces = self.widths_differ = False
+        self.suppressed = self.has_global_loss = self.in_pieces = False
         self.column_piece = 0
         self.waits: dict[str, float] = {}
         self.sent_to: np.ndarray = np.zeros(comm.size, np.int64)
@@ -128,8 +127,7 @@ class Transport:
                     f"{'; '.join(odd)}: every rank must run the same layers in the same order"
                 )
         if self.crew is not None:
-            wide = "" if self.widths_differ else f", {width} wide"
-            kind = f"an exchange of rows ({operation}{wide})"
+            kind = f"an exchange of rows ({operation}, {width} wide)"
             if kind in self._met:
                 self.crew.calls.begin(kind)
             else:  # ranks whose models differ are told before rows of other widths wait for each other

@@ -110,11 +110,9 @@ class CutConfig:
     def manifest(self) -> dict[str, Any]:
         """What `partition.json` says of how the cut was found."""
         how: dict[str, Any] = {"method": self.method, "seed": int(self.seed), "order": self.order}
-        how |= {} if self.link_split is None else {"link_split": str(self.link_split)}
-        how |= {} if self.merge == "none" else {"merge": self.merge}
-        how |= {} if self.split is None else {"split": str(self.split)}
-        how |= {} if self.normalize_feats == "none" else {"normalize_feats": self.normalize_feats}
-        how |= {} if self.effort == "normal" else {"effort": self.effort}
+        for name in ("link_split", "merge", "split", "normalize_feats", "effort"):
+            if getattr(self, name) != getattr(CutConfig, name):
+                how[name] = str(getattr(self, name))
         return how | {"refined": self.refined, "groups": int(self.groups)}
 
 

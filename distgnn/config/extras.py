@@ -34,7 +34,6 @@ class Extra:
         rules: lines of "does not go together", looked at where all settings that they name are known.
         hooks: name of a point -> "module:name"; `docs/architecture.md` lists the points.
         recipes: names of recipes that train several times and choose -> ("module:function", help).
-        ranks_per_part: the setting of `Schedule` that says how many ranks share a part.
         all_rows: the setting of `Schedule` with which a model sees halo rows, too.
     """
 
@@ -45,7 +44,6 @@ class Extra:
     rules: tuple[Rule, ...] = ()
     hooks: Mapping[str, str] = field(default_factory=dict)
     recipes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    ranks_per_part: str = ""
     all_rows: str = ""
 
 
@@ -83,11 +81,6 @@ def names_of(extra: Extra, config: type) -> set[str]:
 def all_names(config: type) -> set[str]:
     """Names of the settings that all extras attach to a settings class."""
     return {name for extra in extras().values() for name in names_of(extra, config)}
-
-
-def ranks_per_part(schedule: Mapping[str, Any]) -> int:
-    """How many ranks share a part, by the settings of a `Schedule`."""
-    return max((schedule.get(extra.ranks_per_part, 1) for extra in extras().values()), default=1)
 
 
 def sees_all_rows(schedule: Mapping[str, Any]) -> bool:

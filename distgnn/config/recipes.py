@@ -46,16 +46,8 @@ FAST = (
         lambda graph, task: has_few_labels(graph) and bool(graph.get("sparse_feats")),
         {"feat_norm": "row-l2,center", "norm": "none", "lr": 0.005, "weight_decay": 5e-4},
     ),
-    Row(
-        "sparse features",
-        lambda graph, task: bool(graph.get("sparse_feats")),
-        {"feat_norm": "row-l2,center"},
-    ),
-    Row(
-        "dense features",
-        lambda graph, task: True,
-        {"feat_norm": "standardize"},
-    ),
+    Row("sparse features", lambda graph, task: bool(graph.get("sparse_feats")), {"feat_norm": "row-l2,center"}),
+    Row("dense features", lambda graph, task: True, {"feat_norm": "standardize"}),
 )
 DEFAULTS = (
     Row(
@@ -107,6 +99,21 @@ def pick(
     if recipe is None:
         return options, f"defaults ({row.graphs}): {flags}" if flags else ""
     return options, f"recipe {recipe} ({row.graphs}): {flags or 'every option of it is given'}"
+
+
+def for_graph(
+    settings: Settings, given: set[str], recipe: str | None, manifest: dict[str, Any], by_name: bool, defaults: bool
+) -> tuple[Settings, str]:
+    """The checked settings of a run on this graph, with its task, and the line on what a recipe has picked.
+
+    Args: by_name: as of `with_recipe`; defaults: without a recipe, the graph has its own.
+    """
+    settings, line = settings.with_task(manifest["graph"], given), ""
+    if recipe is not None or defaults:
+        settings, line = with_recipe(settings, given, recipe, manifest, by_name)
+    settings = settings.checked()
+    settings.check_graph(manifest["graph"], by_name)
+    return settings, line
 
 
 def with_recipe(

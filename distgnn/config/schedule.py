@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import partial
 
-from distgnn.config.extras import asked_for, extended, ranks_per_part
+from distgnn.config.extras import asked_for, extended
 from distgnn.config.option import check_values, documented, option, options_of
 from distgnn.config.together import check_together
 from distgnn.config.wires import WIRES
@@ -56,11 +56,6 @@ class Schedule:
     @property
     def wires(self) -> tuple[str, str]:
         return self.wire, self.wire_backward or self.wire
-
-    @property
-    def ranks_per_part(self) -> int:
-        """Ranks that share a part."""
-        return ranks_per_part(vars(self))
 
     @property
     def by_extra(self) -> list[str]:

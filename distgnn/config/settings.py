@@ -69,8 +69,7 @@ class Settings:
         algorithm = self.run.check()
         known: dict[str, Any] = {name: value for group in self._groups for name, value in options_of(group).items()}
         known |= {"algorithm": algorithm, "exact": algorithm.exact and self.schedule.exact}
-        known |= {"by_arc": self.model.by_arc, "is_bare": self.model.around.is_bare}
-        return known | {"ranks_per_part": self.schedule.ranks_per_part}
+        return known | {"by_arc": self.model.by_arc, "is_bare": self.model.around.is_bare}
 
     def with_task(self, graph: dict[str, Any], given: Set[str]) -> "Settings":
         """With task regression where none is given, and the vertices of the graph have values in place of classes."""
@@ -141,18 +140,10 @@ class Settings:
     def algorithm(self) -> Algorithm:
         return Algorithm.parse(self.run.algorithm)
 
-    def num_ranks(self, manifest: dict[str, Any]) -> int:
-        """How many ranks train on a partition folder."""
-        return int(manifest["num_parts"] * self.schedule.ranks_per_part)
-
     def sections(self) -> dict[str, dict[str, Any]]:
         """[train], [model] and [run] of config.toml; the trainer fills in what [train] leaves open."""
         model = {name: value for name, value in asdict(self.model).items() if value is not None}
-        return {
-            "train": self.train.as_dict(),
-            "model": model,
-            "run": asdict(self.run) | asdict(self.schedule),
-        }
+        return {"train": self.train.as_dict(), "model": model, "run": asdict(self.run) | asdict(self.schedule)}
 
     def with_saved(
         self, saved: dict[str, dict[str, Any]], file: str | Path, given: Set[str] = frozenset()
@@ -180,7 +171,6 @@ def read_settings(file: str | Path) -> Settings:
     """The settings in a run's config.toml: `read_settings("run/config.toml").train` is its TrainConfig.
 
     Raises: RunError where it cannot be read or a value is of the wrong kind; InputError for an unknown setting.
-
     Notes: `run_dir`, `overwrite` and `resume` belong to one run and are not taken.
     """
     saved = read_sections(file)
@@ -215,11 +205,7 @@ def check_same_graph(saved: dict[str, dict[str, Any]], graph: dict[str, Any], fi
 
 def describe_data(parts: str, manifest: dict[str, Any]) -> dict[str, Any]:
     """What config.toml keeps of the partition: enough to make the model, and the graph it was trained on, again."""
-    return {
-        "parts": str(Path(parts).resolve()),
-        "checksum": manifest["sha256"],
-        "graph": describe_graph(manifest),
-    }
+    return {"parts": str(Path(parts).resolve()), "checksum": manifest["sha256"], "graph": describe_graph(manifest)}
 
 
 def describe_graph(manifest: dict[str, Any]) -> dict[str, Any]:

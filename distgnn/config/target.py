@@ -9,12 +9,8 @@ LEARNED = ("labels", "values")  # columns of a type that a task may predict
 
 
 def target_type(graph: Mapping[str, Any], target: str | None) -> str | None:
-    """The type that a task is on: the one that is named, or the one that has labels or values, and a split where
-    several have them; None for a graph of one type.
-
-    Args: graph: the section of partition.json.
-    Raises: InputError where there is no such type, or several might be meant.
-    """
+    """The type that a task is on, by the section `graph` of partition.json: the one that is named, or the one that has
+    labels or values, and a split where several have them; None for a graph of one type. Raises: InputError."""
     kinds = graph.get("types")
     if not kinds:
         if target is not None:

@@ -17,18 +17,12 @@ from distgnn.config.task import CLASS_TASKS, METRICS_OF, PAIR_TASKS
 from distgnn.errors import InputError
 
 ATTENTION_MODELS = ("gat", "gatv2", "edgegat")
-UNWEIGHTED_MODELS = {
-    "gatv2": "gat",
-    "gine": "gin",
-    "edgegat": "gat",
-    "rgcn": "gcn",
-    "rgat": "gat",
-    "hgt": "gat",
-}  # and what takes weights
+# Models that take no edge weights, and one that does
+UNWEIGHTED_MODELS = {"gatv2": "gat", "gine": "gin", "edgegat": "gat", "rgcn": "gcn", "rgat": "gat", "hgt": "gat"}
 DEEP_MODELS = ("gcn2", "appnp")
 TYPED_MODELS = ("rgcn", "rgat", "hgt")  # of types and relations, where a graph has them
 ONE_PASS_MODELS = ("sage", "gcn", "gat")  # a hidden layer is one function: see distgnn.ops
-WORKED_OUT = {"algorithm", "exact", "by_arc", "is_bare", "ranks_per_part", "graph", "typed", "of_extras"}
+WORKED_OUT = {"algorithm", "exact", "by_arc", "is_bare", "graph", "typed", "of_extras"}
 BFLOAT16_MODELS = (*ONE_PASS_MODELS, "gin")  # whose float32 numbers are inside a function
 
 
@@ -52,6 +46,8 @@ RULES = [Rule(*row) for row in (
      lambda task, label_smoothing: task not in CLASS_TASKS and label_smoothing),
     ("inductive is for vertices: task {task} holds edges out by their split",
      lambda task, inductive: task in PAIR_TASKS and inductive),
+    ("conv_weight_decay is an L2 penalty, of optimizer adam and sgd: {optimizer} has none",
+     lambda optimizer, conv_weight_decay: conv_weight_decay is not None and optimizer not in ("adam", "sgd")),
     # the model
     ("remat is for stacks of equal layers without batch norm: not gcn2, appnp or norm batch",
      lambda model, norm, remat: remat and (model in DEEP_MODELS or norm == "batch")),

@@ -14,7 +14,7 @@ from distgnn.errors import InputError
 OWN_RATES = {"adam": 0.003, "adamw": 0.003, "sgd": 0.01}  # where none is given; see docs/LOG.md
 RATES = OWN_RATES | {name: rate for extra in extras().values() for name, rate in extra.rates.items()}
 OPTIMIZERS = tuple(RATES)
-LR_SCHEDULES = ("constant", "cosine", "one-cycle", "wsd", "plateau")
+LR_SCHEDULES = ("constant", "cosine", "one-cycle", "wsd")
 OVER_ALL_EPOCHS = ("cosine", "one-cycle", "wsd")  # schedules whose rates depend on the number of epochs
 PATIENT_EPOCHS, LEAST_PATIENCE = 50, 3  # of `dg.fit` and recipes: epochs, and evaluations whatever these are apart
 LOGGERS = ("console", "csv", "tensorboard")
@@ -52,17 +52,15 @@ class TrainConfig:
         "What makes a step of a gradient; adamw: Adam with decoupled weight decay; sgd: with momentum 0.9.",
         choices=tuple(OWN_RATES),
     )
-    lr: float = _training(
-        None,
-        "Learning rate of the optimiser.",
-        default_text="0.003 of adam and adamw, 0.01 of sgd",
-    )
+    lr: float = _training(None, "Learning rate of the optimiser.", default_text="0.003 of adam and adamw, 0.01 of sgd")
     weight_decay: float = _training(0.0, "L2 penalty of the weights (of adamw their decay).", least=0.0)
+    conv_weight_decay: float | None = _setting(
+        None, "L2 penalty of the convolutions of a model by name.", least=0.0, default_text="weight_decay"
+    )
     lr_schedule: str = _training(
         "constant",
         "Learning rate over epochs; cosine: to zero at the last epoch; one-cycle: up in 30 % of the epochs, then down "
-        "to zero; wsd: warm-up in 10 %, then stable, decay in the last 20 %; plateau: halved when the training loss "
-        "has not fallen for 10 epochs.",
+        "to zero; wsd: warm-up in 10 %, then stable, decay in the last 20 %.",
         choices=LR_SCHEDULES,
     )
     eval_every: int = _training(5, "Epochs between evaluations; the last epoch is always evaluated.", least=1)

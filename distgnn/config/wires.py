@@ -31,10 +31,7 @@ WIRES = {
 
 
 def row_bytes(width: int, wire: str, item: int = 4) -> int:
-    """Bytes of one encoded row of `width` numbers, of `item` bytes each in memory.
-
-    Raises: ValueError for an unknown wire.
-    """
+    """Bytes of one encoded row of `width` numbers, of `item` bytes each in memory; ValueError for an unknown wire."""
     if wire not in WIRES:
         raise ValueError(f"wire must be one of {', '.join(WIRES)}, got {wire!r}")
     found = WIRES[wire]

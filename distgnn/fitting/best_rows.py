@@ -23,7 +23,7 @@ from distgnn.nn import distribute, model_for
 from distgnn.partition import partition_graph
 from distgnn.train.checkpoint.weights import load_best, read_feat_norm
 from distgnn.train.last_layer import LastLayer
-from distgnn.train.predict import ON_VERTICES, write_best, write_embeddings
+from distgnn.train.predict import ON_VERTICES, write_best
 from distgnn.train.run.run_folder import model_config, run_dtype, run_task
 from distgnn.train.users_model import run_model, sees_rows
 
@@ -106,10 +106,7 @@ def write_rows_of_run(
 ) -> None:
     """Write what the run's best weights give for this rank's part. Collective: yes."""
     graph, network, rows = best_rows(run, settings, parts, False, module, embeddings)
-    if embeddings:
-        write_embeddings(graph, rows, out)
-    else:
-        write_best(graph, network, rows, TrainConfig(task=run_task(settings)), out)
+    write_best(graph, network, rows, None if embeddings else TrainConfig(task=run_task(settings)), out)
 
 
 def _with_classes(graph: GraphData, there: dict[str, Any]) -> GraphData:

@@ -4,7 +4,7 @@
 fit(data, model, ranks)
   ├─ read_keywords         settings and objects, checked before anything starts     keywords.py
   ├─ cut_of                the partition folder, from the cache or cut              source.py, cut_cache.py
-  ├─ call_on_ranks         train_part on each rank: the training of distgnn train   train_part.py
+  ├─ call_on_ranks         fit_job on each rank: the training of distgnn train      users_run.py, on_rank.py
   └─ FitResult             read from the run folder                                 result.py
 ```
 """
@@ -22,15 +22,15 @@ from torch import nn
 
 from distgnn.config import CutConfig, ModelConfig, Settings, read_sections
 from distgnn.config.extras import searches
-from distgnn.config.recipes import with_patience, with_recipe
+from distgnn.config.recipes import for_graph, with_patience
 from distgnn.errors import InputError, RunError
 from distgnn.fitting.cut_cache import cache_root, give_up
 from distgnn.fitting.keywords import Keywords, read_keywords
 from distgnn.fitting.live_plot import LivePlot, following
+from distgnn.fitting.on_rank import Job, fit_job
 from distgnn.fitting.progress import phases
 from distgnn.fitting.result import FitResult, FitResults
 from distgnn.fitting.source import BY_LABELS, Cut, cut_of, given_parts, is_parts
-from distgnn.fitting.train_part import Job, train_part
 from distgnn.fitting.user_model import arguments_of, without_compile
 from distgnn.partition.folder.reader import partition_files
 from distgnn.system.atomic import check_target, new_folder
@@ -123,7 +123,9 @@ def fit(
         run = str(settings.train.run_dir)
         temporary = Path(run).parent == cache_root() / "runs"
         try:
-            made = _on_ranks(cut, settings, asked, packed, limit, quiet, threads, hosts)
+            more = {name: asked.more[name] for name in ("debug", "folds", "recipe") if name in asked.more}
+            job = Job(cut.folder, cut.manifest, settings, packed, asked.objects, limit, given=asked.given, **more)
+            made = _on_ranks(replace(job, speak=not quiet, of_fit=True, predicts=True), threads, hosts)
         except RunError:  # a signal, a rank that was killed: there may be a checkpoint, and there are logs
             raise
         except BaseException:
@@ -139,28 +141,17 @@ def fit(
     return made_by(run, module, "dgl" if is_dgl else "pyg", temporary)
 
 
-def _on_ranks(
-    cut: Cut,
-    settings: Settings,
-    asked: Keywords,
-    packed: bytes | None,
-    limit: MemoryLimit,
-    quiet: bool,
-    threads: int | None,
-    hosts: Sequence[str] | str | None,
-) -> bytes | None:
-    """Train on as many ranks as the cut is for. Returns: as `train_part`."""
-    num_ranks = check_ranks(settings.num_ranks(cut.manifest))
+def _on_ranks(job: Job, threads: int | None, hosts: Sequence[str] | str | None) -> bytes | None:
+    """Train on as many ranks as the cut is for. Returns: as `fit_job`."""
+    num_ranks = check_ranks(job.manifest["num_parts"])
+    callbacks, train = list(job.trainer.get("callbacks", ())), job.settings.train
     started = num_ranks > 1 or hosts is not None
-    objects, callbacks = asked.objects, list(asked.objects.get("callbacks", ()))
     plots = [one for one in callbacks if isinstance(one, LivePlot)] if started else []  # they stay in this process
     if plots:
-        objects = objects | {"callbacks": [one for one in callbacks if one not in plots]}
-    debug = bool(asked.more.get("debug"))
-    more = asked.more.get("folds", 0), asked.more.get("recipe"), asked.given
-    job = Job(cut.folder, cut.manifest, settings, packed, objects, limit, debug, not quiet, *more)
-    with following(plots, Path(str(settings.train.run_dir)), settings.train.resume):
-        return call_on_ranks(train_part, (job,), num_ranks, threads=threads, graceful=True, hosts=hosts)[0]
+        others = [one for one in callbacks if one not in plots]
+        job = replace(job, trainer=job.trainer | {"callbacks": others})
+    with following(plots, Path(str(train.run_dir)), train.resume):
+        return call_on_ranks(fit_job, (job,), num_ranks, threads=threads, graceful=True, hosts=hosts)[0]
 
 
 def _packed(model: Any) -> bytes:
@@ -179,12 +170,12 @@ def _cut(
 ) -> Iterator[Cut]:
     """The partition folder to train on, and as many parts as the ranks need."""
     settings = asked.settings
-    each, task = settings.schedule.ranks_per_part, settings.train.task if "task" in asked.given else BY_LABELS
+    task = settings.train.task if "task" in asked.given else BY_LABELS
     if is_parts(data) or isinstance(partition, str | Path):
         if split is not None or (is_parts(data) and partition is not None):
             raise InputError("a partition folder is taken as it is: leave split, and partition beside it, out")
         cut = given_parts(data) if is_parts(data) else given_parts(partition, data)
-        needed = settings.num_ranks(cut.manifest)
+        needed = cut.manifest["num_parts"]
         if ranks is not None and check_ranks(ranks) != needed:
             raise InputError(
                 f"{cut.folder} is for {needed} ranks, not {ranks}: leave ranks out, or give the graph itself"
@@ -192,11 +183,9 @@ def _cut(
         yield cut
         return
     num_ranks = check_ranks(ranks)
-    if num_ranks % each:
-        raise InputError(f"ranks is {num_ranks}: expected a multiple of the {each} that share a part")
     with contextlib.ExitStack() as stack:
         with phases(not quiet) as progress:
-            shares = num_ranks // each, partition, split, settings.train.seed
+            shares = num_ranks, partition, split, settings.train.seed
             cut = stack.enter_context(cut_of(data, *shares, data_root, tell, progress, task))
         yield cut
 
@@ -212,13 +201,8 @@ def _checked(asked: Keywords, cut: Cut, out: Any, by_name: bool, model: Any) -> 
         settings = settings.with_saved(read_sections(file), file, asked.given)
     else:
         settings = with_patience(settings, asked.given)
-    settings = settings.with_task(cut.manifest["graph"], asked.given)
-    recipe, picked = asked.more.get("recipe"), ""
-    if recipe is not None or (by_name and not asked.objects.keys() & {"optimizer", "loss"}):  # defaults: of our models
-        settings, picked = with_recipe(settings, asked.given, recipe, cut.manifest, by_name)
-    settings = settings.checked()
-    settings.check_graph(cut.manifest["graph"], by_name)
-    return settings, picked
+    defaults = by_name and not asked.objects.keys() & {"optimizer", "loss"}  # of our models
+    return for_graph(settings, asked.given, asked.more.get("recipe"), cut.manifest, by_name, defaults)
 
 
 def _check_early(asked: Keywords, out: Any, by_name: bool) -> MemoryLimit:

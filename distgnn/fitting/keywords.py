@@ -18,36 +18,29 @@ ONLY_HERE = ("recipe", "memory", "debug", "folds")  # further options of `distgn
 NAMED = (  # arguments of `fit` itself
     "data", "model", "ranks", "epochs", "out", "partition", "split", "seed", "threads", "hosts", "data_root", "quiet",
 )  # fmt: skip
-ELSEWHERE = {
-    "name": "the model's name is the argument model",
-}
 OTHERS_WORDS = {  # what to write for words of other libraries whose nearest name here would mislead
+    "the model's name is the argument model": "name",
     "write lr": "learning_rate",
-    "write quiet=True for no lines": "verbose silent progress_bar enable_progress_bar log_level",
-    "it trains on CPUs: leave it out": "device accelerator gpus cuda amp fp16 compile backend pin_memory",
+    "write quiet=True for no lines": "verbose silent progress_bar enable_progress_bar",
+    "it trains on CPUs: leave it out": "device accelerator gpus cuda amp backend",
     "write dtype": "precision mixed_precision bf16",
-    "write ranks": (
-        "devices num_processes nprocs nproc_per_node world_size num_parts n_jobs processes num_workers workers"
-    ),
+    "write ranks": "devices num_processes nprocs nproc_per_node world_size num_parts n_jobs num_workers",
     "write threads": "num_threads",
-    "ranks, or hosts=[...] for several machines, are all it needs": "strategy num_nodes master_addr port init_method",
+    "ranks, or hosts=[...] for several machines, are all it needs": "strategy num_nodes master_addr init_method",
     'each epoch is one step on the whole graph; batch="cluster:32" takes parts of it': (
-        "batch_size num_neighbors fanouts fanout sampler shuffle train_loader train_dataloaders datamodule"
+        "batch_size num_neighbors fanouts sampler shuffle train_loader train_dataloaders datamodule"
     ),
-    "write loss": "criterion loss_fn loss_function",
-    "write patience": "early_stopping early_stop",
+    "write loss": "criterion loss_fn",
+    "write patience": "early_stopping",
     "write resume=True; its checkpoint is in run_dir, or out": "ckpt_path resume_from_checkpoint",
     "write clip_grad": "gradient_clip_val max_grad_norm",
     "write split=(train, valid, test)": "train_size test_size val_size train_ratio val_ratio",
     "write seed": "random_state",
-    "write partition=dg.CutConfig(self_loops=...)": "self_loops add_self_loops",
-    'write partition=dg.CutConfig(direction="both")': "undirected directed to_undirected bidirected",
-    "write partition=dg.CutConfig(method=...)": "method cut parts",
+    "write partition=dg.CutConfig(...)": "self_loops add_self_loops undirected directed direction method cut parts",
     "write hidden_feats": "num_hidden",
     "widths of the first and last layer are the graph's": "in_channels out_channels in_feats out_feats num_classes",
     "it is a part of the data, as {'edge_index': ..., 'x': ..., 'y': ..., 'train_mask': ...}": (
-        "x y edge_index edge_weight edge_attr features labels train_mask val_mask test_mask train_idx val_idx test_idx "
-        "val_data validation_data"
+        "x y edge_index edge_weight edge_attr features labels train_mask val_mask test_mask train_idx val_data"
     ),
 }
 
@@ -66,10 +59,9 @@ def read_keywords(model: Any, options: Mapping[str, Any]) -> Keywords:
     """Settings and objects from a model and keywords. Raises: InputError for a name that is none, with the nearest."""
     default = Settings()
     groups = {name: {option_name(one) for one in fields(getattr(default, name))} for name in SECTION_OF}
-    known = [*dict.fromkeys(name for names in groups.values() for name in names if name not in ELSEWHERE)]
-    others = {word: instead for instead, words in OTHERS_WORDS.items() for word in words.split()}
-    for name, instead in (ELSEWHERE | others).items():
-        if name in options:
+    known = [*dict.fromkeys(name for names in groups.values() for name in names)]
+    for instead, words in OTHERS_WORDS.items():
+        for name in options.keys() & set(words.split()):
             raise InputError(f"fit takes no {name}: {instead}")
     check_names(options, [*known, *OBJECTS, *ONLY_HERE, *NAMED])
     objects = {one: options[one] for one in OBJECTS if not isinstance(options.get(one), str | None)}

@@ -1,29 +1,94 @@
-"""What `distgnn train` does on each rank: one run, or several with different seeds or folds."""
+"""What each rank of `distgnn train` and of `dg.fit` does: one run, or several with different seeds or folds."""
 
 import gc
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from distgnn.config import Settings, TrainConfig
 from distgnn.config.extras import search_of
 from distgnn.config.settings import describe_data, read_sections
-from distgnn.fitting.progress import compiling, progress_bar
+from distgnn.fitting.progress import compiling
 from distgnn.system.launch import import_mpi, under_mpi
-
-if TYPE_CHECKING:
-    from distgnn.train.run.within_memory import MemoryLimit
+from distgnn.system.output import say
+from distgnn.train.run.within_memory import MemoryLimit
 
 AVERAGED = (  # over seeds, and further metrics of a task
     "test_metric", "valid_metric", "test_accuracy", "valid_accuracy", "final_loss", "epoch_seconds_median",
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Job:
+    """What ranks are given.
+
+    Args:
+        model: a packed module, or a packed function of the graph that makes one; None: the one of the settings.
+        trainer: objects for the Trainer; limit: of a rank's memory.
+        folds: of labelled vertices; each is tested once, in a run for each fold.
+        recipe, given: one that searches chooses settings that are not `given`.
+        of_fit: a process that goes on afterwards may be the only rank; predicts: predictions are written into the run
+        folder; line: said first.
+    """
+
+    parts: str
+    manifest: dict[str, Any]
+    settings: Settings
+    model: bytes | None = None
+    trainer: dict[str, Any] = field(default_factory=dict)
+    limit: MemoryLimit = field(default_factory=MemoryLimit)
+    debug: bool = False
+    speak: bool = True
+    folds: int = 0
+    recipe: str | None = None
+    given: set[str] = field(default_factory=set)
+    of_fit: bool = False
+    predicts: bool = False
+    line: str = ""
+
+    @property
+    def by_name(self) -> bool:
+        return self.model is None
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Args: made: what a function of the user's made, untrained and packed, on rank 0; None without one."""
+
+    summary: dict[str, Any]
+    rank: int
+    made: bytes | None = None
+
+
+def fit_job(job: Job) -> bytes | None:
+    """What `dg.fit` calls on each rank. Returns: as `Trained.made`. Collective: yes."""
+    from distgnn.fitting.users_run import seeded
+
+    with seeded(job.settings.train.seed):
+        return train_job(job).made
+
+
+def train_job(job: Job, starting: float = 0.0) -> Trained:
+    """Train on this rank, after a look at machines and memory. Collective: yes. Args: starting: see `start_limit`."""
+    from distgnn.system.jobs.watchdog import start_limit
+
+    with start_limit(starting):
+        settings, lines = check_machines(job.parts, job.manifest, job.settings, job.limit, job.by_name)
+    for line in filter(None, (job.line, *lines)) if job.speak and import_mpi().COMM_WORLD.rank == 0 else ():
+        say(line, "" if not job.of_fit else "distgnn: ")
+    job, search = replace(job, settings=settings), search_of(job.recipe)
+    begun = settings.train.resume and Path(str(settings.train.run_dir), "config.toml").is_file()
+    if search is None or begun:  # a run that was begun goes on with its own settings
+        return train_on_this_rank(job)
+    found: Trained = search(job)
+    return found
+
+
 def check_machines(
-    parts: str, manifest: dict[str, Any], settings: Settings, limit: "MemoryLimit", by_name: bool = True
+    parts: str, manifest: dict[str, Any], settings: Settings, limit: MemoryLimit, by_name: bool = True
 ) -> tuple[Settings, list[str]]:
     """Before anything is loaded: program, ranks, memory (of a model by name), and the disk of `--offload`.
 
@@ -38,7 +103,7 @@ def check_machines(
     comm = import_mpi().COMM_WORLD
     check_program(comm)
     with raise_together(comm):
-        check_rank_count(str(Path(parts).resolve()), manifest["num_parts"], comm.size, settings.schedule.ranks_per_part)
+        check_rank_count(str(Path(parts).resolve()), manifest["num_parts"], comm.size)
     chosen = left_out = ""
     if by_name:
         left_out = settings.weights_left_out(manifest["graph"])
@@ -53,80 +118,43 @@ def default_run_dir(parts: str, model: str) -> str:
     return str(Path("runs") / f"{Path(parts).resolve().name}-{model}-{time.strftime('%Y%m%d-%H%M%S')}")
 
 
-@dataclass(frozen=True)
-class Own:
-    """What a run of `dg.fit` has beside settings.
-
-    Args:
-        make_model: makes a user's model for a graph; None: the one that the settings name. trainer: further arguments
-            of the Trainer; before: called with the seed of each run; after: called with its trainer at the end.
-            Collective, all functions. folds: of labelled vertices; each is tested once, in a run for each fold.
-    """
-
-    make_model: Callable[[Any], Any] | None = None
-    trainer: Mapping[str, Any] = field(default_factory=dict)
-    before: Callable[[int], None] | None = None
-    after: Callable[[Any], None] | None = None
-    folds: int = 0
-
-
-def train_on_this_rank(
-    parts: str, manifest: dict[str, Any], settings: Settings, debug: bool, speak: bool, own: Own | None = None
-) -> tuple[dict[str, Any], int]:
-    """Load this rank's part and train; returns the summary and the rank. Collective: yes.
-
-    Args: own: of a process that goes on afterwards.
-    """
+def train_on_this_rank(job: Job) -> Trained:
+    """Load this rank's part and train. Collective: yes."""
     from distgnn.comm import raise_together
     from distgnn.fitting.last_kernels import compile_kernels, last_kernels
     from distgnn.kernels.runtime.ahead import compiling_ahead
 
-    by_name = own is None or own.make_model is None
-    sections = settings.sections() | {"data": describe_data(parts, manifest)}
-    if not by_name:
+    settings, manifest = job.settings, job.manifest
+    sections = settings.sections() | {"data": describe_data(job.parts, manifest)}
+    if not job.by_name:
         del sections["model"]
     mpi = import_mpi()
     near = mpi.COMM_WORLD.Split_type(mpi.COMM_TYPE_SHARED)
     place, places = near.rank, near.size  # this rank's number on its machine, and how many share its kernels
     near.Free()
-    words = last_kernels(settings, manifest) if by_name else []
+    words = last_kernels(settings, manifest) if job.by_name else []
     with compiling_ahead(words if place == 0 else []):
         from distgnn.graph.loader import load
         from distgnn.graph.tuning import of_job
 
         run, config = settings.run, replace(settings.train)
-        plain = by_name and not (own and own.trainer)  # a user's code sees rows of all ranks
-        options: dict[str, Any] = {"debug": debug, "say": None, "plain_tensors": plain}
-        options["types"] = settings.knows_types(manifest["graph"], by_name)
+        plain = job.by_name and not job.trainer  # a user's code sees rows of all ranks
+        options: dict[str, Any] = {"debug": job.debug, "say": None, "plain_tensors": plain}
+        options["types"] = settings.knows_types(manifest["graph"], job.by_name)
         with raise_together(mpi.COMM_WORLD):
             products = _products_before(config)
-        with compiling(speak):
-            graph = load(parts, run.algorithm, products=products, **settings.graph_options(), **options)
+        with compiling(job.speak):
+            graph = load(job.parts, run.algorithm, products=products, **settings.graph_options(), **options)
             if words and places > 1:
                 compile_kernels(words, place, places)
         sections["data"]["products"] = of_job(graph.plain.tuning)
-        if own is None or under_mpi():
+        if not job.of_fit or under_mpi():
             gc.freeze()  # what was imported and loaded stays: collections within training steps need not look at it
         if config.run_dir is None:
-            config.run_dir = graph.comm.bcast(default_run_dir(parts, settings.model.name), root=0)
-        own = own or Own()
-        train = _one_run if run.runs == 1 and not own.folds else _many_runs
-        summary = train(graph, replace(settings, train=config), sections, speak, own)
-        return summary | {"run_dir": config.run_dir}, graph.rank
-
-
-def train_by_recipe(
-    recipe: str | None, given: set[str], parts: str, manifest: dict[str, Any], settings: Settings, *how: Any
-) -> tuple[dict[str, Any], int]:
-    """`train_on_this_rank`, or what a recipe does that searches: settings that are not `given` are its choice.
-
-    A run that was begun goes on with its own settings. Args: how: further arguments of `train_on_this_rank`.
-    """
-    search, config = search_of(recipe), settings.train
-    if search is None or (config.resume and Path(str(config.run_dir), "config.toml").is_file()):
-        return train_on_this_rank(parts, manifest, settings, *how)
-    done: tuple[dict[str, Any], int] = search(given, parts, manifest, settings, *how)
-    return done
+            config.run_dir = graph.comm.bcast(default_run_dir(job.parts, settings.model.name), root=0)
+        train = _one_run if run.runs == 1 and not job.folds else _many_runs
+        done = train(graph, replace(job, settings=replace(settings, train=config)), sections)
+        return replace(done, summary=done.summary | {"run_dir": config.run_dir})
 
 
 def _products_before(config: TrainConfig) -> dict[str, int] | None:
@@ -135,49 +163,45 @@ def _products_before(config: TrainConfig) -> dict[str, int] | None:
     return read_sections(file).get("data", {}).get("products") if config.resume and file.is_file() else None
 
 
-def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bool, own: Own) -> dict[str, Any]:
-    import torch
-
+def _one_run(graph: Any, job: Job, sections: dict[str, Any]) -> Trained:
+    from distgnn.fitting.users_run import make_model, predict, seed_all
     from distgnn.graph.cores import describe_binding
     from distgnn.nn import model_for
     from distgnn.train import Trainer
-    from distgnn.train.run.loggers import EpochText
 
-    config = settings.train
-    torch.manual_seed(config.seed)
-    if own.before is not None:
-        own.before(config.seed)
-    network = model_for(settings.model, graph, config.task) if own.make_model is None else own.make_model(graph)
-    say = None if speak else lambda text: None
-    trainer = Trainer(network, graph, config, describe=sections, say=say, **own.trainer)
+    settings, config, made = job.settings, job.settings.train, None
+    seed_all(config.seed)
+    if job.model is None:
+        network = model_for(settings.model, graph, config.task)
+    else:
+        network, made = make_model(graph, job.model, settings.run.runs > 1, job.speak)
+    quiet: Any = None if job.speak else lambda _: None
+    trainer = Trainer(network, graph, config, describe=sections, say=quiet, on_epoch=quiet, **job.trainer)
     for line in (*describe_binding(graph.comm), graph.plain.schedule.caution(graph.plain.algorithm)):
         if line:
             trainer.say(line)
-    bar = speak and graph.rank == 0 and "console" in config.loggers
-    title = "epoch" if settings.run.runs == 1 and not own.folds else f"{Path(str(config.run_dir)).name}, epoch"
-    words = EpochText(trainer.best_by, trainer.metric)
-    with progress_bar(title, config.epochs, visible=bar) as advance:
-        trainer.on_epoch = lambda record: advance(words.of(record), record["epoch"] + 1)
+    with compiling(job.speak and graph.rank == 0):
         summary = trainer.fit().summary
-    if own.after is not None:
-        own.after(trainer)
-    return summary
+    if job.predicts:
+        predict(trainer)
+    return Trained(summary, graph.rank, made)
 
 
-def _many_runs(graph: Any, settings: Settings, sections: dict[str, Any], speak: bool, own: Own) -> dict[str, Any]:
+def _many_runs(graph: Any, job: Job, sections: dict[str, Any]) -> Trained:
     from distgnn.comm import raise_together
     from distgnn.train.metrics import OF_TASKS
     from distgnn.train.run.run_folder import RunFolder
 
-    config, outer = settings.train, None
+    config, outer = job.settings.train, None
     try:
         with raise_together(graph.comm):
             if graph.rank == 0:  # around the runs, each of which has a run folder inside
                 describe = sections | {"train": config.as_dict()}
                 outer = RunFolder(str(config.run_dir), describe, config.overwrite, config.resume)
-        each = list(_runs_inside(graph, settings, sections, speak, own))
-        folds, seeds = own.folds, range(config.seed, config.seed + settings.run.runs)
-        summary = each[0] | ({"folds": folds} if folds else {"seeds": list(seeds)})
+        runs = list(_runs_inside(graph, job, sections))
+        each = [one.summary for one in runs]
+        seeds = list(range(config.seed, config.seed + job.settings.run.runs))
+        summary = each[0] | ({"folds": job.folds} if job.folds else {"seeds": seeds})
         for name in (*AVERAGED, *(name for name in OF_TASKS if name in each[0])):
             values = [one[name] for one in each if one.get(name) is not None]
             if values:
@@ -189,17 +213,15 @@ def _many_runs(graph: Any, settings: Settings, sections: dict[str, Any], speak: 
     finally:
         if outer is not None:
             outer.close()
-    return summary
+    return replace(runs[0], summary=summary)
 
 
-def _runs_inside(
-    graph: Any, settings: Settings, sections: dict[str, Any], speak: bool, own: Own
-) -> Iterator[dict[str, Any]]:
-    """The summary of each seed, or fold, which has a run folder of its own. Collective: yes."""
+def _runs_inside(graph: Any, job: Job, sections: dict[str, Any]) -> Iterator[Trained]:
+    """What each seed, or fold, gives, which has a run folder of its own. Collective: yes."""
     from distgnn.graph.task_rows import rows_of_task
     from distgnn.train.folds import fold_masks, folds_of
 
-    config, folds = settings.train, own.folds
+    settings, config, folds = job.settings, job.settings.train, job.folds
     rows, columns = rows_of_task(graph, config.target), set(graph.plain.ndata)
     fold_of = folds_of(rows, folds, config.seed) if folds else None
     for place in range(folds or settings.run.runs):
@@ -210,8 +232,8 @@ def _runs_inside(
             seed += place
             name = f"seed-{seed}"
         else:
-            for name in set(graph.plain.ndata) - columns:  # that a model has kept: others are for training now
-                del graph.plain.ndata[name]
+            for column in set(graph.plain.ndata) - columns:  # that a model has kept: others are for training now
+                del graph.plain.ndata[column]
             rows.set_splits(fold_masks(fold_of, place, folds))
         one: TrainConfig = replace(config, seed=seed, run_dir=str(Path(str(config.run_dir)) / name))
-        yield _one_run(graph, replace(settings, train=one), sections, speak, own)
+        yield _one_run(graph, replace(job, settings=replace(settings, train=one)), sections)

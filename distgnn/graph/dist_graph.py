@@ -22,16 +22,15 @@ import numpy as np
 import torch
 from mpi4py import MPI
 
-from distgnn.comm import Exchange, Transport, Wire, sum_over_ranks
+from distgnn.comm import Exchange, Transport, sum_over_ranks
 from distgnn.comm.plans import VertexOwners
 from distgnn.config import Algorithm, check_choice
 from distgnn.config.schedule import Schedule
-from distgnn.errors import InputError
 from distgnn.graph.features.feat_norm import FeatNorm
 from distgnn.graph.features.statistics import fitted
 from distgnn.graph.global_values import gather_rows, global_mean
 from distgnn.graph.links.edge_pairs import EdgePairs, edge_pairs
-from distgnn.graph.memory import MemoryLedger, MemoryReport, blocks_of
+from distgnn.graph.memory.ledger import MemoryLedger, MemoryReport, blocks_of
 from distgnn.graph.part_arrays import arc_columns, as_tensor, input_rows, vertex_columns
 from distgnn.graph.random_keys import DrawsByKeys, RandomKeys
 from distgnn.graph.training_exchanges import TrainingExchanges
@@ -113,35 +112,6 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
     update: str = "owners"  # who updates a vertex
     sends_in_training: bool = True
     late_rows_stay: bool = True  # what arrived last stays in use
-
-    local: LocalGraph
-    info: dict[str, Any]
-    comm: MPI.Comm
-    rank: int
-    num_owned: int
-    num_rows: int
-    row_ids: np.ndarray
-    owned_ids: np.ndarray
-    dtype: torch.dtype
-    feats: Any
-    feat_norm: FeatNorm | None
-    train_mask: Any
-    valid_mask: Any
-    test_mask: Any
-    edge_weight: torch.Tensor | None
-    node_types: Any
-    node_values: Any
-    graph_ids: torch.Tensor | None
-    transform_first: bool
-    algorithm: Algorithm
-    schedule: Schedule
-    tuning: Tuning
-    transport: Transport
-    plan: ExchangePlan
-    exchanges: TrainingExchanges
-    buffers: Buffers
-    constants: ConstantRows
-    ledger: MemoryLedger
 
     def __init__(
         self,
@@ -226,11 +196,11 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
         if isinstance(self.feats, torch.Tensor):
             self.ndata["feat"] = self.feats
         self.ndata.update(columns)
-        self.edata.update(arc_columns(self.part, self.weight_dtype))
+        self.edata.update(arc_columns(self.local, self.weight_dtype))
         self.edge_weight = self.edata.get("weight")
 
     def __repr__(self) -> str:
-        words = [f"part {self.part.part_id} of {self.part.num_parts}"]
+        words = [f"part {self.local.part_id} of {self.local.num_parts}"]
         words += [f"num_nodes={self.num_owned} of {self.num_global_nodes}"]
         words += [f"num_feats={self.num_feats}", f"num_classes={self.num_classes}", f"dtype={self.dtype}"]
         return f"{type(self).__name__}({', '.join(words)}, algorithm={self.algorithm.name!r}, update={self.update!r})"
@@ -254,16 +224,6 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
     def reduced_halos(part: LocalGraph, direction: int) -> np.ndarray:
         """Local rows of the halos whose partial sums a reduce sends, forward (0) or backward (1)."""
         return part.source_halo_rows if direction else part.target_halo_rows
-
-    def wire_of(self, name: str, direction: int) -> Wire:
-        """The wire of a width, with the ids that key random rounding."""
-        if name != "float32" and self.dtype == torch.float64:
-            raise InputError(f"wire {name} is for float32 rows: dtype is {self.dtype}")
-        part, count = self.part, self.num_global_nodes
-        # Partial sums of one vertex come from several ranks and are added: with ids of their own on each rank, and none
-        # of an owned row, their rounding errors are independent and partly cancel.
-        halo_ids = part.global_ids[self.reduced_halos(part, direction)] + (self.rank + 1) * count
-        return Wire(name, np.ascontiguousarray(part.global_ids[: part.num_owned]), halo_ids, direction)
 
     @property
     def exchange(self) -> Exchange:
@@ -326,16 +286,6 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
     num_values: int = _size("num_values", "Values of a vertex that a regression predicts (0 without any).")
     num_graphs: int = _size("num_graphs", "Small graphs that `graph_ids` tells apart (0 without them).")
 
-    @property
-    def part(self) -> LocalGraph:
-        """The part whose arcs are local ones, as in `edata`: `local`, or what several ranks share."""
-        return self.local
-
-    @property
-    def arcs_counted(self) -> LocalGraph:
-        """The part whose arcs are counted on this rank when they are counted over all ranks."""
-        return self.local
-
     num_global_nodes: int = _shown("local.num_nodes", "Vertices of the whole graph, over all ranks.")
 
     def num_at(self, role: str) -> int:
@@ -387,7 +337,7 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
 
     def _scale(self, kind: str, factors: Callable[[np.ndarray], np.ndarray]) -> RowScale:
         """`factors` of the "in" or "out" degrees, wherever an aggregation meets a vertex."""
-        part = self.part
+        part = self.local
         of_all = factors(part.in_degrees if kind == "in" else part.out_degrees)
         return RowScale(of_all[: part.num_owned], of_all[part.source_halo_rows], of_all[part.target_halo_rows])
 
@@ -405,12 +355,12 @@ class DistGraph(DGLInterface, PyGInterface, DrawsByKeys):
     @cached_property
     def forward_arcs(self) -> Any:
         """The aggregator over the arcs of all ranks."""
-        return self._aggregator(Arcs.of(self.part, self.tuning), 0)
+        return self._aggregator(Arcs.of(self.local, self.tuning), 0)
 
     def backward_arcs(self, weighted: bool) -> Any:
         """The aggregator over transposed arcs, made when first needed; with edge weights it keeps the arc map."""
         if weighted not in self._backward_arcs:
-            part = self.part
+            part = self.local
             arcs = self.forward_arcs.arcs.transposed(
                 part.num_at("source"), part.num_source_halos, part.symmetric, weighted
             )

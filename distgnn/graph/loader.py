@@ -107,12 +107,11 @@ def load(
         schedule = Schedule(**{one.name: options[one.name] for one in fields(Schedule) if one.name in options})
         schedule.check(Algorithm.parse(algorithm))
         check_folder(options.get("offload"))
-        check_rank_count(folder, manifest["num_parts"], comm.size, schedule.ranks_per_part)
+        check_rank_count(folder, manifest["num_parts"], comm.size)
     check_same(comm, {"partition": manifest["sha256"]}, "give every rank the same partition folder")
     with compile_line(visible=comm.rank == 0):
         with raise_together(comm):
-            part_id = comm.rank // schedule.ranks_per_part
-            part = load_part(folder, part_id)
+            part = load_part(folder, comm.rank)
         narrow = options.get("dtype") == "bfloat16"
         tuning = job_tuning(comm, len(part.blocks["owned_owned"].indices), products, narrow)
         typed = part.graph.get("types") and (not plain_tensors if types is None else types)
@@ -211,21 +210,19 @@ def late_settings() -> list[str]:
     ]
 
 
-def check_rank_count(folder: str | Path, num_parts: int, num_ranks: int, each: int = 1) -> None:
-    """One rank per part, or `each` that share one, or a RunError that says what to start."""
-    wanted = num_parts * each
-    if wanted != num_ranks:
-        shared = f", each for {each} ranks," if each > 1 else ""
+def check_rank_count(folder: str | Path, num_parts: int, num_ranks: int) -> None:
+    """One rank per part, or a RunError that says what to start."""
+    if num_parts != num_ranks:
         if num_ranks == 1 and not under_mpi():
             check_tasks()
             raise RunError(
-                f"{folder} has {num_parts} parts{shared or ','} and this is one process without ranks: start a script "
-                f"with `distgnn run -n {wanted} SCRIPT.py`; in a notebook, load a folder of one part (distgnn "
+                f"{folder} has {num_parts} parts, and this is one process without ranks: start a script "
+                f"with `distgnn run -n {num_parts} SCRIPT.py`; in a notebook, load a folder of one part (distgnn "
                 "partition --parts 1)"
             )
-        again = "" if num_ranks % each else f", or partition again with --parts {num_ranks // each}"
         raise RunError(
-            f"{folder} has {num_parts} parts{shared} but {num_ranks} ranks are running: start {wanted} ranks{again}"
+            f"{folder} has {num_parts} parts but {num_ranks} ranks are running: start {num_parts} ranks, or partition "
+            f"again with --parts {num_ranks}"
         )
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from distgnn.comm import DelayedExchange, Exchange, make_bins
+from distgnn.comm import DelayedExchange, Exchange, Wire, make_bins
 from distgnn.comm.bins import Bin
+from distgnn.errors import InputError
 from distgnn.ops.aggregation.aggregator import Site
 
 
@@ -18,7 +19,7 @@ class TrainingExchanges:
     Collective: the constructor, where the schedule is not exact.
 
     Args:
-        graph: the DistGraph, whose schedule, plan and transport are set; `graph.wire_of` makes wires.
+        graph: the DistGraph, whose schedule, plan and transport are set.
         exact: the synchronous exchanges of its plan and of the transposed one.
 
     Attributes:
@@ -39,9 +40,19 @@ class TrainingExchanges:
     def _delayed(self, direction: int, bins: list[Bin]) -> DelayedExchange:
         delay, schedule = self._graph.algorithm.delay or 0, self._graph.schedule
         warmup = schedule.warmup_epochs if delay else 0
-        wire = self._graph.wire_of(schedule.wires[direction], direction)
+        wire = self._wire(schedule.wires[direction], direction)
         weight, exact, held = schedule.late_row_average, self.exact[direction], self._graph.late_rows_stay
         return DelayedExchange(exact, bins, delay, warmup, wire, late_row_average=weight, held=held)
+
+    def _wire(self, name: str, direction: int) -> Wire:
+        """The wire of a width, with the ids that key random rounding."""
+        graph, part = self._graph, self._graph.local
+        if name != "float32" and graph.dtype == torch.float64:
+            raise InputError(f"wire {name} is for float32 rows: dtype is {graph.dtype}")
+        # Partial sums of one vertex come from several ranks and are added: with ids of their own on each rank, and none
+        # of an owned row, their rounding errors are independent and partly cancel.
+        halo_ids = part.global_ids[graph.reduced_halos(part, direction)] + (graph.rank + 1) * graph.num_global_nodes
+        return Wire(name, np.ascontiguousarray(part.global_ids[: part.num_owned]), halo_ids, direction)
 
     @property
     def exchanges_exactly(self) -> bool:

@@ -9,7 +9,6 @@ import torch
 from distgnn.rows.align import in_space
 from distgnn.rows.row_tensor import RowTensor, rows_of
 
-HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 FLOATS = (torch.float32, torch.float64)
 
 
@@ -26,11 +25,6 @@ class Term:
     is_mean: bool
     own: torch.Tensor | None = None
     bias: torch.Tensor | None = None
-
-
-def is_watched(layer: torch.nn.Module) -> bool:
-    """Has somebody put hooks on the layer, which must then run as it was written?"""
-    return any(getattr(layer, name) for name in HOOKS)
 
 
 def are_rows(values: Sequence[Any], dtype: torch.dtype) -> bool:

@@ -113,7 +113,7 @@ OWN, DGL, PYG = ([one for one in LAYERS if one.library == name] for name in ("di
 
 
 def tried() -> tuple[list[list], list[list[str]]]:
-    """What was run beside the plain library on 1, 2 and 3 ranks: `tests/bench/peers/run.py --write` writes the file.
+    """What was run beside the plain library on 1, 2 and 3 ranks: `tests/bench/peers/run.py WORK --write` writes it.
 
     Returns: (kind, equal on 1, 2 and 3 ranks, refused in one line on several, of these equal on one) of each kind; and
         (the line, the scripts and layers) of each refusal.

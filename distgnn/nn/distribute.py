@@ -6,11 +6,11 @@ from typing import Any
 from torch import nn
 
 from distgnn.errors import InputError
-from distgnn.interop.pyg.api import register, works_per_rank
+from distgnn.interop.pyg.api import INSTEAD as PYG_INSTEAD
 from distgnn.nn.conv.graph_module import GraphModule
-from distgnn.nn.dropout import Dropout, number_sites, watch
+from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.node_embedding import replacement, replaces
-from distgnn.nn.norms import batch_norm_like, over_all_vertices
+from distgnn.nn.norms import batch_norm_like
 from distgnn.ops.graph_view import GraphView
 
 TORCH_BATCH_NORM = nn.modules.batchnorm._BatchNorm
@@ -23,9 +23,7 @@ def distribute(model: nn.Module, graph: GraphView, arc_dropout: Collection[str] 
     `torch.nn.Dropout` (DGL's `feat_drop` and `attn_drop` too) gets masks that belong to vertices or arcs,
     `torch.nn.BatchNorm1d` the statistics of all ranks. `torch.nn.LayerNorm` needs no change. Parameters and buffers are
     kept: they may already be in an optimiser. An `nn.Embedding` with a row for each vertex becomes a `NodeEmbedding`
-    with its values: make the optimiser afterwards. PyG's norms over all vertices (BatchNorm, GraphNorm, PairNorm,
-    InstanceNorm, LayerNorm with mode="graph", …) are swapped too, and in a model with layers of PyG
-    `torch.nn.functional.dropout` draws such masks while the model runs.
+    with its values: make the optimiser afterwards. Modules of PyG run on rows of all ranks as they are.
 
     Args:
         model: any module.
@@ -36,8 +34,9 @@ def distribute(model: nn.Module, graph: GraphView, arc_dropout: Collection[str] 
         The same model.
 
     Raises:
-        ValueError: for other BatchNorm modules and HeteroBatchNorm, whose statistics would be one rank's.
-        InputError: for DGL's Sequential, which takes a DGLGraph and nothing like it.
+        ValueError: for other BatchNorm modules, whose statistics would be one rank's.
+        InputError: for DGL's Sequential, which takes a DGLGraph and nothing like it; for modules of PyG beside a graph
+            of plain tensors.
 
     Example:
         >>> model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8), torch.nn.Dropout(0.5))
@@ -50,20 +49,15 @@ def distribute(model: nn.Module, graph: GraphView, arc_dropout: Collection[str] 
     """
     if any(type(module).__name__ == "Sequential" and _is_of(module, "dgl.") for module in model.modules()):
         raise InputError("dgl.nn.Sequential takes a DGLGraph only: keep its layers in a ModuleList, and call each one")
-    if any(_is_of(module, "torch_geometric.") for module in model.modules()):
-        register(graph)
-        if not getattr(graph, "knows_rows", False):
-            watch(model, graph)
+    of_pyg = any(_is_of(module, "torch_geometric.") for module in model.modules())
+    if of_pyg and not getattr(graph, "knows_rows", False):
+        raise InputError(f"modules of PyG cannot run distributed so: {PYG_INSTEAD['edge_index']}")
     on_arcs = {*ARC_DROPOUT, *arc_dropout}
     for module in list(model.modules()):
         for name, child in module.named_children():
             if isinstance(child, GraphModule):
                 continue
-            if works_per_rank(child):
-                setattr(module, name, over_all_vertices(name, child))
-            elif isinstance(child, TORCH_BATCH_NORM):
-                if hasattr(module, "allow_single_element"):  # PyG's BatchNorm: a rank with one row is not one row
-                    setattr(module, "allow_single_element", False)  # noqa: B010 - a module's attributes have types
+            if isinstance(child, TORCH_BATCH_NORM):
                 setattr(module, name, _over_all_ranks(name, child))
             elif isinstance(child, nn.Embedding) and replaces(child, graph):
                 weights = (weight for one in model.modules() for weight in one._parameters.values())

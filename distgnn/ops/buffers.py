@@ -20,14 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from distgnn.kernels import empty_rows, give_back_freed_memory, touch_pages
+from distgnn.kernels import empty_rows, give_back_freed_memory
 from distgnn.ops.file_memory import PAGE, Disk, FileMemory
 
 SMALL = 1 << 20  # bytes; smaller results are left to malloc
 LINE = 64  # bytes: a piece begins with a cache line, as a block does
 WORKING = 2  # pieces of the largest size in memory, with a folder
 AHEAD = 1  # of these are read ahead
-LEAST_TOUCHED = 4 << 20  # bytes of a block; smaller ones are not worth a thread
 SHARE = 2  # a whole block is broken for what fills at least half of it: it may soon be needed whole
 
 
@@ -57,12 +56,12 @@ class _Place:
 class _Block:
     """Memory, and the pieces of it that tensors look at, from its first byte on."""
 
-    def __init__(self, num_bytes: int, disk: Disk | None, touched: np.ndarray | None = None):
+    def __init__(self, num_bytes: int, disk: Disk | None):
         self.pages = None if disk is None else FileMemory(num_bytes, disk)
         if self.pages is not None:
             self.memory = self.pages.bytes
         else:
-            self.memory = empty_rows((num_bytes,), np.uint8) if touched is None else touched
+            self.memory = empty_rows((num_bytes,), np.uint8)
         self.places: list[_Place] = []
         self.left: list[tuple[int, int]] = []  # where free pieces have left pages behind; of `pages` only
 
@@ -114,11 +113,6 @@ class _Block:
         return sum(place.num_bytes for place in self.places)
 
 
-def _touch(blocks: list[np.ndarray], stop: threading.Event) -> None:
-    while blocks and not stop.is_set() and touch_pages(blocks[0]):
-        del blocks[0]
-
-
 class Buffers:
     """The large results of one rank's model.
 
@@ -139,8 +133,6 @@ class Buffers:
         self._blocks: list[_Block] = []
         self.disk: Disk | None = None if folder is None else Disk(folder)
         self._line = LINE if self.disk is None else PAGE
-        self._touched: list[np.ndarray] = []  # memory of the next blocks
-        self._stop = threading.Event()  # of the thread that touches it
         self._count = 0  # of pieces
         self._lock = threading.Lock()  # the ledger looks from another thread
         self.asker, self.lean = "rows", False
@@ -160,28 +152,6 @@ class Buffers:
             if self.disk is not None:
                 self._bound_memory()
         return torch.from_numpy(piece)[:num_bytes].view(dtype).view(num_rows, width)
-
-    def touch_ahead(self, count: int, num_rows: int, width: int, dtype: torch.dtype) -> None:
-        """Let a thread touch the pages of the first blocks for [num_rows, width], while this one does other work.
-
-        Args: count: of blocks that a step asks for; others would be memory that nobody uses, until `forget_touched`.
-        """
-        self.forget_touched()
-        num_bytes = -(-num_rows * width * dtype.itemsize // self._line) * self._line
-        if not count or num_bytes < LEAST_TOUCHED or self.disk is not None or self._blocks:
-            return
-        self._stop = threading.Event()
-        try:
-            blocks = [empty_rows((num_bytes,), np.uint8) for _ in range(count)]
-            threading.Thread(target=_touch, args=(blocks[:], self._stop), name="distgnn-pages", daemon=True).start()
-        except (MemoryError, RuntimeError):  # no thread, or a limit: the step takes its memory as it goes
-            return
-        self._touched = blocks
-
-    def forget_touched(self) -> None:
-        """Memory that was touched ahead, and that nobody has asked for, goes back to the system."""
-        self._stop.set()
-        self._touched = []
 
     def empty_like(self, rows: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
         """A tensor of the shape of `rows` [num_rows, width], and of its dtype or the one given."""
@@ -206,8 +176,7 @@ class Buffers:
                 self._drop_free_blocks_below(sys.maxsize)
             return piece
         self._drop_free_blocks_below(num_bytes)
-        of_size = bool(self._touched) and self._touched[0].nbytes == num_bytes
-        self._blocks.append(_Block(num_bytes, self.disk, self._touched.pop(0) if of_size else None))
+        self._blocks.append(_Block(num_bytes, self.disk))
         return self._blocks[-1].take(num_bytes, 0, 0, self._count, self.asker)
 
     # --- pieces that wait ------------------------------------------------------------------------------------
@@ -294,7 +263,6 @@ class Buffers:
 
         Args: below: only blocks of fewer bytes.
         """
-        self.forget_touched()
         with self._lock:
             self._forget_free_pieces()
             most = max((block.num_bytes for block in self._blocks), default=0)
@@ -314,7 +282,7 @@ class Buffers:
     def living(self) -> list[tuple[str, int, int]]:
         """(who asked, first address, last) of each piece in use, and of whole blocks as "free rows" behind them."""
         with self._lock:
-            arrays = [block.memory for block in self._blocks] + self._touched
+            arrays = [block.memory for block in self._blocks]
             whole = [(array.__array_interface__["data"][0], array.nbytes) for array in arrays]
             pieces = [piece for block in self._blocks for piece in block.living()]
         return pieces + [("free rows", start, start + size) for start, size in whole]
@@ -328,7 +296,7 @@ class Buffers:
     @property
     def num_bytes(self) -> int:
         """Memory of all blocks, in use or free, and of those that are touched ahead."""
-        return sum(array.nbytes for array in [*(block.memory for block in self._blocks), *self._touched])
+        return sum(block.num_bytes for block in self._blocks)
 
     @property
     def used_bytes(self) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 import torch
+from torch import nn
 
 from distgnn.errors import RunError, on_all_ranks
 from distgnn.ops.function import own_tensor
@@ -20,6 +21,8 @@ from distgnn.ops.function import own_tensor
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 NARROW = (torch.bfloat16, torch.float16)
+OF_GRADIENTS = ("_backward", "_backward_pre")  # as torch calls its tables of hooks
+HOOKS = ("_forward", *OF_GRADIENTS)
 OF_TRANSFORMS = ("functorch", "that doesn't have storage", "vmap")  # torch's words: an argument has no numbers
 TRANSFORMED = (
     "the transforms of torch.func (grad, vmap, jacrev) cannot pass an exchange of rows: take gradients with backward() "
@@ -69,6 +72,20 @@ def opaque(run: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
         return run(*args, **kwargs)
 
     return entry
+
+
+def is_watched(module: Any, kinds: tuple[str, ...] = HOOKS) -> bool:
+    """Has a user hooks on a module (or on all modules), which may keep its result or the gradient of it?"""
+    everywhere = vars(nn.modules.module)
+    return any(getattr(module, f"{kind}_hooks") or everywhere[f"_global{kind}_hooks"] for kind in kinds)
+
+
+def is_seen(module: nn.Module) -> bool:
+    """Has a user hooks that see what a module is given, what it gives, or gradients?
+
+    Those before every module's forward pass do not count: our own are there.
+    """
+    return is_watched(module) or bool(getattr(module, "_forward_pre_hooks"))  # noqa: B009 - torch has no public name
 
 
 of_floats = functools.partial(operator, takes_narrow=False)

@@ -1,6 +1,7 @@
 """Weights of a model that was trained elsewhere, from its file: nothing in the file is executed."""
 
 import pickle
+from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,9 @@ def load_foreign(model: nn.Module, file: str | Path) -> nn.Module:
         there, here = (list(one[name].shape) for one in (state, expected))
         if there != here and not is_lazy(expected[name]):
             faults.append(f"{name} is {there} in the file, the model has {here}")
-    faults += [_missing(name, state, expected) for name in expected if name not in state]
-    faults += [_unknown(name, expected) for name in state if name not in expected]
+    missing, unknown = expected.keys() - state.keys(), state.keys() - expected.keys()
+    faults += [f"{name} is missing{_near(name, unknown, ', the file has')}" for name in expected if name in missing]
+    faults += [f"the model has no {name}{_near(name, expected, ', it has')}" for name in state if name in unknown]
     if faults:
         more = [f"and {len(faults) - MOST_LINES} more"] if len(faults) > MOST_LINES else []
         raise InputError(f"{file} does not fit {type(model).__name__}: " + "; ".join([*faults[:MOST_LINES], *more]))
@@ -54,14 +56,9 @@ def _prefix(state: dict[str, Any]) -> str:
     return first.pop() if len(first) == 1 and all("." in name for name in state) else ""
 
 
-def _missing(name: str, state: dict[str, Any], expected: dict[str, Any]) -> str:
-    near = get_close_matches(name, [one for one in state if one not in expected], 1)
-    return f"{name} is missing" + (f", the file has {near[0]}" if near else "")
-
-
-def _unknown(name: str, expected: dict[str, Any]) -> str:
-    near = get_close_matches(name, list(expected), 1)
-    return f"the model has no {name}" + (f", it has {near[0]}" if near else "")
+def _near(name: str, others: Iterable[str], said: str) -> str:
+    near = get_close_matches(name, list(others), 1)
+    return f"{said} {near[0]}" if near else ""
 
 
 def _read(file: Path) -> dict[str, torch.Tensor]:

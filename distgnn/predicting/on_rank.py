@@ -48,7 +48,7 @@ class Job:
     speak: bool
     embeddings: bool = False
     odd: int | None = None
-    offload: str | None = None
+    offload: str | Path | None = None
     pairs: str | None = None
 
 

@@ -11,8 +11,8 @@ predict(model, data, ranks)
 import copy
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,8 +39,6 @@ from distgnn.system.calls.launch import call_on_ranks, check_ranks
 from distgnn.system.calls.packing import pack, unpack
 from distgnn.system.output import say
 from distgnn.train.run.run_folder import names_file
-
-Tell = Callable[[str], None]
 
 
 def predict(
@@ -70,41 +68,22 @@ def predict(
     """The rows that a trained model gives for all vertices, exactly, on ranks of this machine.
 
     Args:
-        model: any torch module of PyG's, DGL's or your layers, wherever it was trained. A copy of it runs in
-            evaluation mode, without gradients; the one given stays as it is.
-        data: the graph, as `dg.fit` takes it, or a partition folder; labels are not needed.
-        ranks: processes; None: one for each socket, or for each part of a folder. One is this process itself.
-        weights: a file for the model: `.pt` or `.ckpt` (a state dict, or one under "state_dict", "model_state_dict" or
-            "model"; nothing in it is executed), or `.safetensors`.
-        layers: names of modules inside whose rows are wanted, too: embeddings, as "convs.1".
-        out: a file, `.npy`, or a table in `.parquet`, `.csv` or `.tsv`; or a folder, which gets shards of a million
-            rows; of several results each has its name before the ending. None: tensors are returned.
-        classes: the model gives scores of classes before softmax: the table says each vertex's class, by its word, and
-            the probability in place of rows. embeddings: the rows that the last layer with weights is given, in place.
-        pairs: vertices whose links are scored, in place of rows: an array [M, 2], PyG's tensor [2, M], or a file of ids
-            or names (`.npy`, a table). The model's `encode` (else forward) makes rows once; its `decode(z,
-            edge_label_index)` gets a piece of the pairs, and the rows of these.
-        changed: ids of vertices whose features or edges are others than in `before`, an earlier answer (rows, a dict of
-            them, or its `.npy`); vertices behind its rows are new. Only what lies within `hops` of them is computed
-            again, on one rank: equal to a whole pass on one rank to the bit. hops: None: they are measured.
-        offload: a folder of a disk, where large rows wait in files that have no names. memory: a limit of each rank,
-            "8GB", beside pages of mapped files: kept, or refused before ranks are started, with what would fit. plan:
-            only say what a rank would take, in a line that is returned.
-        overwrite: replace such a file; partition, threads, data_root, quiet: as of `dg.fit`; seed: of the cut's split.
-
-    Returns:
-        [N, C] in the order of the data, float32 (float64 of a float64 model). A dict by name where the model gives
-        several: a dict by its keys, a tuple by "0", "1", …; and where layers are named, "output" beside them. With
-        `out`, the path, or a dict of paths.
-
-    Raises:
-        InputError where the model draws random numbers in evaluation mode, takes what the graph has not, or gives no
-        rows of vertices; where names or shapes of weights do not fit; where `out` cannot be written. No file is left.
-
+        model: any torch module of PyG's, DGL's or your layers. A copy runs in evaluation mode, without gradients.
+        data: as of `dg.fit`, or a partition folder; labels are not needed. ranks: None: one a socket, or a part.
+        weights: `.pt` or `.ckpt` (nothing in it is executed), or `.safetensors`. layers: modules whose rows are wanted.
+        out: a `.npy`, `.parquet`, `.csv` or `.tsv` file, or a folder for shards of a million rows; None: tensors.
+        classes: rows are scores of classes: a table of words and probabilities. embeddings: what the last layer gets.
+        pairs: of vertices, whose links are scored in place of rows: [M, 2], PyG's tensor [2, M], or a file.
+        changed: ids of vertices that are others than in `before`, an earlier answer: only these and what lies within
+            `hops` (None: measured) is computed again, on one rank: equal to a whole pass on one rank to the bit.
+        offload: a folder of a disk for large rows. memory: a limit of each rank, "8GB". plan: only say what is taken.
+        partition, threads, data_root, quiet: as of `dg.fit`. overwrite: what `out` names. seed: of the cut's split.
+    Returns: [N, C] in the order of the data, float32 (float64 of a float64 model); a dict by name where there are
+        several ("output" beside `layers`); with `out`, the path, or a dict of paths.
+    Raises: InputError, and no file is left. docs/guide/predicting.md has more of all this.
     Example:
         >>> import distgnn, torch
-        >>> mlp = torch.nn.Linear(64, 3)
-        >>> tuple(distgnn.predict(mlp, "communities:nodes=200", ranks=1, quiet=True).shape)
+        >>> tuple(distgnn.predict(torch.nn.Linear(64, 3), "communities:nodes=200", ranks=1, quiet=True).shape)
         (200, 3)
     """
     names = (layers,) if isinstance(layers, str) else tuple(layers)
@@ -113,37 +92,62 @@ def predict(
     model = _ready(model, weights, names, pairs is not None)
     target = None if out is None else Target(Path(out), overwrite, (OUTPUT, *names))
     _check_together(asked, target, before, is_parts(data) or isinstance(partition, str | Path))
-    tell: Tell = (lambda line: None) if quiet else say
-    wait = None if offload is None else str(offload)
-    job = Job("", pack(model, type(model).__name__), names, "", not quiet, embeddings, offload=wait)
-    change = None
+    job = Job("", pack(model, type(model).__name__), names, "", not quiet, embeddings, offload=offload)
+    whole = _WholePass(job, asked, target, threads, (lambda line: None) if quiet else say, pairs, memory)
     if changed is not None:
-        graph = load_graph(data, data_root, seed) if isinstance(data, str | Path) else load_graph(data)
-        _check_types(graph.types, asked)
-        config: Any = partition or CutConfig()
-        once = partial(rows_on_one, replace(job, speak=False, offload=None), config, threads)
-        change = Change(graph, changed, _earlier(before), Pass(once, hops, config.direction, tell))
-        if not change.is_most:
-            again = change.rows()
-            return _answer(again) if target is None else target.keep(again, graph.node_names, OUTPUT)
-    with _cut(data, ranks, partition, seed, data_root, quiet, tell) as cut, _folder(target) as folder:
-        _check_types(cut.manifest["graph"].get("types"), asked)
-        called = None if pairs is None else names_in(cut.folder, cut.manifest)
-        ends = None if pairs is None else pair_file(pairs, called, cut.manifest["num_nodes"], folder)
-        job = replace(job, parts=cut.folder, folder=folder, pairs=ends)
-        if memory is not None or plan:
-            line = check_limit(memory, cut.folder, cut.manifest, offload is not None, partial(measured, job))
-            if plan:
+        graph = load_graph(data, data_root, seed)
+        whole.change = Change(graph, changed, _earlier(before), whole.on_one(graph, partition or CutConfig(), hops))
+        if not whole.change.is_most:
+            return whole.answer(whole.change.rows(), graph.node_names)
+    with _cut(data, ranks, partition, seed, data_root, quiet, whole.tell) as cut, _folder(target) as folder:
+        return whole.run(cut, folder)
+
+
+@dataclass
+class _WholePass:
+    """A pass over all vertices of a cut, and what is made of its rows."""
+
+    job: Job
+    asked: dict[str, bool]
+    target: Target | None
+    threads: int | None
+    tell: Callable[[str], None]
+    pairs: Any
+    memory: str | int | None
+    change: Change | None = None
+
+    def on_one(self, graph: Any, config: Any, hops: int | None) -> Pass:
+        _check_types(graph.types, self.asked)
+        once = partial(rows_on_one, replace(self.job, speak=False, offload=None), config, self.threads)
+        return Pass(once, hops, config.direction, self.tell)
+
+    def run(self, cut: Cut, folder: str) -> Any:
+        _check_types(cut.manifest["graph"].get("types"), self.asked)
+        called = ends = None
+        if self.asked["pairs"]:
+            called = names_in(cut.folder, cut.manifest)
+            ends = pair_file(self.pairs, called, cut.manifest["num_nodes"], folder)
+        job = replace(self.job, parts=cut.folder, folder=folder, pairs=ends)
+        if self.asked["memory"] or self.asked["plan"]:
+            wait = job.offload is not None
+            line = check_limit(self.memory, cut.folder, cut.manifest, wait, partial(measured, job))
+            if self.asked["plan"]:
                 return line
-            tell(line)
-        found, texts = _on_ranks(job, cut, threads, target is not None)
-        if change is not None:
-            change.check(found)
-        if target is None:
-            return _answer(found)
-        if ends is not None:
-            return target.keep(found, called, Classes() if classes else OUTPUT, pairs=np.load(ends, mmap_mode="r"))
-        return target.keep(found, texts, Classes.of_graph(cut.manifest["graph"]) if classes else OUTPUT)
+            self.tell(line)
+        found, texts = _on_ranks(job, cut, self.threads, self.target is not None)
+        if self.change is not None:
+            self.change.check(found)
+        if ends is not None and self.target is not None:
+            about = Classes() if self.asked["classes"] else OUTPUT
+            return self.target.keep(found, called, about, pairs=np.load(ends, mmap_mode="r"))
+        return self.answer(found, texts, Classes.of_graph(cut.manifest["graph"]) if self.asked["classes"] else OUTPUT)
+
+    def answer(self, found: dict[str, Any], names: Any, about: Classes | str = OUTPUT) -> Any:
+        """Tensors, or the files of them."""
+        if self.target is not None:
+            return self.target.keep(found, names, about)
+        tensors = {name: torch.as_tensor(one) for name, one in found.items()}
+        return tensors[OUTPUT] if list(tensors) == [OUTPUT] else tensors
 
 
 def _ready(model: Any, weights: str | Path | None, layers: Sequence[str], scores: bool) -> nn.Module:
@@ -214,11 +218,6 @@ def _on_ranks(job: Job, cut: Cut, threads: int | None, mapped: bool) -> tuple[di
     return found, {name: np.load(one) for name, file in files.items() if (one := names_file(file)).is_file()}
 
 
-def _answer(found: dict[str, Any]) -> Any:
-    tensors = {name: torch.as_tensor(one) for name, one in found.items()}
-    return tensors[OUTPUT] if list(tensors) == [OUTPUT] else tensors
-
-
 def _earlier(before: Any) -> dict[str, np.ndarray]:
     """An earlier answer by the names of its results."""
     if before is None:
@@ -234,7 +233,7 @@ def _earlier(before: Any) -> dict[str, np.ndarray]:
 
 @contextmanager
 def _cut(
-    data: Any, ranks: int | None, partition: Any, seed: int, data_root: Any, quiet: bool, tell: Tell
+    data: Any, ranks: int | None, partition: Any, seed: int, data_root: Any, quiet: bool, tell: Callable[[str], None]
 ) -> Iterator[Cut]:
     if is_parts(data) or isinstance(partition, str | Path):
         cut = given_parts(data) if is_parts(data) else given_parts(partition, data)
@@ -242,14 +241,11 @@ def _cut(
             raise InputError(f"{cut.folder} is for {cut.manifest['num_parts']} ranks, not {ranks}: leave ranks out")
         yield cut
         return
-    count = check_ranks(ranks)
-    with phases(not quiet) as progress:
-        made = cut_of(data, count, partition, None, seed, data_root, tell, progress)
-        cut = made.__enter__()
-    try:
+    with ExitStack() as stack:
+        with phases(not quiet) as progress:
+            made = cut_of(data, check_ranks(ranks), partition, None, seed, data_root, tell, progress)
+            cut = stack.enter_context(made)
         yield cut
-    finally:
-        made.__exit__(None, None, None)
 
 
 def _check_types(types: Any, asked_for: dict[str, bool]) -> None:

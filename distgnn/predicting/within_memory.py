@@ -9,12 +9,10 @@ A pass over a random graph with the columns and the degree of the one that is me
 Legend: O owned rows, S and T source and target halos. Pages of mapped files do not count: the kernel drops them.
 """
 
-import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,7 @@ from distgnn.datasets import GraphData
 from distgnn.errors import InputError
 from distgnn.kernels import give_back_freed_memory
 from distgnn.partition import load_part
-from distgnn.system.sizes import parse_bytes
+from distgnn.system.sizes import parse_bytes, resident
 from distgnn.system.units import human_bytes
 
 VERTICES, ARCS = 1 << 16, 1 << 22  # of the larger graph, at most
@@ -117,11 +115,11 @@ def _like(part: Any, size: int, degree: int) -> GraphData:
 def watched_peak() -> Iterator[list[int]]:
     """Within, this process's anonymous memory is looked at; behind, one number: bytes at the peak above the start."""
     give_back_freed_memory()
-    base, found, stop = _anonymous(), [0], threading.Event()
+    base, found, stop = resident().anonymous, [0], threading.Event()
 
     def look() -> None:
         while not stop.wait(INTERVAL):
-            found[0] = max(found[0], _anonymous() - base)
+            found[0] = max(found[0], resident().anonymous - base)
 
     watch = threading.Thread(target=look, name="distgnn-memory", daemon=True)
     watch.start()
@@ -130,8 +128,3 @@ def watched_peak() -> Iterator[list[int]]:
     finally:
         stop.set()
         watch.join()
-
-
-def _anonymous() -> int:
-    found = re.search(r"RssAnon:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    return 1024 * int(found[1]) if found else 0

@@ -10,7 +10,8 @@ import torch
 from distgnn.ops.sums import all_sum, are_top, shared_by_top
 from distgnn.rows.align import local_in
 from distgnn.rows.reductions import extreme_over, no_extreme
-from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, whole_of
+from distgnn.rows.row_by_row import again
+from distgnn.rows.row_tensor import RowTensor, handles, into_ordinary, local_of, refuse, whole_of
 
 REDUCES = {"sum": "sum", "mean": "mean", "amax": "max", "amin": "min"}
 BY_OWN = (
@@ -96,3 +97,20 @@ def _extreme(
     chosen = torch.where(best, src, torch.zeros_like(src))
     count = _summed(out, dim, index, best.to(src.dtype), space)
     return shared_by_top(_summed(out, dim, index, chosen, space), count.clamp(min=1), top)
+
+
+@handles("scatter", "scatter_")
+def scatter(func: Any, input: Any, dim: int, index: Any, *values: Any, **named: Any) -> Any:
+    """Into columns, each rank its own rows: one-hot labels."""
+    name, dim = func.__name__, dim % input.dim()
+    if not isinstance(input, RowTensor):
+        out = input if name.endswith("_") else input.clone()
+        return into_ordinary(torch.Tensor.scatter_, out, dim, index, *values, **named)
+    if dim == input.row_dim:
+        refuse(name, "write x[ids] = values; scatter takes columns, dim=1")
+
+    def local(one: Any) -> Any:
+        return local_in(one, input.row_space, input.row_dim, name) if isinstance(one, torch.Tensor) else one
+
+    found = func(input.inner, dim, *map(local, (index, *values)), **{key: local(one) for key, one in named.items()})
+    return again(input) if name.endswith("_") else input.like(found)

@@ -6,8 +6,6 @@ x[a:b], x[7]     the same for a range; one row is an ordinary tensor on every ra
 x[:, 3]          columns: local
 x[ids, columns]  a number of each row
 x[mask] = v      written where this rank owns the row
-
-Over 400 lines: reading and writing by one index are two sides of the same cases.
 """
 
 import weakref
@@ -33,7 +31,7 @@ from distgnn.rows.row_tensor import (
     whole_of,
 )
 from distgnn.rows.shapes import flattened
-from distgnn.rows.space import Joined, MaskedRows, Share, Space, digest_of, share_of
+from distgnn.rows.space import Joined, MaskedRows, Share, Space, checked_ids, digest_of, share_of
 
 EVERY = slice(None)
 WRITTEN_SO = (
@@ -196,14 +194,6 @@ def _by_rows_of_ids(rows: RowTensor, ids: RowTensor) -> RowTensor:
     wanted = checked_ids(ids.inner.reshape(-1).numpy(), rows.row_space.num_global)
     found = rows.row_space.rows_at(rows.inner, wanted)
     return ids.like(found.view(*ids.inner.shape, *rows.shape[1:]))
-
-
-def checked_ids(ids: np.ndarray, count: int) -> np.ndarray:
-    """Ids from 0 to count - 1; negative ones count from the end. Raises: IndexError, as torch."""
-    if ids.size and (ids.min() < -count or ids.max() >= count):
-        bad = ids[(ids < -count) | (ids >= count)][0]
-        raise IndexError(f"index {bad} is out of bounds for {count} rows of all ranks")
-    return np.where(ids < 0, ids + count, ids).astype(np.int64)
 
 
 def one_row(rows: RowTensor, place: int) -> torch.Tensor:
@@ -408,20 +398,3 @@ def index_put(func: Any, input: Any, indices: Any, values: Any, accumulate: bool
 
 
 INSTEAD.update(dict.fromkeys(("masked_scatter", "put"), "write x[mask] = values"))
-
-
-@handles("scatter", "scatter_")
-def scatter(func: Any, input: Any, dim: int, index: Any, *values: Any, **named: Any) -> Any:
-    """Into columns, each rank its own rows: one-hot labels."""
-    name, dim = func.__name__, dim % input.dim()
-    if not isinstance(input, RowTensor):
-        out = input if name.endswith("_") else input.clone()
-        return into_ordinary(torch.Tensor.scatter_, out, dim, index, *values, **named)
-    if dim == input.row_dim:
-        refuse(name, "write x[ids] = values; scatter takes columns, dim=1")
-
-    def local(one: Any) -> Any:
-        return local_in(one, input.row_space, input.row_dim, name) if isinstance(one, torch.Tensor) else one
-
-    found = func(input.inner, dim, *map(local, (index, *values)), **{key: local(one) for key, one in named.items()})
-    return again(input) if name.endswith("_") else input.like(found)

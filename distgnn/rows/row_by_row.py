@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from distgnn.ops.edges import arc_blocks
@@ -10,6 +11,7 @@ from distgnn.rows.align import Aligned, local_in
 from distgnn.rows.row_tensor import (
     HANDLERS,
     RowTensor,
+    gathered,
     handles,
     into_ordinary,
     local_of,
@@ -237,3 +239,31 @@ def recurrent(func: Any, rows: Any, state: Any, weights: Any, *options: Any) -> 
     states = [local_in(one, space, 1, func.__name__) for one in (state if many else [state])]
     out, *last = func(rows.inner, tuple(states) if many else states[0], list(map(local_of, weights)), *options)
     return (rows_of(out, space), *(rows_of(one, space, 1) for one in last))
+
+
+# --- on the way out of torch: all rows in the source's order, on every rank ------------------------------------------
+
+
+@handles("numpy", "tolist", "__array__", "__dlpack__", "__reduce_ex__")
+def exported(func: Any, rows: RowTensor, *args: Any, **kwargs: Any) -> Any:
+    if func.__name__ == "numpy" and rows.requires_grad:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    return func(gathered(rows), *args, **kwargs)
+
+
+@handles("__array_wrap__")
+def wrapped(func: Any, rows: RowTensor, array: np.ndarray, *_: Any) -> torch.Tensor:
+    """What a function of NumPy made of all rows: ordinary, the same on every rank."""
+    return torch.from_numpy(np.asarray(array))
+
+
+@handles("item", "__float__", "__int__", "__index__", "__bool__", "is_nonzero")
+def item(func: Any, input: RowTensor) -> Any:
+    if input.numel() != 1:
+        refuse(func.__name__, "take .sum(), .mean() or a row first")
+    return func(gathered(input))
+
+
+@handles("__contains__")
+def contains(func: Any, rows: RowTensor, value: Any) -> bool:
+    return bool((rows == value).any())

@@ -13,8 +13,6 @@ Torch asks a RowTensor before it runs a function on it. The function is then one
 
 What this rank holds is an ordinary tensor, `x.to_local()`; autograd sees that tensor only. `HANDLERS` has a function
 for each name: the other files of this folder fill it.
-
-Over 400 lines: the class, and what all of its functions need.
 """
 
 import contextlib
@@ -381,37 +379,9 @@ def _in_order(rows: RowTensor) -> torch.Tensor:
     return rows.inner.index_select(rows.row_dim, torch.argsort(rows.row_space.index))
 
 
-# --- on the way out of torch: all rows in the source's order, on every rank ------------------------------------------
-
-
-@handles("numpy", "tolist", "__array__", "__dlpack__", "__reduce_ex__")
-def exported(func: Any, rows: RowTensor, *args: Any, **kwargs: Any) -> Any:
-    if func.__name__ == "numpy" and rows.requires_grad:
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-    return func(gathered(rows), *args, **kwargs)
-
-
-@handles("__array_wrap__")
-def wrapped(func: Any, rows: RowTensor, array: np.ndarray, *_: Any) -> torch.Tensor:
-    """What a function of NumPy made of all rows: ordinary, the same on every rank."""
-    return torch.from_numpy(np.asarray(array))
-
-
-@handles("item", "__float__", "__int__", "__index__", "__bool__", "is_nonzero")
-def item(func: Any, input: RowTensor) -> Any:
-    if input.numel() != 1:
-        refuse(func.__name__, "take .sum(), .mean() or a row first")
-    return func(gathered(input))
-
-
 @handles("data_ptr", "untyped_storage", "storage", "__cuda_array_interface__", "share_memory_", "pin_memory", "set_")
 def refused(func: Any, *args: Any, **kwargs: Any) -> Any:
     name = getattr(func, "__name__", "storage")
     if name in ("untyped_storage", "storage") and args[0].row_space.graph.buffers.lean:
         return torch.empty(0).untyped_storage()  # reversible layers free it, and never make it again without gradients
     refuse(name)
-
-
-@handles("__contains__")
-def contains(func: Any, rows: RowTensor, value: Any) -> bool:
-    return bool((rows == value).any())

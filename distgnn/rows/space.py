@@ -240,6 +240,14 @@ def share_of(base: Space, count: int) -> Space:
     return base if count == base.num_global and base.num_counted == base.num_local else Share(base.graph, count)
 
 
+def checked_ids(ids: np.ndarray, count: int) -> np.ndarray:
+    """Ids from 0 to count - 1; negative ones count from the end. Raises: IndexError, as torch."""
+    if ids.size and (ids.min() < -count or ids.max() >= count):
+        bad = ids[(ids < -count) | (ids >= count)][0]
+        raise IndexError(f"index {bad} is out of bounds for {count} rows of all ranks")
+    return np.where(ids < 0, ids + count, ids).astype(np.int64)
+
+
 def digest_of(space: Space, ids: np.ndarray) -> bytes:
     """What stands for ids that all ranks have. Collective: yes."""
     digest = hashlib.blake2b(np.ascontiguousarray(ids).tobytes(), digest_size=16).digest()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -87,11 +87,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Series:
-    """A line: its name, its points by ascending x, and where it has one, a band of (x, lowest, highest)."""
+    """A line: its name, and its points by ascending x."""
 
     name: str
     points: list[tuple[float, float]]
-    band: list[tuple[float, float, float]] = field(default_factory=list)
 
 
 @contextmanager
@@ -124,8 +123,6 @@ def plot_lines(axes: Any, series: Sequence[Series], x: Axis, y: Axis, limit: flo
         every = max(-(-len(one.points) // MARKED), min(len(shown), 3, len(one.points)))
         marks = (place * every // len(shown) % every, every)
         axes.plot(*zip(*one.points, strict=True), label=short(one.name, 54), markevery=marks, **style)
-        if len(one.band) > 1:
-            axes.fill_between(*zip(*one.band, strict=True), color=style["color"], alpha=0.13, linewidth=0)
     if limit:
         axes.axhline(limit, color=LIGHT["ink"], linewidth=1, linestyle=(0, (2, 2)))
     if x.from_zero:

@@ -11,10 +11,9 @@ _PLACES = {
     "TrainResult": "distgnn.train.run.records",
     "Trainer": "distgnn.train.trainer",
     "load_best": "distgnn.train.checkpoint.weights",
-    "write_predictions": "distgnn.train.predict",
 }
 
-__all__ = ["Callback", "TrainResult", "Trainer", "load_best", "write_predictions"]
+__all__ = ["Callback", "TrainResult", "Trainer", "load_best"]
 
 
 def __getattr__(name: str) -> Any:

@@ -35,12 +35,8 @@ def _unmoved(model: nn.Module) -> Iterator[None]:
 
 
 def exact_step(model: nn.Module, graph: Any, gradients: GradientBuffer, epoch: int, loss: Loss) -> ExactStep:
-    """The step of `epoch`, masks and all, with every exchange synchronous and whole.
-
-    Collective: yes; costs a forward and a backward pass.
-
-    Args: loss: of (graph, logits) to the scalar for the backward pass, and a number that is not needed here.
-    """
+    """The step of `epoch`, masks and all, with every exchange synchronous and whole: a forward and a backward pass.
+    Collective: yes."""
     with _unmoved(model), graph.exchanges.all_exact():
         graph.step = epoch
         graph.transport.start_step()

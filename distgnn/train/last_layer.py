@@ -13,8 +13,8 @@ from distgnn.rows.align import in_space
 class LastLayer:
     """Watches a model from now on; `rows` after one call of it.
 
-    Of the modules with weights that the model calls, the last one; a model that calls only one is looked into. Inputs
-    of earlier layers are let go, so that no more than one for each depth of modules is held.
+    Of the modules with weights that the model calls, the last one; a model that calls only one is looked into. No more
+    than one input for each depth of modules is held.
     """
 
     def __init__(self, model: nn.Module):

@@ -22,16 +22,12 @@ def share_of_loss(
     model: nn.Module, graph: Any, logits: torch.Tensor, own: OwnLoss | None, users: bool, label_smoothing: float
 ) -> tuple[torch.Tensor, float, torch.Tensor | None]:
     """The scalar whose backward pass gives this rank's share of the gradient, this rank's share of the loss, and the
-    loss of the whole graph, where a user's function made it alike on all ranks.
+    loss of the whole graph, where a user's function made it alike on all ranks. Collective: as `rank_loss` or `own` is.
 
-    Collective: as `rank_loss`, or as `own` is.
+    Args: users: `own` is a user's, who sees rows of all ranks where the graph has them; label_smoothing: without `own`.
 
-    Args: users: `own` is a user's, who sees rows of all ranks where the graph has them; label_smoothing: of the cross
-        entropy, where there is no `own`.
-
-    Notes: what `own` made with `graph.global_mean` is the loss of the whole graph on every rank, and its backward pass
-        already gives this rank's share: the loss counts once, not once per rank. So does what it made of rows of all
-        ranks.
+    Notes: what `own` made with `graph.global_mean`, or of rows of all ranks, is the loss of the whole graph on every
+        rank, and its backward pass already gives this rank's share: the loss counts once, not once per rank.
     """
     if own is None:
         of = "tasks" if graph.multilabel else "classes"
@@ -52,21 +48,12 @@ def share_of_loss(
 def rank_loss(
     graph: Any, logits: torch.Tensor, rows: torch.Tensor | None = None, label_smoothing: float = 0.0
 ) -> torch.Tensor:
-    """This rank's share of the loss; the sum over ranks is the loss of the whole graph.
+    """This rank's share of the loss; the sum over ranks is the loss of the whole graph. Collective: with `rows`.
 
-    Collective: with `rows`, whose number is summed over ranks.
-
-    Args:
-        logits: owned rows, [O, C].
-        rows: which training rows count in this step, bool [O]; None: all.
-        label_smoothing: share of each label that goes to all classes alike, as in torch's cross entropy.
-
-    Returns:
-        Scalar. Cross entropy for classes, binary cross entropy (mean over rows and tasks) for multi-label graphs.
-
-    Notes:
-        A rank without training rows returns 0 that is still connected to `logits`, so that its backward pass
-        makes the same exchanges as everyone's.
+    Args: logits: owned rows, [O, C]; rows: which training rows count in this step, bool [O]; None: all.
+    Returns: cross entropy for classes, binary cross entropy (mean over rows and tasks) for multi-label graphs.
+    Notes: a rank without training rows returns 0 that is still connected to `logits`, so that its backward pass makes
+        the same exchanges as everyone's.
     """
     if rows is None:
         rows, count = graph.train_mask, graph.num_labelled("train")

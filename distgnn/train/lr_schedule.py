@@ -1,16 +1,14 @@
 """Learning-rate schedules and early stopping. They see numbers that are equal on all ranks, so ranks agree."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from distgnn.config import TrainConfig
 from distgnn.errors import RunError
 
-PLATEAU_EPOCHS = 10  # without a fall of the training loss, then the rate is halved
-LEAST_FALL = 1e-4  # relative
 WARMUP_SHARE, DECAY_SHARE = 0.1, 0.2  # of the epochs: wsd (warm-up, stable, decay)
 UP_SHARE, LOWEST_START, LOWEST_END = 0.3, 1 / 25, 1 / 25e4  # one-cycle, as torch's OneCycleLR
+SMOOTHED = 3  # evaluations whose mean has to rise: validation swings
 
 
 def cosine(epoch: int, epochs: int) -> float:
@@ -32,10 +30,7 @@ def one_cycle(epoch: int, epochs: int) -> float:
 
 
 def warmup_stable_decay(epoch: int, epochs: int) -> float:
-    """Linearly up to 1, there for most epochs, and linearly down.
-
-    Source: Hu et al., MiniCPM, 2024.
-    """
+    """Linearly up to 1, there for most epochs, and linearly down. Source: Hu et al., MiniCPM, 2024."""
     warmup, decay = (max(1, math.ceil(share * epochs)) for share in (WARMUP_SHARE, DECAY_SHARE))
     return max(0.0, min(1.0, (epoch + 1) / warmup, (epochs - epoch) / decay))
 
@@ -43,48 +38,17 @@ def warmup_stable_decay(epoch: int, epochs: int) -> float:
 SHAPES = {"cosine": cosine, "one-cycle": one_cycle, "wsd": warmup_stable_decay}  # of the rate, from epoch and epochs
 
 
-class LearningRate:
-    """The learning rate of the next epoch, from the epochs so far."""
-
-    def __init__(self, config: TrainConfig):
-        self.config = config
-        self.value: float = self._shaped(0)
-        self._best_loss, self._epochs_since = math.inf, 0
-
-    def after(self, epoch: int, loss: float) -> float:
-        """The rate for epoch + 1, after an epoch with this training loss (of the whole graph)."""
-        if self.config.lr_schedule in SHAPES:
-            self.value = self._shaped(epoch + 1)
-        elif self.config.lr_schedule == "plateau" and loss < self._best_loss * (1 - LEAST_FALL):
-            self._best_loss, self._epochs_since = loss, 0
-        elif self.config.lr_schedule == "plateau":
-            self._epochs_since += 1
-            if self._epochs_since > PLATEAU_EPOCHS:
-                self.value, self._epochs_since = self.value / 2, 0
-        return self.value
-
-    def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps; numbers are finite."""
-        best = self._best_loss if math.isfinite(self._best_loss) else None
-        return {"value": self.value, "best_loss": best, "epochs_since": self._epochs_since}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        self.value = _number(state["value"])
-        self._best_loss = math.inf if state["best_loss"] is None else _number(state["best_loss"])
-        self._epochs_since = int(_number(state["epochs_since"]))
-
-    def _shaped(self, epoch: int) -> float:
-        """The rate of an epoch that follows from its number alone."""
-        shape = SHAPES.get(self.config.lr_schedule)
-        return self.config.lr if shape is None else self.config.lr * shape(epoch, self.config.epochs)
-
-
-SMOOTHED = 3  # evaluations whose mean has to rise: validation swings
+def rate_of(config: TrainConfig, epoch: int) -> float:
+    """The learning rate of an epoch."""
+    shape = SHAPES.get(config.lr_schedule)
+    return config.lr if shape is None else config.lr * shape(epoch, config.epochs)
 
 
 class EarlyStopping:
     """Remembers the best evaluation, and counts those since the mean of the last few was best. Without a validation
     metric the last one is best, and nothing stops."""
+
+    KEPT = ("best_epoch", "best_value", "best_mean", "evaluations_since", "last")  # in a checkpoint
 
     def __init__(self, patience: int):
         self.patience = patience
@@ -92,15 +56,15 @@ class EarlyStopping:
         self.best_value: float = -math.inf
         self.best_mean: float = -math.inf
         self.evaluations_since: int = 0
-        self._last: list[float] = []
+        self.last: list[float] = []
 
     def is_best(self, epoch: int, value: float | None) -> bool:
         """Is this evaluation better than all before? (Ties go to the earlier one.)"""
         if value is None:
             self.best_epoch, self.evaluations_since = epoch, 0
             return True
-        self._last = [*self._last, value][-SMOOTHED:]
-        mean = math.fsum(self._last) / len(self._last)
+        self.last = [*self.last, value][-SMOOTHED:]
+        mean = math.fsum(self.last) / len(self.last)
         self.evaluations_since = 0 if mean > self.best_mean else self.evaluations_since + 1
         self.best_mean = max(self.best_mean, mean)
         if value <= self.best_value:
@@ -108,42 +72,22 @@ class EarlyStopping:
         self.best_epoch, self.best_value = epoch, value
         return True
 
-    def state(self) -> dict[str, Any]:
-        best, mean = (value if math.isfinite(value) else None for value in (self.best_value, self.best_mean))
-        kept = {"best_epoch": self.best_epoch, "best_value": best, "evaluations_since": self.evaluations_since}
-        return kept | {"best_mean": mean, "last": [*self._last]}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        self.best_epoch = int(_number(state["best_epoch"]))
-        self.best_value = -math.inf if state["best_value"] is None else _number(state["best_value"])
-        self.evaluations_since = int(_number(state["evaluations_since"]))
-        self.best_mean = -math.inf if state["best_mean"] is None else _number(state["best_mean"])
-        self._last = [_number(value) for value in state["last"]][-SMOOTHED:]
-
     def should_stop(self) -> bool:
         return 0 < self.patience <= self.evaluations_since
 
-
-@dataclass
-class Schedules:
-    """What changes from epoch to epoch besides weights: the learning rate and early stopping."""
-
-    learning_rate: LearningRate
-    stopping: EarlyStopping
+    @property
+    def reason(self) -> str:
+        since = f"{self.evaluations_since} evaluations without a better mean of {SMOOTHED} on validation"
+        return f"{since}; the best weights are those of epoch {self.best_epoch + 1}"
 
     def state(self) -> dict[str, Any]:
-        return {"learning_rate": self.learning_rate.state(), "stopping": self.stopping.state()}
+        return {name: getattr(self, name) for name in self.KEPT}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from the `state` of a checkpoint. Raises: RunError where it is damaged."""
-        try:
-            self.learning_rate.load_state(state["learning_rate"])
-            self.stopping.load_state(state["stopping"])
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise RunError(f"the checkpoint's schedules are damaged: {error}") from error
-
-
-def _number(value: Any) -> float | int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{value!r} is no number")
-    return value
+        for name in self.KEPT:
+            value, is_list = state.get(name), isinstance(getattr(self, name), list)
+            numbers = value if isinstance(value, list) else [value]
+            if isinstance(value, list) != is_list or not all(type(n) in (int, float) and n == n for n in numbers):
+                raise RunError(f"the checkpoint's early stopping is damaged: {name} is {str(value)[:40]}")
+            setattr(self, name, value)

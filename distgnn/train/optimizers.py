@@ -36,11 +36,11 @@ class TorchOptimizer:
         # Settings that are off are left out: a later torch may have more of them
         groups = (((n, v) for n, v in group.items() if n != "params" and v) for group in optimizer.param_groups)
         shown = (", ".join(f"{name}={value}" for name, value in group) for group in groups)
-        self.name: str = f"{type(optimizer).__name__}({', '.join(shown)})"
+        self.names: dict[str, Any] = {"optimizer": f"{type(optimizer).__name__}({', '.join(shown)})"}
         self.scheduler: Any | None = None if make_scheduler is None else make_scheduler(optimizer)
         if self.scheduler is not None and not callable(getattr(self.scheduler, "step", None)):
             raise InputError(f"scheduler made a {type(self.scheduler).__name__}: expected an object with `step`")
-        self.scheduler_name: str | None = None if self.scheduler is None else _scheduler_text(self.scheduler)
+        self.names |= {} if self.scheduler is None else {"scheduler": _scheduler_text(self.scheduler)}
         follows = config.lr_schedule != "constant"
         self._factors = [float(group["lr"]) / config.lr for group in optimizer.param_groups] if follows else []
 
@@ -93,6 +93,8 @@ def make_optimizer(
             raise InputError(
                 f"scheduler is a {type(make_scheduler).__name__}: expected a function that makes one of an optimiser"
             )
+    if optimizer is not None and config.conv_weight_decay is not None:
+        raise InputError("conv_weight_decay and a torch optimiser: give it groups of parameters instead")
     if optimizer is None:
         more = attached("optimizer") if config.optimizer not in OWN else ()
         mine: list[Any] = [local_of(one) for one in parameters]
@@ -119,6 +121,16 @@ def make_optimizer(
     if not all(id(one) in known for group in optimizer.param_groups for one in group["params"]):
         raise InputError(f"{kind} has parameters that are not the model's, or need no gradient")
     return TorchOptimizer(optimizer, make_scheduler, config)
+
+
+def decays_beside(config: TrainConfig, model: nn.Module) -> list[tuple[nn.Parameter, float]]:
+    """Weights with a penalty of their own, and what it has beside the others': GCNII's convolutions (Chen et al.)."""
+    if config.conv_weight_decay is None:
+        return []
+    found = [one for name, one in model.named_parameters() if name.startswith("convs.") and one.requires_grad]
+    if not found:
+        raise InputError("conv_weight_decay is for models by name: this one has no `convs`")
+    return [(one, config.conv_weight_decay - config.weight_decay) for one in found]
 
 
 def _scheduler_text(scheduler: Any) -> str:

@@ -22,53 +22,30 @@ ON_VERTICES = ("node", "regression")  # tasks
 PIECE_BYTES = 64 << 20  # of rows that rank 0 receives
 
 
-def write_predictions(graph: Any, logits: torch.Tensor, out: str, classes: bool = False) -> None:
-    """Write the logits of all vertices, float32 [N, C] (or int64 [N] classes), in original order to a .npy file.
+def write_best(
+    graph: Any, model: Any, rows: torch.Tensor, config: TrainConfig | None, out: str, classes: bool = False
+) -> int:
+    """Write what a run predicts with its best weights, or embeddings, to a .npy file; returns how many rows.
 
-    Collective: yes; rank 0 receives one rank's rows at a time and writes the file.
+    Where vertices have names and rows are of vertices, `names_file(out)` has the name of each row. Collective: yes.
 
-    Args:
-        logits: owned rows, [O, C].
-        classes: write the most likely class of each vertex, or 0/1 [N, C] for multi-label graphs.
-
-    Raises:
-        InputError: on every rank, where the file cannot be written; nothing is left behind.
+    Args: rows: what the model gives, [O, C]; config: of the run, its task, or None: rows of vertices are written as
+        they are; classes: write the most likely class of each vertex, or 0/1 [N, C] for multi-label graphs.
+    Raises: InputError on every rank, where the file cannot be written; nothing is left behind.
     """
-    ids, found, count = of_vertices(graph, logits)
-    write_rows(graph, ids, rows_to_write(found, classes, graph.multilabel), count, out)
-
-
-def write_embeddings(graph: Any, rows: torch.Tensor, out: str) -> int:
-    """Write the rows [O, D] that the last layer is given, and names as `write_best`; returns how many. Collective."""
-    write_predictions(graph, rows, out)
-    _write_names(graph, graph.owned_ids, int(graph.num_global_nodes), out, True)
-    return int(graph.num_global_nodes)
-
-
-def write_best(graph: Any, model: Any, rows: torch.Tensor, config: TrainConfig, out: str, classes: bool = False) -> int:
-    """Write what a run predicts with its best weights; returns how many rows.
-
-    Where vertices have names and rows are of vertices, `names_file(out)` has the name of each row.
-
-    Collective: yes.
-
-    Args: rows: what the model with these weights gives, [O, C]; config: of the run, its task; classes: see
-        `write_predictions`.
-    """
+    task = None if config is None else config.task
     with torch.no_grad():
-        ids, found, count = task_for(config, model, graph).predict(graph, rows)
-    several = config.task == "node" and graph.multilabel
-    write_rows(graph, ids, rows_to_write(found, classes, several), count, out)
-    _write_names(graph, ids, count, out, config.task in ON_VERTICES)
-    return count
-
-
-def _write_names(graph: Any, ids: np.ndarray, count: int, out: str, of_vertices: bool) -> None:
+        made = of_vertices(graph, rows) if config is None else task_for(config, model, graph).predict(graph, rows)
+    ids, found, count = made
+    if classes:
+        found = (found > 0).to(torch.int64) if task == "node" and graph.multilabel else found.argmax(1)
+    write_rows(graph, ids, (found if classes else found.float()).numpy(), count, out)
     names = graph.local.node_names
-    if names is not None and of_vertices:
+    if names is not None and task in (None, *ON_VERTICES):
         write_names(graph, ids, names, count, out)
     elif graph.rank == 0:
         names_file(out).unlink(missing_ok=True)  # of an earlier answer
+    return count
 
 
 def write_names(graph: Any, ids: np.ndarray, names: np.ndarray, count: int, out: str) -> None:
@@ -116,10 +93,7 @@ def write_rows(graph: Any, ids: np.ndarray, rows: np.ndarray, num_rows: int, out
 
 
 def file_of_rows(path: Path, dtype: Any, shape: tuple[int, ...], target: Path | None = None) -> np.memmap:
-    """A .npy file to be filled, all of whose blocks exist on disk: filling it cannot fail half way.
-
-    Args: target: what an error names in place of `path`. Raises: InputError; no file is left.
-    """
+    """A .npy file to be filled, all of whose blocks exist on disk; an InputError, of `target`, leaves none."""
     try:
         found = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
         with open(path, "r+b") as stream:
@@ -129,11 +103,3 @@ def file_of_rows(path: Path, dtype: Any, shape: tuple[int, ...], target: Path | 
             path.unlink(missing_ok=True)
         raise InputError(f"cannot write predictions to {target or path}: {error.strerror or error}") from error
     return found
-
-
-def rows_to_write(found: torch.Tensor, classes: bool, multilabel: bool) -> np.ndarray:
-    """Predictions as they are written: float32, or int64 classes (0/1 of each for multi-label graphs)."""
-    if not classes:
-        return found.float().numpy()
-    chosen = (found > 0).to(torch.int64) if multilabel else found.argmax(1)
-    return chosen.numpy()

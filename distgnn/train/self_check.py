@@ -37,15 +37,10 @@ class Report:
 def check_installation(
     kernel_results: list[tuple[Any, ...]], kernel_threads: Callable[[], int], graph_data: Any, model: Any
 ) -> Report:
-    """Check kernels, MPI and one exact training step on the ranks that are there.
+    """Check kernels, MPI and one exact training step on the ranks that are there. Collective: yes.
 
-    Collective: yes.
-
-    Args:
-        kernel_results: of `self_check` in `kernels/check/cases.py`, on this rank.
-        kernel_threads: gives the number of threads that kernels use.
-        graph_data: a small `GraphData` with features, labels and a train split.
-        model: takes (graph, feats) and gives logits; the same on every rank.
+    Args: kernel_results: of `self_check` in `kernels/check/cases.py`, on this rank; kernel_threads: how many they use;
+        graph_data: a small `GraphData` with features, labels and a train split; model: the same on every rank.
     """
     comm = MPI.COMM_WORLD
     use_threads(choose_threads(comm))

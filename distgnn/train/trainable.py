@@ -12,7 +12,6 @@ from distgnn.config.task import check_graph_for, check_training_graph
 from distgnn.config.together import check_together
 from distgnn.errors import InputError
 from distgnn.graph.task_rows import rows_of_task
-from distgnn.interop.pyg.api import works_per_rank
 from distgnn.train.users_model import sees_rows
 
 GRAPH_NAMES = ("graph", "g", "dist_graph")
@@ -25,9 +24,7 @@ def check_trainable(model: nn.Module, graph: Any, config: TrainConfig, own_loss:
             "label_smoothing is for the Trainer's own loss: leave it out, and smooth in your loss function"
         )
     # The metric may be the user's own: `check_own` has looked at it.
-    beside = {"metric": None, "graph": graph.info}
-    beside |= {"ranks_per_part": graph.schedule.ranks_per_part}
-    check_together(**options_of(config) | options_of(graph.schedule) | beside)
+    check_together(**options_of(config) | options_of(graph.schedule) | {"metric": None, "graph": graph.info})
     info = rows_of_task(graph).info
     check_graph_for(config.task, info)
     check_training_graph(config, info)
@@ -61,7 +58,8 @@ def warn_of_modules_per_rank(model: nn.Module, graph: Any) -> None:
     names = [
         name
         for name, module in model.named_modules()
-        if (isinstance(module, kinds) and getattr(module, "p", True)) or works_per_rank(module)
+        if (isinstance(module, kinds) and getattr(module, "p", True))
+        or type(module).__module__.startswith("torch_geometric.nn.norm.")
     ]
     if names and graph.num_ranks > 1 and graph.rank == 0:
         warnings.warn(

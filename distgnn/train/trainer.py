@@ -3,8 +3,6 @@
 logits = model(graph, feats)     aggregation exchanges inside
 rank_loss(...).backward()        the same exchanges, transposed
 gradients summed over ranks, one optimiser step with equal weights everywhere
-
-Over 300 lines: the training loop is read in one piece.
 """
 
 import math
@@ -25,7 +23,7 @@ from distgnn.config.task import LOWER_IS_BETTER
 from distgnn.errors import RunStopped, on_all_ranks
 from distgnn.graph.face.row_graph import with_rows
 from distgnn.graph.induced import training_subgraph
-from distgnn.graph.memory import blocks_of
+from distgnn.graph.memory.ledger import blocks_of
 from distgnn.graph.task_rows import rows_of_task
 from distgnn.ops.saved_rows import saved_in
 from distgnn.ops.step_check import StepCheck
@@ -34,7 +32,7 @@ from distgnn.system.jobs.rank_log import RankLog
 from distgnn.system.jobs.watchdog import Watchdog
 from distgnn.system.output import say
 from distgnn.train.checkpoint.fingerprint import fingerprint
-from distgnn.train.checkpoint.identity import is_told_apart, name_of, run_settings
+from distgnn.train.checkpoint.identity import name_of, run_settings
 from distgnn.train.checkpoint.objects import flatten
 from distgnn.train.checkpoint.state import load_checkpoint, save_checkpoint
 from distgnn.train.checkpoint.tables import in_whole
@@ -42,9 +40,9 @@ from distgnn.train.checkpoint.weights import pack
 from distgnn.train.extra_pass import exact_step, explain, step_errors
 from distgnn.train.gradients import GradientBuffer, lay_out
 from distgnn.train.loss import OwnLoss, share_of_loss
-from distgnn.train.lr_schedule import SMOOTHED, EarlyStopping, LearningRate, Schedules
+from distgnn.train.lr_schedule import EarlyStopping, rate_of
 from distgnn.train.metrics import OwnMetric, check_own, own_metrics
-from distgnn.train.optimizers import TorchOptimizer, make_optimizer
+from distgnn.train.optimizers import TorchOptimizer, decays_beside, make_optimizer
 from distgnn.train.run.callbacks import Callbacks
 from distgnn.train.run.interrupt import Interrupts
 from distgnn.train.run.machine import where_this_rank_runs
@@ -150,9 +148,6 @@ class Trainer:
         graph.seed = self.config.seed
         with raise_together(graph.comm):
             self.passes: Passes = Passes.of(self.config, model, self.whole, graph)
-        touch_ahead: Any = getattr(model, "touch_ahead", None)  # of our stacks
-        if touch_ahead is not None and self.passes.num_steps(0) == 1:
-            touch_ahead(graph)
         lay_out(model)
         self.modules: list[nn.Module] = list(model.modules())
         self.gradients: GradientBuffer = GradientBuffer(model, graph.comm, graph.transport.counters)
@@ -160,12 +155,15 @@ class Trainer:
         config = self.config
         with raise_together(graph.comm):
             self.optimizer = make_optimizer(config, self.gradients.parameters, optimizer, scheduler)
+            self.decays = decays_beside(config, model)
             if config.run_dir is not None:  # say now what a checkpoint could not hold
                 flatten(self.objects(), "state", {})
         self.optimizer.watch(model, graph, self.say)
-        self.schedules: Schedules = Schedules(LearningRate(config), EarlyStopping(config.patience))
-        self.optimizer.follow(self.schedules.learning_rate.value, None)
-        self.settings = run_settings(config, config.metric or self.metric, describe or {}, graph) | self._others()
+        self.stopping: EarlyStopping = EarlyStopping(config.patience)
+        self.optimizer.follow(rate_of(config, 0), None)
+        self.settings = run_settings(config, config.metric or self.metric, describe or {}, graph)
+        others = self.optimizer.names | {"loss": name_of(loss), "callbacks": self.callbacks.names}
+        self.settings |= {f"train.{name}": value for name, value in others.items() if value}
         self.best_state: dict[str, torch.Tensor] = {}
         self.best_record: dict[str, Any] | None = None
         self.last_record: dict[str, Any] | None = None
@@ -175,24 +173,13 @@ class Trainer:
         self.log: RankLog = RankLog(config.run_dir, graph.rank)
         self.interrupts, self.stop_signal = Interrupts(wanted=config.run_dir is not None), 0
         self.watchdog: Watchdog = Watchdog(graph.comm, self.log, config.timeout)
-        if config.run_dir is not None and not is_told_apart(name_of(loss)):
-            self.say("the loss is a lambda without source: that a resumed run has the same one is not checked")
-
-    def _others(self) -> dict[str, Any]:
-        """Names of what is not the program's own: a resumed run must have the same."""
-        found = {"loss": name_of(self.own_loss), "callbacks": self.callbacks.names}
-        if isinstance(self.optimizer, TorchOptimizer):
-            found |= {"optimizer": self.optimizer.name, "scheduler": self.optimizer.scheduler_name}
-        return {f"train.{name}": value for name, value in found.items() if value}
 
     def objects(self) -> dict[str, Any]:
         """States of a torch optimiser, its scheduler and of callbacks, as a checkpoint keeps them."""
-        optimizer = self.optimizer.objects() if isinstance(self.optimizer, TorchOptimizer) else {}
-        return optimizer | self.callbacks.objects()
+        return self.optimizer.objects() | self.callbacks.objects()
 
     def load_objects(self, state: dict[str, Any]) -> None:
-        if isinstance(self.optimizer, TorchOptimizer):
-            self.optimizer.load_objects(state)
+        self.optimizer.load_objects(state)
         self.callbacks.load_objects(state)
 
     def say(self, text: str) -> None:
@@ -240,7 +227,7 @@ class Trainer:
         done = self._resume(result)
         saved = done
         self.outputs.start(self.last_record or {})
-        while done < config.epochs and not self.schedules.stopping.should_stop():
+        while done < config.epochs and not self.stopping.should_stop():
             epoch, done = done, done + 1
             record = self.train_epoch(epoch)
             if done == config.epochs or done % config.eval_every == 0:
@@ -258,11 +245,8 @@ class Trainer:
                 saved = self.save(done)
             if self.stop_signal:
                 raise on_all_ranks(RunStopped(self.stop_signal, done, self.config.run_dir))
-        stopping = self.schedules.stopping
-        if stopping.should_stop() and done < config.epochs:
-            since = f"{stopping.evaluations_since} evaluations without a better mean of {SMOOTHED}"
-            best = f"the best weights are those of epoch {stopping.best_epoch + 1}"
-            self.say(f"stopped after epoch {done} of {config.epochs}, {since} on validation; {best}")
+        if self.stopping.should_stop() and done < config.epochs:
+            self.say(f"stopped after epoch {done} of {config.epochs}, {self.stopping.reason}")
         if saved < done:
             self.save(done)
         self.graph.drain()
@@ -280,7 +264,7 @@ class Trainer:
             return 0
         done = load_checkpoint(Path(self.config.run_dir), self)
         if done:
-            self.optimizer.follow(self.schedules.learning_rate.value, None)
+            self.optimizer.follow(rate_of(self.config, done), None)
         self.outputs.write(lambda folder: result.records.extend(folder.keep_epochs(done)))
         if self.best_state:
             self._write_best()
@@ -292,10 +276,8 @@ class Trainer:
             self.say(f"metrics.jsonl has {len(result.records)} of the {done} epochs before the checkpoint")
         if done and not result.records and self.last_record is not None:  # metrics.jsonl is gone; the weights are not
             result.records.append(self.last_record)
-        steps = self.passes.num_done
-        if done or steps:
-            within = f" and {steps} steps" if steps else ""
-            self.say(f"resuming after {done} epochs{within}")
+        if done:
+            self.say(f"resuming after {done} epochs")
         return done
 
     def save(self, epochs_done: int) -> int:
@@ -353,12 +335,11 @@ class Trainer:
             self.trace.add_step(epoch, started, ended)
         spent = graph.transport.counters.since(before) | {"waits": graph.transport.waits}
         self.sent_to.append(graph.transport.sent_to)
-        self.whole.buffers.forget_touched()
         watch.phase = f"epoch {epoch}, gathering numbers"
-        mine = {"loss": taken.share, "seconds": taken.seconds + ended - started}
+        mine = {"loss": taken.share, "seconds": ended - started}
         record, self.stop_signal = over_ranks(graph.comm, epoch, mine | {"signal": self.interrupts.received} | spent)
         record |= {"grad_norm": taken.norm} if self.config.clip_grad else {}
-        self.optimizer.follow(self.schedules.learning_rate.after(epoch, record["loss"]), record["loss"])
+        self.optimizer.follow(rate_of(self.config, epoch + 1), record["loss"])
         if exact and taken.logits is not None:
             record |= step_errors(exact, taken.logits, self.gradients, graph)
         return record
@@ -379,8 +360,10 @@ class Trainer:
             if not keeps_logits:
                 logits = None  # their memory is free when the loss has made its gradient
             self.whole.ledger.look()
-            if graph.num_ranks > 1:
-                self.gradients.compare(self._step_check(graph, whole))
+            if graph.num_ranks > 1:  # what is alike on all ranks, and might be changed by a user's code
+                optimizers = [self.optimizer.optimizer] if isinstance(self.optimizer, TorchOptimizer) else []
+                trail = trail_of(self.model, graph)
+                self.gradients.compare(StepCheck(self.gradients.shared, whole, optimizers, self.modules, trail))
             watch.phase, graph.buffers.asker = f"{name}, backward", "working rows"
             loss.backward()
         watch.phase = f"{name}, sum of gradients"
@@ -389,25 +372,21 @@ class Trainer:
             raise explain(self.model, graph, name, math.fsum(graph.comm.allgather(share)))
         norm = self.gradients.clip(self.config.clip_grad) if self.config.clip_grad else 0.0
         watch.phase = f"{name}, optimiser"
+        for parameter, decay in self.decays:
+            parameter.grad.add_(parameter.detach(), alpha=decay)  # type: ignore[union-attr]
         self.optimizer.step()
         return logits, share, norm
-
-    def _step_check(self, graph: Any, loss: torch.Tensor | None) -> StepCheck:
-        """What is alike on all ranks in a step, and might be changed by a user's code."""
-        optimizers = [self.optimizer.optimizer] if isinstance(self.optimizer, TorchOptimizer) else []
-        return StepCheck(self.gradients.shared, loss, optimizers, self.modules, trail_of(self.model, graph))
 
     def _loss(self, graph: Any, logits: Any) -> tuple[torch.Tensor, float, torch.Tensor | None]:
         """As `share_of_loss`. Collective: as the loss is."""
         own, users = self.own_loss or self.task.loss, self.own_loss is not None
-        smoothing = self.config.label_smoothing
-        return share_of_loss(self.model, rows_of_task(graph), logits, own, users, smoothing)
+        return share_of_loss(self.model, rows_of_task(graph), logits, own, users, self.config.label_smoothing)
 
     def _keep_if_best(self, epoch: int, record: dict[str, Any]) -> None:
         """Keep weights that are the best so far."""
         value = record[self.best_by]
         lower = self.best_by == "valid_metric" and self.metric in LOWER_IS_BETTER
-        if self.schedules.stopping.is_best(epoch, -value if lower and value is not None else value):
+        if self.stopping.is_best(epoch, -value if lower and value is not None else value):
             self.best_state = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
             self.best_record = record
             self._write_best()

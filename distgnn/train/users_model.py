@@ -24,7 +24,7 @@ MODULE_CALL = nn.Module.__call__.__code__  # of (self, *args, **kwargs)
 BOXES = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 LONGEST = 300  # letters of another library's message
 
-Call = tuple[nn.Module, list[Any]]  # the module, shape and dtype of its tensors, and kinds of its other arguments
+Call = tuple[nn.Module, tuple[Any, ...]]  # a module, and what it was given
 
 
 def face_of(graph: Any) -> Any:
@@ -54,17 +54,12 @@ def run_model(model: nn.Module, graph: Any) -> torch.Tensor:
         given = f"a tensor {list(out.shape)}" if isinstance(out, torch.Tensor) else f"a {type(out).__name__}"
         if isinstance(out, tuple | list):
             given += f" of {len(out)}"
-        raise on_all_ranks(
-            InputError(
-                f"{type(model).__name__} gave {given} for {space.num_global} vertices: the Trainer takes one "
-                "tensor [N, C], a row for each vertex, made of graph.feats"
-            )
-        )
+        says = f"{type(model).__name__} gave {given} for {space.num_global} vertices: the Trainer takes one tensor"
+        raise on_all_ranks(InputError(f"{says} [N, C], a row for each vertex, made of graph.feats"))
     if not out.is_floating_point() or (torch.is_grad_enabled() and not out.requires_grad):
         fault = "rows without a gradient" if out.is_floating_point() else f"rows of {out.dtype}"
-        raise on_all_ranks(
-            InputError(f"{type(model).__name__} gave {fault}: expected logits as the last layer gives them")
-        )
+        says = f"{type(model).__name__} gave {fault}: expected logits as the last layer gives them"
+        raise on_all_ranks(InputError(says))
     if out.row_space.trail is not None:
         out.row_space.trail.given = out.origin
     return in_space(out, space).inner
@@ -79,12 +74,8 @@ def check_width(model: str, rows: torch.Tensor, width: int, of: str, least: bool
     """Raise InputError, on all ranks, for rows of another width than the data need. Args: least: more are fine."""
     given = rows.shape[1] if rows.dim() == 2 else 1
     if given < width or (given > width and not least):
-        raise on_all_ranks(
-            InputError(
-                f"{model} gave rows of width {given}, and the graph has {width} {of}: the last layer "
-                f"needs {width} outputs"
-            )
-        )
+        says = f"{model} gave rows of width {given}, and the graph has {width} {of}"
+        raise on_all_ranks(InputError(f"{says}: the last layer needs {width} outputs"))
 
 
 def seen_by_users(graph: Any, logits: torch.Tensor) -> tuple[Any, torch.Tensor]:
@@ -142,8 +133,7 @@ def _running(error: Exception) -> tuple[list[Call], str]:
     found, place, trace = [], "", error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code is MODULE_CALL:
-            module, given = (trace.tb_frame.f_locals[name] for name in MODULE_CALL.co_varnames[:2])
-            found.append((module, [_described(one) for one in given]))
+            found.append(tuple(trace.tb_frame.f_locals[name] for name in MODULE_CALL.co_varnames[:2]))
         place = str(trace.tb_frame.f_globals.get("__name__"))
         trace = trace.tb_next
     return found, place
@@ -151,20 +141,17 @@ def _running(error: Exception) -> tuple[list[Call], str]:
 
 def _line(model: nn.Module, graph: Any, running: list[Call], error: Exception) -> str:
     names = {module: name for name, module in model.named_modules()}
-    inner = (
-        place for place, (module, _) in enumerate(running) if _is_library(module) and not isinstance(module, BOXES)
-    )
+    inner = (place for place, (one, _) in enumerate(running) if _is_library(one) and not isinstance(one, BOXES))
     outer = next(inner, len(running) - 1)
     for module, given in reversed(running[outer:]):
-        width = next((getattr(module, name) for name in WIDTHS if isinstance(getattr(module, name, None), int)), -1)
-        came = given[0][0][1] if given and isinstance(given[0], tuple) and len(given[0][0]) == 2 else -1
-        if -1 not in (width, came) and width != came:
+        width = next((getattr(module, name) for name in WIDTHS if isinstance(getattr(module, name, None), int)), None)
+        came = given[0].shape[1] if given and isinstance(given[0], torch.Tensor) and given[0].dim() == 2 else None
+        if None not in (width, came) and width != came:
             source = "the graph's features" if came == graph.num_feats else "rows"
             return f"{_name(model, names, module)} takes rows of width {width}, and was given {source} of width {came}"
     module, given = running[outer]
-    shown = ", ".join(one if isinstance(one, str) else f"{one[0]} {one[1]}" for one in given) or "nothing"
-    message = " ".join(str(error).split())[:LONGEST]
-    return f"{_name(model, names, module)} was given ({shown}): {message}"
+    shown = ", ".join(map(_described, given)) or "nothing"
+    return f"{_name(model, names, module)} was given ({shown}): {' '.join(str(error).split())[:LONGEST]}"
 
 
 def _name(model: nn.Module, names: dict[nn.Module, str], module: nn.Module) -> str:
@@ -172,10 +159,9 @@ def _name(model: nn.Module, names: dict[nn.Module, str], module: nn.Module) -> s
     return f"{names[module]} ({kind}) of {type(model).__name__}" if names.get(module) else kind
 
 
-def _described(one: Any) -> Any:
-    if isinstance(one, torch.Tensor):
-        return list(one.shape), str(one.dtype).removeprefix("torch.")
-    return type(one).__name__
+def _described(one: Any) -> str:
+    shape = isinstance(one, torch.Tensor)
+    return f"{list(one.shape)} {str(one.dtype).removeprefix('torch.')}" if shape else type(one).__name__
 
 
 def _is_library(module: nn.Module) -> bool:

@@ -27,13 +27,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 COMPILING_BYTES = 256 << 20
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # malloc.h
 LARGE, HEAP = 4 << 20, 64 << 20  # bytes: of a block that goes back; of the heap that is taken, or kept, at a time
-MADV_POPULATE_WRITE = 23  # mman.h; Linux 5.14
-TOUCHED = 2 << 20  # bytes in one call: who maps memory, as for machine code, waits for its end
 NODES = Path("/sys/devices/system/node")
 POLICY_CALLS = {"x86_64": (238, 239), "aarch64": (237, 236)}  # set_mempolicy, get_mempolicy: unistd.h of each
 MPOL_DEFAULT, MPOL_INTERLEAVE = 0, 3  # mempolicy.h
@@ -55,17 +51,6 @@ def _of_c(name: str) -> Any:
         return getattr(ctypes.CDLL(None), name)
     except (OSError, AttributeError, TypeError):
         return None
-
-
-def touch_pages(memory: np.ndarray) -> bool:
-    """Have the system clear the pages of an array now. Its content stays, and others may write to it meanwhile.
-
-    Returns: True if it did, False where it cannot.
-    """
-    start = memory.__array_interface__["data"][0]
-    bounds = start - start % mmap.PAGESIZE, start + memory.nbytes
-    pieces = [(first, min(TOUCHED, bounds[1] - first)) for first in range(*bounds, TOUCHED)]
-    return all(advise(first, size, MADV_POPULATE_WRITE) for first, size in pieces)
 
 
 def advise(start: int, num_bytes: int, advice: int) -> bool:

@@ -82,8 +82,7 @@ def kahypar_parts(edge_list: Edges, shares: np.ndarray, seed: int = 0) -> np.nda
 
     The vertices of its hypergraph are the edges of the graph, and a net joins those at one vertex. In how many parts a
     net lies is how many copies the vertex has, so `km1`, the sum over nets of parts minus one, is what replication
-    costs. It knows no balance of local rows (its largest part has up to twice the mean); owned vertices are balanced
-    afterwards, which then costs copies.
+    costs. It knows no balance of local rows: owned vertices are balanced afterwards, which then costs copies.
 
     Args: shares: [P], see `part_shares`.
     Notes: with several threads the same seed may give another cut; memory about 200 bytes for each edge.

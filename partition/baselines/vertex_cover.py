@@ -1,9 +1,8 @@
 """Where to compute arcs between given owners such that fewest rows cross: a minimum vertex cover per pair of parts.
 
 An arc u -> v between two owners is computed at the target's owner (u becomes a source halo there) or at the source's
-(v becomes a target halo there). One halo row serves all arcs of its vertex between the two parts, so the fewest rows
-are the smallest set of ends that touches all arcs between them. Both arcs of a two-way edge stay together: then a halo
-has both roles.
+(v becomes a target halo there). One halo row serves all arcs of its vertex between the two parts: the fewest rows are
+the smallest set of ends that touches all of them. Both arcs of a two-way edge stay together.
 
 Shapes: M edges of the edge list, N vertices.
 Source: König's theorem; used for edge cuts by SuperGCN (pre- and post-aggregation).
@@ -11,31 +10,12 @@ Source: König's theorem; used for edge cuts by SuperGCN (pre- and post-aggregat
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
-
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order, maximum_bipartite_matching
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.core.edges import Edges
-from distgnn.partition.core.vertex_cut import VertexCut
-
-
-def hybrid_cut(
-    edge_list: Edges, owner: np.ndarray, num_parts: int, capacities: Sequence[float] | None = None
-) -> VertexCut:
-    """The cut with the fewest exchange rows for given owners.
-
-    Args: edge_list: an `EdgeList`; owner: int [N], the part that owns each vertex; capacities: see `part_shares`.
-    Returns: a `VertexCut` with these owners; both arcs of a two-way edge are in one part, arcs are not balanced.
-    Raises: InputError where owners do not fit.
-    """
-    given = None if capacities is None else np.array(capacities, dtype=np.float64)
-    edges = len(edge_list.src)
-    empty = VertexCut(num_parts, np.zeros(edges, dtype=np.int16), np.asarray(owner), capacities=given).check(edge_list)
-    return dataclasses.replace(empty, edge_part=cover_arcs(edge_list, np.asarray(owner), empty.shares))
 
 
 def cover_arcs(edge_list: Edges, owner: np.ndarray, shares: np.ndarray) -> np.ndarray:

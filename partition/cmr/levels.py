@@ -1,10 +1,8 @@
 """Clusters at every scale, and moves of them from the coarsest to the finest: the multilevel part of a cut.
 
-What a level moves is all edges that a cluster has in one part. So levels need not follow the border that a cut has by
-now, and the same levels serve again after everything else has moved: each *V-cycle* begins with what is left to gain at
-the coarsest scale. Clusters are contracted and clustered again: label propagation stops far below its cap where a graph
-is clustered at several scales. Between contracted clusters an edge votes with the number of edges it stands for, over
-the square root of the neighbour's volume (Blondel et al. 2008, section 2, with the votes of label_propagation.py).
+A level moves all edges that a cluster has in one part, so levels need not follow the border of a cut. Each level is
+contracted from the one below and clustered again: an edge between contracted clusters votes with the number of edges it
+stands for, over the square root of the neighbour's volume (Blondel et al. 2008, section 2).
 
 `cluster_places` is an order for cluster batches, of the graph alone: any range of it has many edges inside.
 

@@ -9,11 +9,8 @@ two, and the part of the joint is the owner. An arc u -> v becomes the edge (u, 
 Less one each, copies are exactly the rows that a vertex exchanges in a layer (here: part 1, the owner, sends v's row to
 part 0 and gets a partial sum from part 2), and moving the joint is moving the owner.
 
-Arcs and joints move in turn, as edges do in edge_moves.py, under a limit of arcs and one of owned vertices. A part may
-have more copies than others where vertices have both roles in it: what is balanced is local rows.
-
-Two-way graphs have no use for it: a copy there has both roles, unless the two arcs of an edge part, and the fewest rows
-that each direction can have alone they can have together.
+Arcs and joints move in turn, as edges do in edge_moves.py, under a limit of arcs and one of owned vertices. Two-way
+graphs have no use for it: a copy there has both roles (docs/internals/cmr.md).
 
 Shapes: M arcs, N vertices, P parts.
 """

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from distgnn.datasets.links.part_edges import ids_of, splits_from
+from distgnn.datasets.links.part_edges import ids_of
 from distgnn.kernels import transpose_csr
 from distgnn.kernels.graph.csr import stable_order
 from distgnn.kernels.runtime.jit import kernel
@@ -91,10 +91,6 @@ class LocalGraph:
     def edge_split_ids(self, name: str) -> np.ndarray:
         """Rows, in their whole split, of the array `name` of `edge_splits`, int64."""
         return self.edge_splits[ids_of(name)]
-
-    def edge_splits_from(self, ids: np.ndarray) -> dict[str, np.ndarray]:
-        """The arrays of `edge_splits` for pairs whose source is one of `ids`."""
-        return splits_from(self.edge_splits, ids)
 
     @property
     def types(self) -> tuple[str, ...]:

@@ -37,12 +37,9 @@ def balanced_owners(
 ) -> np.ndarray:
     """Owners [N] int32 for an assignment of arcs; shares: [P], see `part_shares`.
 
-    The owner of a vertex with three copies or more sends and receives more than the others: these go first, most copies
-    first, each to the part that exchanges least so far. One of two copies exchanges as much as the other: so such
-    vertices go to the part that owns least, and isolated ones fill up the parts that own least, none beyond 1.04 times
-    the mean of local rows; then owners move between copies while that evens out. Only where a part is still beyond
-    it is a vertex given away at the cost of more rows, first to a copy whose part then exchanges no more than the
-    one that exchanges most, in the end to a part that holds none of its arcs, one that exchanges little.
+    Vertices of most copies choose first, each the part that exchanges least so far; those of two copies the part that
+    owns least; isolated ones fill up. Then owners move between copies while that evens out. Where a part is still
+    beyond its limit it gives vertices away at the cost of more rows, in the end to a part without a copy.
     """
     num_parts = len(shares)
     sources = targets = empty_mask(edge_list.num_nodes, num_parts)

@@ -43,6 +43,8 @@ class PartArray:
     hashed: str | None = None
 
 
+KINDS, ARCS, MANY = "num_node_types", "num_relations", "num_graphs"
+ORDER = "place in an order that keeps clusters"
 INTS, I64, I32, F32 = ("int32", "int64"), ("int64",), ("int32",), ("float32",)
 CLASSES = ("bool", "int8", "uint8", "int16", "int32", "int64")  # 0, 1 and -1 in the dtype of the source
 
@@ -92,43 +94,15 @@ PART_ARRAYS = (
     PartArray("feats_indptr", I64, "O+1", "features, CSR", "sparse_feats", "feats"),
     PartArray("feats_indices", INTS, "n", "their columns", "sparse_feats", "feats", ("columns", 0, "num_feats")),
     PartArray("feats_data", F32, "n", "their values", "sparse_feats", "feats"),
-    PartArray(
-        "node_types",
-        I32,
-        "O",
-        "types of vertices",
-        "num_node_types",
-        "node_types",
-        ("types", 0, "num_node_types"),
-        "vertex types",
-    ),
+    PartArray("node_types", I32, "O", "types of vertices", KINDS, "node_types", ("types", 0, KINDS), "vertex types"),
     PartArray("node_values", F32, "O W", "of a regression", "num_values", "node_values", hashed="vertex values"),
-    PartArray(
-        "graph_ids", I64, "O", "which of many graphs", "num_graphs", "graph_ids", ("ids", 0, "num_graphs"), "graph ids"
-    ),
+    PartArray("graph_ids", I64, "O", "which of many graphs", MANY, "graph_ids", ("ids", 0, MANY), "graph ids"),
     PartArray("node_names", I64, "O", "names that are numbers", "numbers", "node_names"),
     PartArray("node_names", ("uint8",), "O B", "names: UTF-8 with zeros behind", "texts", "node_names"),
     *(array for split in SPLITS for array in _split(split)),
-    PartArray(
-        "cluster_places",
-        I64,
-        "O",
-        "place in an order that keeps clusters",
-        "clusters",
-        None,
-        ("places", 0, "num_nodes"),
-    ),
+    PartArray("cluster_places", I64, "O", ORDER, "clusters", None, ("places", 0, "num_nodes")),
     PartArray("edge_feats", F32, "A De", "features of arcs", "num_edge_feats", "edge_feats", hashed="edge features"),
-    PartArray(
-        "edge_types",
-        I32,
-        "A",
-        "relations of arcs",
-        "num_relations",
-        "edge_types",
-        ("types", 0, "num_relations"),
-        "edge types",
-    ),
+    PartArray("edge_types", I32, "A", "relations of arcs", ARCS, "edge_types", ("types", 0, ARCS), "edge types"),
 )
 OF_VERTICES = tuple(dict.fromkeys(array.name for array in PART_ARRAYS if array.shape.split()[0] == "O"))
 OF_ARCS = tuple(array.name for array in PART_ARRAYS if array.shape.split()[0] == "A" and array.name != "arc_ids")

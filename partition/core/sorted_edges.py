@@ -1,8 +1,7 @@
 """Edges sorted by their lower-degree end, and vertices renumbered, in memory or in arrays on disk.
 
 Two passes. Edges are dealt into buckets by ranges of their low end, then each bucket is sorted where it lies, by a
-counting sort whose counts stay in the cache. All arrays are read and written in a few sequential streams, so they may
-be files:
+counting sort in the cache. Arrays are read and written in a few sequential streams, so they may be files:
 
     low ends       7 2 5 0 | 3 6 1 4     two pieces of the input; in each, every thread has its share
     buckets        [0 1 2 3] [4 5 6 7]   ranges of `width` ends
@@ -13,8 +12,7 @@ Counting first gives every (piece, thread) its own next place in every bucket: t
 edges come to lie where one thread would put them. The result is what
 `order = np.argsort(low, kind="stable"); low[order], high[order], tag[order]` gives.
 
-New numbers of vertices go with it, by cluster or by degree, so that what is used together lies together: what is looked
-up at the lower end is still in the cache from the edge before, and the other end is near by or a hub.
+New numbers of vertices go with it, by cluster or by degree, so that what is used together lies together.
 
 Shapes: N vertices, M edges, K clusters.
 """
@@ -240,22 +238,16 @@ def _sort_bucket(begin, first, places, dealt, low, high, tag):
         low[place], high[place], tag[place] = dealt.low[i], dealt.high[i], dealt.tag[i]
 
 
-class Numbering(NamedTuple):
-    """number: int32 [N], new number of each vertex, by cluster (largest first), then id; begins: int64 [K + 1]."""
-
-    number: np.ndarray
-    begins: np.ndarray
-
-
-def number_by_cluster(labels: np.ndarray, volumes: np.ndarray) -> Numbering:
-    """Number vertices by cluster, clusters by volume (largest first; ties: lower label)."""
+def number_by_cluster(labels: np.ndarray, volumes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """New number int32 [N] of each vertex, by cluster (largest volume first; ties: lower label), then id; where each
+    cluster begins, int64 [K + 1]."""
     present = np.flatnonzero(np.bincount(labels, minlength=len(labels)))
     present = present[np.argsort(-volumes[present], kind="stable")]
     place = np.empty(len(labels), dtype=np.int32)  # of each cluster
     place[present] = np.arange(len(present))
     # Every cluster is a range of vertices, and of the edges sorted by their lower end.
     order, begins = group(place[labels], len(present))
-    return Numbering(_inverse(order), begins)
+    return _inverse(order), begins
 
 
 def number_by_degree(degrees: np.ndarray) -> np.ndarray:

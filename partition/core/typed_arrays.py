@@ -57,15 +57,16 @@ def typed_fields(graph: dict[str, Any], owned: int, arrays: dict[str, Any]) -> d
     relation_columns: dict[int, dict[str, Any]] = {number: {} for number in range(len(graph["relations"]))}
     for number, kind in enumerate(graph["types"]):
         for name, kinds in graph["typed"].get(kind, {}).items():
-            typed[kind][name] = _column(f"type_{number}_{name}", kinds, arrays)
+            typed[kind][name] = column(f"type_{number}_{name}", kinds, arrays)
     for number, columns in enumerate(graph["relation_columns"]):
         for name, kinds in columns.items():
-            relation_columns[number][name] = _column(f"relation_{number}_{name}", kinds, arrays)
+            relation_columns[number][name] = column(f"relation_{number}_{name}", kinds, arrays)
     views = _views(graph, owned, arrays["node_types"], typed)
     return {"typed": typed, "relation_columns": relation_columns, **views}
 
 
-def _column(name: str, kinds: list[Any], arrays: dict[str, Any]) -> Any:
+def column(name: str, kinds: list[Any], arrays: dict[str, Any]) -> Any:
+    """A column from the arrays of its files."""
     if kinds[0] == "csr":
         indptr, indices, data = (arrays[f"{name}_{what}"] for what in ("indptr", "indices", "data"))
         # Filled afterwards: the constructor would copy the mapped arrays and check them again.

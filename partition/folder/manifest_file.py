@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,13 @@ GRAPH_FLAGS = ("labels", "multilabel", "sparse_feats", "edge_weight", "directed"
 TYPE_COLUMNS = ("feats", "labels", "values", "names", "train_mask", "valid_mask", "test_mask")
 RELATION_COLUMNS = ("weight", "feat")
 DTYPES = ("bool", "int8", "uint8", "int16", "int32", "int64", "float32", "csr", "text")
+
+# Of a part of a typed graph: a count for each of these, and what they sum to.
+TYPE_SIZES = (
+    ("type_rows", "types", "owned"),
+    ("type_train", "types", "train"),
+    ("relation_arcs", "relations", "arcs"),
+)
 
 FORMAT_VERSION = 1
 MANIFEST = "partition.json"
@@ -90,68 +97,63 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and -1e300 < value < 1e300
 
 
-def _check_fields(path: Path, manifest: dict) -> None:
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_list(values: Any, fits: Callable[[Any], bool], size: int | None = None) -> bool:
+    return isinstance(values, list) and size in (None, len(values)) and all(map(fits, values))
+
+
+def _check_fields(path: Path, manifest: dict[str, Any]) -> None:
     def need(good: bool, what: str) -> None:
         if not good:
             raise PartitionFormatError(f"{path}: {what} is missing or wrong")
 
-    for name in ("num_parts", "num_nodes", "num_edges", "num_list_edges", "num_arcs"):
-        need(is_count(manifest.get(name)), name)
-    for name in ("name", "direction", "self_loops", "method", "order"):
-        need(isinstance(manifest.get(name), str), name)
-    for name in MEASURES:
-        need(_is_number(manifest.get(name)), name)
-    speeds = manifest.get("capacities")
-    numbers = isinstance(speeds, list) and all(_is_number(speed) and speed > 0 for speed in speeds)
-    need(speeds is None or (numbers and len(speeds) == manifest["num_parts"]), "capacities")
-    groups = manifest.get("groups", 1)
-    need(is_count(groups) and groups > 0 and manifest["num_parts"] % groups == 0, "groups")
+    def each(fits: Callable[[Any], bool], found: dict[str, Any], names: Iterable[str], where: str = "") -> None:
+        for name in names:
+            need(fits(found.get(name)), f"{where}{name}")
+
+    each(is_count, manifest, ("num_parts", "num_nodes", "num_edges", "num_list_edges", "num_arcs"))
+    each(_is_text, manifest, ("name", "direction", "self_loops", "method", "order"))
+    each(_is_number, manifest, MEASURES)
+    num_parts, speeds, groups = manifest["num_parts"], manifest.get("capacities"), manifest.get("groups", 1)
+    need(speeds is None or _is_list(speeds, lambda one: _is_number(one) and one > 0, num_parts), "capacities")
+    need(is_count(groups) and groups > 0 and num_parts % groups == 0, "groups")
     report = manifest.get("edge_report") or {}
-    need(isinstance(report, dict) and all(is_count(count) for count in report.values()), "edge_report")
-    graph: Any
-    parts: Any
-    pairs: Any
-    graph, parts, pairs = manifest.get("graph"), manifest.get("parts"), manifest.get("pair_rows")
+    need(isinstance(report, dict) and all(map(is_count, report.values())), "edge_report")
+    graph: Any = manifest.get("graph")
     need(isinstance(graph, dict), "graph")
-    for name in GRAPH_COUNTS:
-        need(is_count(graph.get(name)), f"graph.{name}")
-    for name in RARE_COUNTS:
-        need(is_count(graph.get(name, 0)), f"graph.{name}")
-    for name in GRAPH_FLAGS:
-        need(isinstance(graph.get(name), bool), f"graph.{name}")
-    need(isinstance(graph.get("clusters", False), bool), "graph.clusters")
+    each(is_count, graph, GRAPH_COUNTS, "graph.")
+    each(is_count, dict.fromkeys(RARE_COUNTS, 0) | graph, RARE_COUNTS, "graph.")
+    each(_is_flag, {"clusters": False} | graph, (*GRAPH_FLAGS, "clusters"), "graph.")
     need(graph.get("arc_order", "listed") in ARC_ORDERS, "graph.arc_order")
-    names = graph.get("class_names", [])
-    need(isinstance(names, list) and all(isinstance(name, str) for name in names), "graph.class_names")
+    need(_is_list(graph.get("class_names", []), _is_text), "graph.class_names")
     # Names of arrays and their shapes, each with the array that numbers its rows.
     splits = graph.get("edge_splits", {})
     need(isinstance(splits, dict) and set(splits) <= set(EDGE_SPLITS), "graph.edge_splits")
     for name, shape in splits.items():
-        sizes = isinstance(shape, list) and 1 <= len(shape) <= 2 and all(is_count(size) for size in shape)
         beside = name.endswith("_negatives") or f"{name.partition('_')[0]}_edges" in splits
-        need(sizes and beside, "graph.edge_splits")
+        need(_is_list(shape, is_count) and 1 <= len(shape) <= 2 and beside, "graph.edge_splits")
     need(graph.get("edge_labels", "int64") in ("int64", "float32"), "graph.edge_labels")
     _check_types(need, manifest)
-    need(isinstance(parts, list) and len(parts) == manifest["num_parts"] > 0, "parts")
-    square = isinstance(pairs, list) and all(isinstance(row, list) and len(row) == len(parts) for row in pairs)
-    need(square and len(pairs) == len(parts) and all(is_count(n) for row in pairs for n in row), "pair_rows")
+    parts: Any = manifest.get("parts")
+    need(_is_list(parts, lambda part: isinstance(part, dict), num_parts) and num_parts > 0, "parts")
+    need(_is_list(manifest.get("pair_rows"), lambda row: _is_list(row, is_count, num_parts), num_parts), "pair_rows")
     for i, part in enumerate(parts):
-        need(isinstance(part, dict) and isinstance(part.get("files"), dict), f"parts[{i}]")
-        for name, entry in part["files"].items():
-            need(isinstance(entry, dict) and is_count(entry.get("bytes")), f"parts[{i}].files.{name}")
-        for name in PART_SIZES:
-            need(is_count(part.get(name)), f"parts[{i}].{name}")
-        need(is_count(part.get("relation_targets", 0)), f"parts[{i}].relation_targets")
-        need(isinstance(part.get("symmetric"), bool), f"parts[{i}].symmetric")
-        for name, of, total in (
-            ("type_rows", "types", "owned"),
-            ("type_train", "types", "train"),
-            ("relation_arcs", "relations", "arcs"),
-        ):
-            if "types" in graph:
-                counts = part.get(name)
-                good = isinstance(counts, list) and len(counts) == len(graph[of]) and all(map(is_count, counts))
-                need(good and sum(counts) == part[total], f"parts[{i}].{name}")
+        where, files = f"parts[{i}].", part.get("files")
+        need(isinstance(files, dict), f"parts[{i}]")
+        for name, entry in files.items():
+            need(isinstance(entry, dict) and is_count(entry.get("bytes")), f"{where}files.{name}")
+        each(is_count, {"relation_targets": 0} | part, (*PART_SIZES, "relation_targets"), where)
+        each(_is_flag, part, ["symmetric"], where)
+        for name, of, total in TYPE_SIZES if "types" in graph else ():
+            counts = part.get(name)
+            need(_is_list(counts, is_count, len(graph[of])) and sum(counts) == part[total], f"{where}{name}")
     # Each vertex has one owner, each arc one part: the sums must be the graph's.
     need(sum(part["owned"] for part in parts) == manifest["num_nodes"], "the sum of owned vertices")
     need(sum(part["arcs"] for part in parts) == manifest["num_arcs"], "the sum of arcs")
@@ -163,30 +165,21 @@ def _check_types(need: Callable[[bool, str], None], manifest: dict[str, Any]) ->
     if "types" not in graph:
         return
     types, counts, relations = graph["types"], graph.get("type_counts"), graph.get("relations")
-    need(isinstance(types, list) and len(types) > 0 and all(isinstance(kind, str) for kind in types), "graph.types")
-    good = isinstance(counts, list) and len(counts) == len(types) and all(map(is_count, counts))
-    need(good and sum(counts) == manifest["num_nodes"], "graph.type_counts")
-    triples = isinstance(relations, list) and all(isinstance(one, list) and len(one) == 3 for one in relations)
-    need(triples and all(isinstance(word, str) for one in relations for word in one), "graph.relations")
+    need(_is_list(types, _is_text) and len(types) > 0, "graph.types")
+    need(_is_list(counts, is_count, len(types)) and sum(counts) == manifest["num_nodes"], "graph.type_counts")
+    need(_is_list(relations, lambda one: _is_list(one, _is_text, 3)), "graph.relations")
     need(all(one[0] in types and one[2] in types for one in relations), "graph.relations")
     need(graph.get("num_relations") == len(relations) and graph.get("num_node_types") == len(types), "graph.relations")
-    typed, of_relations = graph.get("typed"), graph.get("relation_columns")
+    typed, of_relations, classes = graph.get("typed"), graph.get("relation_columns"), graph.get("type_classes")
     need(isinstance(typed, dict) and typed.keys() <= set(types), "graph.typed")
-    need(isinstance(of_relations, list) and len(of_relations) == len(relations), "graph.relation_columns")
+    need(_is_list(of_relations, lambda table: isinstance(table, dict), len(relations)), "graph.relation_columns")
     for known, tables in ((TYPE_COLUMNS, [*typed.values()]), (RELATION_COLUMNS, of_relations)):
         for table in tables:
             need(isinstance(table, dict) and table.keys() <= set(known), "graph.typed")
             for kinds in table.values():
                 need(isinstance(kinds, list) and len(kinds) > 0 and kinds[0] in DTYPES, "graph.typed")
-                need(all(map(is_count, kinds[1:])), "graph.typed")
+                need(_is_list(kinds[1:], is_count), "graph.typed")
                 need(kinds[0] not in ("csr", "text") or (len(kinds) == 2 and kinds[1] > 0), "graph.typed")
-    classes = graph.get("type_classes")
-    need(
-        isinstance(classes, dict) and classes.keys() == {kind for kind in typed if "labels" in typed[kind]},
-        "graph.type_classes",
-    )
-    for value in classes.values():
-        need(
-            is_count(value) or (isinstance(value, list) and all(isinstance(name, str) for name in value)),
-            "graph.type_classes",
-        )
+    labelled = {kind for kind in typed if "labels" in typed[kind]}
+    good = isinstance(classes, dict) and classes.keys() == labelled
+    need(good and all(is_count(one) or _is_list(one, _is_text) for one in classes.values()), "graph.type_classes")

@@ -18,7 +18,7 @@ from distgnn.errors import InputError, PartitionFormatError
 from distgnn.partition.core.local_graph import BLOCKS, Csr, LocalGraph
 from distgnn.partition.core.part_arrays import OF_ARCS, OF_VERTICES, arrays_of, expected_files
 from distgnn.partition.core.plan import ExchangePlan, halo_indptrs
-from distgnn.partition.core.typed_arrays import typed_fields
+from distgnn.partition.core.typed_arrays import column, typed_fields
 from distgnn.partition.folder.manifest_file import MANIFEST, is_count, part_folder, read_manifest
 from distgnn.system.regular_file import NOT_REGULAR
 
@@ -148,12 +148,7 @@ def data_fields(graph: dict[str, Any], owned: int, arrays: dict[str, np.ndarray]
     if graph.get("types"):
         return fields | typed_fields(graph, owned, arrays)
     if graph["sparse_feats"]:
-        from scipy import sparse
-
-        # Filled afterwards: the constructor would copy the mapped arrays and check them again.
-        matrix = sparse.csr_matrix((owned, graph["num_feats"]), dtype=np.float32)
-        matrix.indptr, matrix.indices, matrix.data = (arrays[f"feats_{name}"] for name in ("indptr", "indices", "data"))
-        fields["feats"] = matrix
+        fields["feats"] = column("feats", ["csr", graph["num_feats"]], arrays)
     return fields | {"edge_splits": splits}
 
 

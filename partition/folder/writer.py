@@ -6,11 +6,10 @@ Shapes: N vertices, O owned rows of a part, D feature width.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import os
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList, arc_feats, arc_relations
 from distgnn.datasets.links.part_edges import part_edge_splits
 from distgnn.datasets.typed import arc_column, of_type, starts, type_ranges
-from distgnn.kernels.runtime.threads import get_num_threads, run
+from distgnn.kernels.runtime.threads import get_num_threads
 from distgnn.partition.core.local_graph import LocalGraph
 from distgnn.partition.core.part_arrays import arrays_of
 from distgnn.partition.folder.manifest import Manifest, name_rows
@@ -42,11 +41,12 @@ class Rows:
         self._take, self._ids = take, ids
         self.shape: tuple[int, ...] = (len(ids), *width)
         self.dtype: np.dtype = np.dtype(dtype)
+        self.ndim: int = len(self.shape)
 
     def __len__(self) -> int:
         return len(self._ids)
 
-    def __getitem__(self, rows: slice) -> np.ndarray:
+    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
         ids = self._ids[rows]
         return np.asarray(self._take(ids), dtype=self.dtype).reshape(len(ids), *self.shape[1:])
 
@@ -224,23 +224,10 @@ def write_parts(
 
     Args: step: `step(done)`, after each part, one call at a time.
     """
-    sections: dict[int, dict[str, Any]] = {}
-    lock, stopped, waiting = threading.Lock(), threading.Event(), itertools.count()
-
-    def write_some(start: int, stop: int) -> None:
-        # next() is atomic under Python's lock: no part is taken twice.
-        for part_id in iter(waiting.__next__, None):
-            if part_id >= num_parts or stopped.is_set():
-                return
-            try:
-                section = write(part_id)
-                with lock:
-                    sections[part_id] = section
-                    step(len(sections))
-            except BaseException:
-                # Without this the other threads would go on to the last part before anybody hears of the error.
-                stopped.set()
-                raise
-
-    run(write_some, range(num_writers(num_parts, most) + 1))
-    return [sections[part_id] for part_id in range(num_parts)]
+    sections = []
+    with ThreadPoolExecutor(num_writers(num_parts, most)) as pool:
+        # An error ends the loop, and this the parts that nobody has begun.
+        for section in pool.map(write, range(num_parts)):
+            sections.append(section)
+            step(len(sections))
+    return sections

@@ -11,7 +11,6 @@ import numpy as np
 from numba import uint64
 
 from distgnn.kernels.runtime.jit import kernel
-from distgnn.kernels.runtime.threads import get_num_threads, run
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.part_masks import AHEAD, WORD, empty_mask, set_bit
@@ -20,7 +19,6 @@ from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.on_disk.edge_spool import SpooledEdges
 
 PIECE = 1 << 23
-MOST_THREADS = 2  # that deal, each with masks of its own: no more memory than putting masks in order takes
 BLOCK_BYTES = 1 << 26
 
 
@@ -43,15 +41,13 @@ def deal_edges(
         same array if edges are two-way).
     """
     size = len(parts)
-    threads = min(get_num_threads(), MOST_THREADS)
-    # In pieces: the mapped arrays pass through memory once, and progress is reported. Of each piece every thread has a
-    # stretch; the counts of all stretches say where each begins in every part.
-    stretches = -(-size // PIECE) * threads
-    bounds = np.array([size * i // stretches for i in range(stretches + 1)])
-    counts = np.zeros((len(bounds) - 1, num_parts), dtype=np.int64)
-    run(_count_parts, range(len(bounds)), bounds, parts, counts)
-    begins = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
-    places = begins[:-1] + np.cumsum(counts, axis=0) - counts
+    # In pieces: the mapped arrays pass through memory once, and progress is reported.
+    pieces = [slice(begin, min(begin + PIECE, size)) for begin in range(0, size, PIECE)]
+    counts = np.zeros(num_parts, dtype=np.int64)
+    for piece in pieces:
+        counts += np.bincount(parts[piece], minlength=num_parts)
+    begins = np.concatenate([[0], np.cumsum(counts)])
+    places = begins[:-1].copy()  # of the next edge of each part
     dealt = DealtEdges(
         empty("part_src", size, np.int32),
         empty("part_dst", size, np.int32),
@@ -60,38 +56,16 @@ def deal_edges(
     )
     vertices = np.empty(len(number), dtype=np.int32)
     vertices[number] = np.arange(len(number), dtype=np.int32)
-    # Two threads must not write one word: each marks masks of its own.
-    masks = []
-    for _ in range(threads):
-        sources = empty_mask(len(number), num_parts)
-        masks.append((sources, sources if two_way else np.zeros_like(sources)))
-
-    def deal(first: int, last: int) -> None:
-        for stretch in range(first, last):
-            begin, end = bounds[stretch : stretch + 2]
-            stretch_edges = SortedEdges(*(column[begin:end] for column in edges))
-            _deal(stretch_edges, parts[begin:end], vertices, places[stretch], dealt, *masks[stretch % threads])
-
-    for first in range(0, stretches, threads):
-        run(deal, range(first, first + threads + 1))
-        step(int(bounds[first + threads]), size)
-    # Sets are joined by OR, which has no order. Where sources and targets are one array, twice is as good as once.
-    for more in masks[1:]:
-        for mask, added in zip(masks[0], more, strict=True):
-            np.bitwise_or(mask, added, out=mask)
-    sources, targets = masks[0]
+    sources = empty_mask(len(number), num_parts)
+    targets = sources if two_way else np.zeros_like(sources)
+    for piece in pieces:
+        some = SortedEdges(*(column[piece] for column in edges))
+        _deal(some, parts[piece], vertices, places, dealt, sources, targets)
+        step(piece.stop, size)
     # Masks were marked under the new numbers, in which neighbours in the sorted edges are neighbours in memory; the
     # book needs the old ones.
     sources = sources[number]
     return dealt, sources, sources if two_way else targets[number]
-
-
-@kernel(counted=False)
-def _count_parts(first, last, bounds, parts, counts):
-    """counts[stretch, p] = edges of each stretch in part p."""
-    for stretch in range(first, last):
-        for e in range(bounds[stretch], bounds[stretch + 1]):
-            counts[stretch, parts[e]] += 1
 
 
 # The ends are looked up in no order, so what is known of them is asked for `AHEAD` edges earlier.

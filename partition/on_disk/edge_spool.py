@@ -17,7 +17,6 @@ from distgnn.datasets.edge_list import EdgeList, check_choices, node_kinds
 from distgnn.datasets.pairs import repeated_edges
 from distgnn.errors import InputError
 from distgnn.kernels.runtime.jit import kernel
-from distgnn.kernels.runtime.threads import get_num_threads, run
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.core.part_masks import AHEAD, WORD, mix
 from distgnn.partition.core.sorted_edges import Step
@@ -25,21 +24,18 @@ from distgnn.partition.on_disk.workspace import Workspace
 
 BLOCK_EDGES = 1 << 22
 BUCKET_EDGES = 1 << 22
-MOST_THREADS = 2  # that count, each with counts of its own
 
 
 class SpooledEdges(EdgeList):
     """An edge list on disk, with the degrees of its vertices.
 
-    ends: int32 [N], edges at each vertex (a self-loop twice); outs: edges that leave it; loops: self-loops.
+    Args: counts: int32 [N, 3], edges at each vertex (a self-loop twice: `ends`), those that leave it, self-loops.
     """
 
-    def __init__(self, *args: Any, ends: np.ndarray, outs: np.ndarray, loops: np.ndarray, **fields: Any) -> None:
+    def __init__(self, *args: Any, counts: np.ndarray, **fields: Any) -> None:
         super().__init__(*args, **fields)
-        self.ends = ends
-        self._outs = outs
-        self._loops = loops
-        self._num_loops = int(loops.sum(dtype=np.int64))
+        self.ends, self._outs, self._loops = (np.ascontiguousarray(column) for column in counts.T)
+        self._num_loops = int(self._loops.sum(dtype=np.int64))
 
     @property
     def num_self_loops(self) -> int:
@@ -62,7 +58,7 @@ class SpooledEdges(EdgeList):
 def spool_edges(graph: GraphData, direction: str, self_loops: str, space: Workspace, step: Step) -> SpooledEdges:
     """Write the edge list of a graph to a workspace; `step` is told of progress, in edges of the input.
 
-    Notes: memory 12 bytes for each vertex and thread; disk 8 for each edge, and 12 while edges are merged.
+    Notes: memory 24 bytes for each vertex; disk 8 for each edge, and 12 while edges are merged.
     """
     check_choices(direction, self_loops, graph.edge_types is not None)
     if graph.num_nodes >= 2**31:
@@ -82,7 +78,7 @@ def spool_edges(graph: GraphData, direction: str, self_loops: str, space: Worksp
         names.append("edge_ids")
     dtypes = {"edge_weight": np.float32, "edge_ids": np.int64}
     columns = {name: space.empty(name, size + extra, dtypes.get(name, np.int32)) for name in names}
-    counts = np.zeros((min(get_num_threads(), MOST_THREADS), num_nodes, 3), dtype=np.int32)
+    counts = np.zeros((num_nodes, 3), dtype=np.int32)
     # An undirected edge is the same in both directions.
     swap = direction == "reversed" and graph.directed
     place = removed = 0
@@ -107,7 +103,6 @@ def spool_edges(graph: GraphData, direction: str, self_loops: str, space: Worksp
     report = {"input_rows": size, "merged_rows": merged, "removed_self_loops": removed, "added_self_loops": extra}
     arrays = {name: column[:place] for name, column in columns.items()}
     space.drop("again", "keys", "rows")
-    ends, outs, loops = (counts[:, :, number].sum(axis=0, dtype=np.int32) for number in range(3))
     two_way = direction == "both" or not graph.directed
     return SpooledEdges(
         graph.num_nodes,
@@ -115,9 +110,7 @@ def spool_edges(graph: GraphData, direction: str, self_loops: str, space: Worksp
         direction=direction,
         self_loops=self_loops,
         report=report,
-        ends=ends,
-        outs=outs,
-        loops=loops,
+        counts=counts,
         node_kinds=node_kinds(graph),
         **arrays,
     )
@@ -129,17 +122,9 @@ def _append(columns: dict, block: dict, kept: np.ndarray | None, place: int, cou
     if kept is not None and not kept.all():
         block = {name: values[kept] for name, values in block.items()}
     end = place + len(block["src"])
-    threads = len(counts)
-
-    def put(share: int, _: int) -> None:
-        begin, stop = ((end - place) * (share + i) // threads for i in range(2))
-        for name, column in columns.items():
-            column[place + begin : place + stop] = block[name][begin:stop]
-        _count(
-            columns["src"][place + begin : place + stop], columns["dst"][place + begin : place + stop], counts[share]
-        )
-
-    run(put, range(threads + 1))
+    for name, column in columns.items():
+        column[place:end] = block[name]
+    _count(columns["src"][place:end], columns["dst"][place:end], counts)
     return end
 
 

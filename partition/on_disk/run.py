@@ -1,26 +1,50 @@
-"""Cutting within a memory limit: what fits, and the run on disk from the loaded graph to the folder.
+"""Cutting within a memory limit: what fits, and the phases, with only what is known of vertices in memory.
 
-Shapes: N vertices, E edges of the input, P parts.
+Edges and features are on disk. Phases: edges (ends and degrees), sort_0, cluster, sort_1, place, refine_0 and others,
+deal (edges by part), owners, feats, write.
+
+Shapes: N vertices, E edges of the input, M of the edge list, P parts, W words of a part mask, D feature width.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 
 from distgnn.config.cut import CutConfig
 from distgnn.datasets import GraphData
 from distgnn.datasets.registry import loading_bytes
 from distgnn.errors import InputError
+from distgnn.partition.cmr.levels import CLUSTERS_PER_PART
+from distgnn.partition.core.edges import EdgeArrays
+from distgnn.partition.core.local_graph import build_local
+from distgnn.partition.core.owners import even_kinds, owners_among
 from distgnn.partition.core.shares import part_shares
+from distgnn.partition.core.sorted_edges import (
+    NAMES,
+    SortedEdges,
+    number_by_cluster,
+    number_by_degree,
+    renumber_edges,
+    sort_edges,
+)
+from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
 from distgnn.partition.folder.manifest import Clock, check_size, describe_cut, describe_graph
-from distgnn.partition.folder.writer import num_writers
-from distgnn.partition.on_disk.phases import ARC_BYTES, FILLED, DiskCut, check_fits, own_bytes
+from distgnn.partition.folder.writer import MOST_WRITERS, num_writers, write_part, write_parts
+from distgnn.partition.on_disk.cluster import assign, cluster_by_edges
+from distgnn.partition.on_disk.disk_book import DiskBook, OwnedRows, deal_edges, deal_feats
+from distgnn.partition.on_disk.edge_spool import SpooledEdges, spool_edges
 from distgnn.partition.on_disk.workspace import MemoryLimit, Workspace, resident
 from distgnn.partition.refinement.replica_table import table_bytes
+
+FILLED = 0.9  # of the limit: own memory must stay below
+BUFFERS = 400_000_000  # blocks of edges in passing
+ARC_BYTES = 64  # of a part that is written
 
 # Generous, edge list included.
 EDGE_BYTES = {"cmr": 80, "libra": 40, "metis": 120, "kahypar": 400, "random": 40}
@@ -74,6 +98,8 @@ def works_on_disk(
         )
     if say is not None:
         say(f"cmr {about}: it works on disk, with more copies")
+        if config.effort != "normal":
+            say(f"effort {config.effort} makes no difference on disk: leave memory out, or raise it")
     return True
 
 
@@ -88,25 +114,144 @@ def partition_on_disk(
     """Cut a loaded graph with all large arrays on disk and write the parts.
 
     Args: folder: an empty one to be filled, and for the work; memory: entered.
-    Returns: what the manifest says of the cut, among it `phases`: seconds, CPU seconds and peaks of memory by phase;
-        and its sections of the parts.
+    Returns: what the manifest says of the cut, and its sections of the parts.
     """
-    shares = part_shares(num_parts, config.capacities)
     own, two_way = resident()[1], config.direction == "both" or not graph.directed
     # Before anything is written, with what is known by now; again below, when degrees are known.
     needs = own_bytes(graph.num_nodes, len(graph.edges), num_parts, two_way, table=0)
     check_fits(needs, own, memory.limit, graph.name)
     with Workspace(folder / "work") as space:
-        work = DiskCut(graph, shares, space, memory, clock)
-        edge_list = work.edges(config.direction, config.self_loops)
+        clock.start("edges", 1)
+        edge_list = spool_edges(graph, config.direction, config.self_loops, space, clock.step)
         check_size(edge_list, num_parts, graph.name)
-        table = table_bytes(edge_list.ends, num_parts)
-        needs = own_bytes(graph.num_nodes, edge_list.num_edges, num_parts, two_way, table)
-        check_fits(needs, own, memory.limit, graph.name)
-        book = work.book(edge_list, config.capacities)
-        parts = work.write(edge_list, book, folder)
-        manifest = describe_cut(graph, edge_list, book, describe_graph(graph, edge_list)) | {"phases": work.measured}
-    manifest["phase_seconds"] = {phase: figures["seconds"] for phase, figures in work.measured.items()}
-    manifest["seconds"] = round(sum(manifest["phase_seconds"].values()), 3)
-    manifest["memory_limit_bytes"] = memory.limit
-    return manifest, parts
+        sizes = graph.num_nodes, edge_list.num_edges, num_parts, two_way
+        check_fits(own_bytes(*sizes, table_bytes(edge_list.ends, num_parts)), own, memory.limit, graph.name)
+        book = _cut(edge_list, num_parts, config, space, clock)
+        # As many parts at once as the limit has room for.
+        room = FILLED * memory.limit - BUFFERS - own
+        writers = 1 + sum(own_bytes(*sizes, writers=n)["write"] <= room for n in range(2, MOST_WRITERS + 1))
+        parts = _write(graph, edge_list, book, folder, writers, space, clock)
+        seconds = clock.seconds()
+        manifest = describe_cut(graph, edge_list, book, describe_graph(graph, edge_list))
+    times = {"seconds": round(sum(seconds.values()), 3), "phase_seconds": seconds}
+    return manifest | times | {"memory_limit_bytes": memory.limit}, parts
+
+
+def own_bytes(
+    num_nodes: int, num_edges: int, num_parts: int, two_way: bool, table: int | None = None, writers: int = 1
+) -> dict[str, Any]:
+    """What each phase needs in memory of its own, in bytes, beside the graph and the interpreter.
+
+    Args: table: bytes of the table of counts, where degrees are known; else its bound; writers: parts written at once.
+    """
+    words = (num_parts + 63) // 64
+    # One mask where every copy has both roles, else one for each role.
+    masks = 8 * words * (1 if two_way else 2)
+    if table is None:
+        # A bound: whichever layout a vertex has, it takes at most a byte for each part, and at most 4 for each of its
+        # edges' ends, 2 M in all.
+        table = 16 * num_nodes + min(num_parts * num_nodes, 8 * num_edges)
+    # Of the largest part.
+    arcs = 1.03 * num_edges * (2 if two_way else 1) / num_parts
+    return {
+        "edges": 24 * num_nodes,
+        "sort": 16 * num_nodes,
+        "cluster": 56 * num_nodes,
+        "place and refine": table + 24 * num_nodes,
+        "deal": (2 * masks + 8) * num_nodes,
+        "owners": (masks + 32) * num_nodes,
+        # Each writer has a number for every vertex, beside its part.
+        "write": int((masks + 60 + 8 * (writers - 1)) * num_nodes + writers * ARC_BYTES * arcs),
+    }
+
+
+def check_fits(needs: dict[str, Any], own: int, limit: int, name: str) -> None:
+    """Raise `InputError` with numbers where a phase needs more than the limit leaves."""
+    phase = max(needs, key=lambda name: needs[name])
+    total = own + BUFFERS + needs[phase]
+    if total > FILLED * limit:
+        raise InputError(
+            f"graph {name!r} cannot be cut within {limit / 1e9:.1f} GB: {phase!r} needs {needs[phase] / 1e9:.1f} GB, "
+            f"beside {own / 1e9:.1f} GB for the program and what of the graph is in memory; give "
+            f"--memory {total / FILLED / 1e9 + 0.1:.1f}GB or more"
+        )
+
+
+def _cut(edge_list: SpooledEdges, num_parts: int, config: CutConfig, space: Workspace, clock: Clock) -> DiskBook:
+    """Who has what. The edge list has no edges any more afterwards, only their number."""
+    shares, two_way = part_shares(num_parts, config.capacities), edge_list.two_way
+    edges, begins, number = _sort(edge_list, num_parts, space, clock)
+    parts = space.empty("parts", len(edges.low), part_dtype(num_parts))
+    degrees = np.empty(len(number), dtype=np.int32)
+    degrees[number] = edge_list.ends
+    ends = EdgeArrays(edges.low, edges.high, len(number), two_way, edge_list.num_arcs)
+    assign(ends, begins, degrees, shares, parts, space.empty, clock)
+    space.drop("members", "counts")
+    del degrees, ends
+    clock.start("deal", 1)
+    dealt, sources, targets = deal_edges(edges, parts, number, num_parts, two_way, space.empty, clock.step)
+    del edges, parts
+    space.drop(*NAMES, "parts")
+    clock.start("owners", 1)
+    owner = owners_among(sources, targets, shares)
+    even_kinds(sources, targets, owner, shares, edge_list.node_kinds)
+    given = None if config.capacities is None else np.array(config.capacities, dtype=np.float64)
+    cut = VertexCut(num_parts, np.empty(0, dtype=np.int16), owner, order=number, capacities=given)
+    return DiskBook(edge_list, cut, dealt, sources, targets)
+
+
+def _sort(
+    edge_list: SpooledEdges, num_parts: int, space: Workspace, clock: Clock
+) -> tuple[SortedEdges, np.ndarray, np.ndarray]:
+    """Edges sorted by cluster; the first vertex of each cluster [K + 1]; the new number [N] of each vertex."""
+    by_degree = number_by_degree(edge_list.ends)
+    clock.start("sort_0", 1)
+    edges = sort_edges(edge_list, edge_list.ends, by_degree, space.empty, clock.step)
+    edge_list.forget_edges()
+    space.drop("src", "dst")
+    clock.start("cluster", 1)
+    # Degrees sum to twice the edges.
+    cap = 2 * edge_list.num_edges / (CLUSTERS_PER_PART * num_parts)
+    number, begins = number_by_cluster(*cluster_by_edges(edges, -np.sort(-edge_list.ends), cap, clock.step))
+    clock.start("sort_1", 1)
+    edges = renumber_edges(edges, number, space.empty, clock.step)
+    space.drop(*(f"first_{name}" for name in NAMES))
+    return edges, begins, number[by_degree]
+
+
+def _write(
+    graph: GraphData,
+    edge_list: SpooledEdges,
+    book: DiskBook,
+    folder: Path,
+    writers: int,
+    space: Workspace,
+    clock: Clock,
+) -> list[dict[str, Any]]:
+    """All part folders; returns their sections of the manifest."""
+    masks, about, feats = graph.split_masks(), describe_graph(graph, edge_list), None
+    if is_mapped(graph.feats):
+        # Dealt out by owner in one pass: each part then reads its own, in a row.
+        clock.start("feats", 1)
+        feats = space.empty("feats", graph.feats.shape, np.float32)
+        deal_feats(graph.feats, book.owner, book.num_owned, feats, clock.step)
+
+    def write(part_id: int) -> dict[str, Any]:
+        part_graph, span = graph, slice(*book.owned_indptr[part_id : part_id + 2])
+        if feats is not None:
+            rows = OwnedRows(np.sort(book.owned_ids[span]), feats[span])
+            part_graph = dataclasses.replace(graph, feats=rows)
+        return write_part(folder, build_local(book, part_id, about), part_graph, edge_list, masks)
+
+    clock.start("write", book.num_parts)
+    book.prepare()
+    return write_parts(book.num_parts, write, clock.step, writers)
+
+
+def is_mapped(array: Any) -> bool:
+    """Whether an array is a view of a mapped file."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return True
+        array = array.base
+    return False

@@ -71,16 +71,12 @@ def resident() -> tuple[int, int]:
 
 
 class MemoryLimit:
-    """While it is entered, gives mapped pages back when the resident set nears `limit` (bytes); keeps the peaks.
-
-    Attributes: peak, peak_own: bytes resident at most since the last `take_peaks`, seen a hundred times a second.
-    """
+    """While it is entered, gives mapped pages back when the resident set nears `limit` (bytes)."""
 
     def __init__(self, limit: int) -> None:
         if limit < LEAST:
             raise InputError(f"a memory limit of {limit} bytes is too little for anything: give at least 500MB")
         self.limit = limit
-        self.peak = self.peak_own = 0
         self._end = threading.Event()
         # A thread, because what maps and reads is numpy and compiled code that knows of no limit.
         self._thread = threading.Thread(target=self._watch, daemon=True, name="distgnn-memory")
@@ -93,22 +89,10 @@ class MemoryLimit:
         self._end.set()
         self._thread.join()
 
-    def take_peaks(self) -> tuple[int, int]:
-        """The peaks since the last call."""
-        self._look()
-        peaks = self.peak, self.peak_own
-        self.peak = self.peak_own = 0
-        return peaks
-
     def _watch(self) -> None:
         while not self._end.wait(INTERVAL_SECONDS):
-            if self._look() > SHARE_FILLED * self.limit:
+            if resident()[0] > SHARE_FILLED * self.limit:
                 self.give_back()
-
-    def _look(self) -> int:
-        size, own = resident()
-        self.peak, self.peak_own = max(self.peak, size), max(self.peak_own, own)
-        return size
 
     def give_back(self) -> None:
         """Drop the pages of all files mapped for sharing from the resident set; their contents stay in the files."""

@@ -7,17 +7,14 @@ hard limit of arcs. An edge (u, v) in part p costs
 
     weight[p] * (one more edge of u + one more edge of v) + price of the edge itself in p
 
-A sweep visits all edges once, in blocks. One block, step by step, at s = 0 (a copy costs 1), with edges e1 = (a, b),
-e2 = (a, c) and e3 = (d, e) in part 0, where a, b, c and d have no other edge there, and many in part 1; e has many in
-part 0, so e3 can save d's copy only:
+A sweep visits all edges once, in blocks:
 
 1. *Freeze*: prices are computed from the loads of all parts.
-2. *Propose*, all threads: each edge is priced in all parts against the frozen table. e1 and e2: a stays in part 0
-   with the other one, but b (or c) saves its copy: move to 1. e3: d's copy saved, e's made: stay.
-   Nobody writes anything but its own list of proposals, so it does not matter which thread sees which edge.
-3. *Commit*, one thread, in the order of the edges: every proposal is priced again, with the moves before it made.
-   e1 moves. e2 now also saves the copy of a, which was left in part 0 for it alone: still worth it, moves. If part 1
-   had become full by e1, e2 would stay.
+2. *Propose*, all threads: each edge is priced in all parts against the frozen table. Each thread writes its own list of
+   proposals and nothing else.
+3. *Commit*, one thread, in the order of the edges: every proposal is priced again, with the moves before it made. Of
+   e1 = (a, b) and e2 = (a, c) in part 0, both of which want to go where b and c are, the second one also saves the copy
+   of a once the first is gone.
 
 So the result does not depend on the number of threads. A block takes edges from all over the list (`STRETCHES` runs of
 consecutive edges), because neighbours in the list share vertices: evaluated against the same frozen state, they would
@@ -56,7 +53,7 @@ FEW_EDGES = 4000  # for a call: with fewer, the cost of the call itself counts
 MOST_CHUNKS = 16  # of a block for each thread, so that none waits long for the last
 STRETCHES = 64  # runs of consecutive edges in a block
 BETA = 2.0  # how strongly parts with many copies raise their prices
-SCHEDULE = (2.0, 0.5, 0.1, 0.0, 0.0)
+SCHEDULE = (2.0, 0.5, 0.1, 0.0, 0.0)  # values of s, one sweep over all edges each
 LEAST_GAIN = 1e-3  # copies: an edge that could save less is not looked at
 COMMIT_AHEAD = 8  # proposals between asking for the copies of an edge's ends and looking at them
 # In copies: EDGE_PRICE tips what is about equal towards parts with few arcs; OVERFULL_PRICE is more than the two copies
@@ -232,20 +229,19 @@ def refine(
     edge_list: Edges,
     edge_part: np.ndarray,
     shares: np.ndarray,
-    schedule: tuple[float, ...] = SCHEDULE,
     degrees: np.ndarray | None = None,
     table: CopyTable | None = None,
 ) -> np.ndarray:
     """Part [M] int16 with fewer copies at balanced parts.
 
-    Args: schedule: the values of s, one sweep over all edges each; degrees, table: of this cut, where they are known.
+    Args: degrees, table: of this cut, where they are known.
     """
     num_parts = len(shares)
     if num_parts == 1 or len(edge_part) == 0:
         return np.asarray(edge_part, dtype=np.int16)
     state = start_state(edge_list, np.array(edge_part, dtype=np.int16), num_parts, degrees, table)
     limit = arc_limit(edge_list, shares, MOST_ARCS)
-    for s in schedule:
+    for s in SCHEDULE:
         sweep(edge_list, state, limit, BETA, s, shares)
     rebalance(edge_list, state, limit)
     return state.edge_part

@@ -4,10 +4,8 @@ A group costs the copies it needs in a part that no other group needs, plus a pr
 `_price_of`. Prices rise with the load, and faster the higher it is: adding costs no less than the price's slope at the
 present load says, and most parts are too expensive by that already (`num_cheaper`).
 
-*Rows*: no part should exchange much more than the others. A copy is *shared* where other parts have the vertex too. A
-part exchanges a row, there and back, for each of its shared copies, and more where it owns a vertex of three copies and
-more: of c copies the owner exchanges c - 1 rows, each other part one. So the mean over parts is known whoever owns
-what:
+*Rows*: no part should exchange much more than the others (docs/internals/cmr.md, "What parts exchange"). A copy is
+*shared* where other parts have the vertex too:
 
     goal = 2 * (copies - vertices) * share        excess = sum over parts of goal * max(shared / goal - 1, 0)^2
 

@@ -1,18 +1,9 @@
 """Moves of groups of edges between parts: a group goes where it adds least.
 
-What a group costs in a part: copies, and a price on the part's arcs and copies, see group_loads.py; and one on what
-parts exchange, see group_loads.py. Groups are visited largest first.
-
-Two ways to visit them. *In turn*: a group that wants to move sees all moves before it. *In blocks*, for large graphs: a
-block of groups is evaluated against frozen parts by all threads, then moves are made in order. One block of three
-groups: A = {x, y, z} and B = {x, w} are in part 0, C in part 2; of these vertices, part 1 has y, z and w for other
-groups, part 0 none.
-
-1. *Evaluate* against the frozen table. In part 0, A has 2 copies of its own (y and z; x is there for B too); in part 1
-   it would need 1 (x): A wants part 1. B has 1 copy of its own (w) and would need 1 (x): a tie, B stays. C wants 1.
-2. *Commit* A: priced again, still pays, A moves. B shares x with A and becomes stale: the next sweep visits it, and
-   finds that it has 2 copies of its own in part 0 now and would need none in part 1.
-3. *Commit* C: priced again with A in part 1. If part 1 is now so full that moving does not pay, C stays and is stale.
+A group costs a part copies, and a price on its arcs, copies and exchange, see group_loads.py. Groups are
+visited largest first, in one of two ways. *In turn*: a group that wants to move sees all moves before it. *In blocks*,
+for large graphs: all threads evaluate a block of groups against frozen parts, then moves that still pay are made in
+order. A group that shares a vertex with one that moved is stale: the next sweep visits it.
 
 Evaluating writes nothing but `wanted`, and commits have a fixed order: the number of threads makes no difference.
 

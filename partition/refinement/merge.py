@@ -20,8 +20,6 @@ from distgnn.partition.refinement.replica_table import CopyTable, add_edge, empt
 IN_TURN = 10**6  # incidences up to which clusters are placed and moved one after the other; beyond, in blocks
 BLOCKS, MOST_GROUPS = 256, 32  # a block of groups is so small a fraction of those before it
 LARGE = 256  # edges of a group; smaller ones are placed one after the other: they cost little but their prices
-
-
 SWEEPS = 32  # at most, in graphs of few incidences
 FIRST_GUESS = 1.2  # copies per vertex, before any are known
 EXTRA_PRICE = 1.0  # of imbalance, of `move_groups`, when groups have their first parts

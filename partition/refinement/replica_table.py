@@ -12,9 +12,7 @@ the degree of a vertex. P = 8 here, vertex 4 has degree 1 (*sparse*: 4 * degree 
 dense vertex can be priced in vector instructions, and a look-up costs one cache line.
 
 *The saturation rule*: a byte counts to 255 (`SATURATED`) and then neither rises nor falls, because how many edges are
-beyond it has been forgotten. Such a copy is taken for one that never vanishes. That costs little: emptying a part of
-a vertex with 255 edges in it would take 255 moves, each of them a loss in copies until the last. Counts below 255 are
-exact.
+beyond it has been forgotten: such a copy is taken for one that never vanishes. Counts below 255 are exact.
 
 What works on these tables is compiled without numba's reference counts (`counted=False`): it counted every field of a
 tuple at every access, two thirds of the time of a refinement.

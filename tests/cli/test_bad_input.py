@@ -63,28 +63,55 @@ def test_damaged_graph_folders(refused, graph_folder, tmp_path):
     refused("partition", graph_folder, "--parts", 2, "--out", tmp_path / "parts", says="edges.npy")
 
 
-@pytest.mark.parametrize(
-    "option, value, says",
-    [
-        ("--model", "transformer", "unknown model 'transformer': choose from sage, gcn"),
-        ("--algorithm", "cd-x", "unknown algorithm 'cd-x'"),
-        ("--wire", "int3", "unknown wire 'int3'"),
-        ("--dropout", 1.5, "dropout is 1.5"),
-        ("--num-layers", 0, "num_layers is 0"),
-        ("--epochs", 0, "epochs is 0"),
-        ("--lr", "nan", "lr is nan"),
-        ("--weight-decay", -1, "weight_decay"),
-        ("--metric", "rocauc", "rocauc needs two classes"),
-        ("--lr-schedule", "stairs", "unknown lr_schedule 'stairs'"),
-        ("--runs", 0, "runs is 0"),
-        ("--dtype", "float16", "float16"),
-        ("--threads", 0, "threads"),
-    ],
-)
-def test_train_options(refused, parts, tmp_path, option, value, says):
-    refused(
-        "train", parts, option, value, *([] if option == "--run-dir" else ["--run-dir", tmp_path / "run"]), says=says
-    )
+TRAIN = [
+    ("--model transformer", "unknown model 'transformer': choose from sage, gcn"),
+    ("--model sgae", "did you mean sage?"),
+    ("--norm layr", "did you mean layer?"),
+    ("--algorithm cd-x", "unknown algorithm 'cd-x'"),
+    ("--wire int3", "unknown wire 'int3'"),
+    ("--dropout 1.5", "dropout is 1.5"),
+    ("--num-layers 0", "num_layers is 0"),
+    ("--epochs 0", "epochs is 0"),
+    ("--lr nan", "lr is nan"),
+    ("--weight-decay -1", "weight_decay"),
+    ("--metric rocauc", "rocauc needs two classes"),
+    ("--lr-schedule stairs", "unknown lr_schedule 'stairs'"),
+    ("--runs 0", "runs is 0"),
+    ("--dtype float16", "float16"),
+    ("--threads 0", "threads"),
+    ("--memory many", "memory is 'many': expected a size such as 8GB"),
+    ("--memory 1MB", "rank 0 needs about 0.5"),
+    ("--timeout -1", "timeout is -1.0"),
+    ("--restarts -1", "restarts is -1: expected at least 0"),
+    ("--resume --overwrite", "contradict"),
+    ("--set clip_grad", "--set clip_grad: expected NAME=VALUE"),
+    ("--set clip_grd=1", "(did you mean clip_grad?)"),
+    ("--set hidden_feats=8", "--set hidden_feats=8: choose from "),
+    ("--set clip_grad=much", "--set clip_grad=much: expected a number"),
+    ("--set cache_first=1", "expected True or False"),
+    ("--set stem=line", "did you mean linear?"),
+    ("--set clip_grad=-1", "clip_grad is -1.0: expected at least 0.0"),
+    ("--task link", "task link needs a split of edges"),
+    ("--set decoder=dot", "decoder dot is for pairs of vertices: task node has none"),
+    ("--task link --set decoder=bilinear", "unknown decoder 'bilinear'"),
+    ("--task edge --set decoder=dot", "decoder dot gives one number"),
+    ("--model edgegat", "edgegat needs edge features: this graph has none"),
+    ("--model rgcn", "rgcn needs edge types: this graph has none"),
+    ("--model hgt", "hgt is of graphs of several types"),
+    ("--set num_bases=2", "num_bases is for rgcn"),
+    ("--model gine --weighted", "gine takes no edge weights: choose gin"),
+    ("--remat --wire int8", "--remat repeats exchanges"),
+    ("--remat --set wire_backward=bfloat16", "--remat repeats exchanges"),
+    ("--remat --algorithm cd-2", "--remat repeats exchanges"),
+    ("--model gatv2 --dtype bfloat16", "bfloat16 is for sage, gcn, gat, gin"),
+    ("--dtype float64 --wire int8", "narrow float32 rows"),
+    ("--norm batch --dtype bfloat16", "bfloat16 is for sage, gcn, gat, gin"),
+]
+
+
+@pytest.mark.parametrize(("words", "says"), TRAIN, ids=[words for words, _ in TRAIN])
+def test_train_options(refused, parts, tmp_path, words, says):
+    refused("train", parts, *words.split(), "--run-dir", tmp_path / "run", says=says)
 
 
 @pytest.mark.slow

@@ -14,16 +14,13 @@ def losses(folder) -> list[float]:
     return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
-def test_a_runs_own_file_gives_the_same_losses_and_given_options_win(run, refused, parts, tmp_path):
+def test_a_runs_own_file_gives_the_same_losses_and_given_options_win(ran, refused, parts, tmp_path):
     first, again, other = (tmp_path / name for name in ("first", "again", "other"))
-    code, _, err = run("train", parts, *SMALL, "--model", "gcn", "--run-dir", first, "--quiet")
-    assert code == 0, err
+    ran("train", parts, *SMALL, "--model", "gcn", "--run-dir", first, "--quiet")
     file = first / "config.toml"
-    code, _, err = run("train", parts, "--config", file, "--run-dir", again, "--quiet")
-    assert code == 0, err
+    ran("train", parts, "--config", file, "--run-dir", again, "--quiet")
     assert losses(again) == losses(first)
-    code, _, err = run("train", parts, "--config", file, "--run-dir", other, "--quiet", "--epochs", 2, "--seed", 6)
-    assert code == 0, err
+    ran("train", parts, "--config", file, "--run-dir", other, "--quiet", "--epochs", 2, "--seed", 6)
     assert len(losses(other)) == 2 and losses(other) != losses(first)[:2]
 
     settings = read_settings(file)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from distgnn.cli.display import print_columns, print_table
-from distgnn.fitting.progress import progress_bar
+from distgnn.fitting.progress import phases
 from distgnn.system.output import plain
 
 STRANGE = "a[/x]b \x1b[31mred\x1b[0m \ud800 \u202e \x9b [bold]c"
@@ -24,12 +24,23 @@ def test_plain_text():
 def test_tables_and_progress_print_names_as_they_are(capsys):
     print_table(STRANGE, [(STRANGE, STRANGE)])
     print_columns(STRANGE, [STRANGE], [[STRANGE]])
-    with progress_bar(STRANGE, 1, visible=True) as advance:
-        advance(STRANGE, 1)
+    with phases(visible=True) as advance:
+        advance(STRANGE, 1, 1)
     out, err = capsys.readouterr()
     assert out.count(SAFE) == 6
-    assert err.count(SAFE) == 2
+    assert err.count(SAFE) == 1
     assert "\x1b" not in out + err
+
+
+def test_progress_on_a_terminal_is_one_line_for_each_phase(capsys, monkeypatch):
+    monkeypatch.setenv("DISTGNN_TERMINAL", "80x24")
+    with phases(visible=True) as advance:
+        for done in range(0, 5001, 1000):
+            advance("cut", done, 5000)
+    with phases(visible=False) as advance:
+        advance("cut", 1, 1)
+    first, *_, last = capsys.readouterr().err.split("\r\x1b[K")[1:]
+    assert first == "cut: 0 %, ? left\r" and last.startswith("cut: ") and last.endswith("/s\n")
 
 
 def test_a_table_that_is_too_wide_is_several(capsys):

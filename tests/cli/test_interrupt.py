@@ -28,10 +28,3 @@ def test_what_asks_again_ends_no_run_that_has_stopped():
         assert (interrupts.received, signal.getsignal(signal.SIGUSR1)) == (signal.SIGUSR1, signal.SIG_IGN)
     finally:
         signal.signal(signal.SIGUSR1, before)
-
-
-def test_a_title_is_not_folded_to_the_width_of_its_table(capsys):
-    from distgnn.cli.display import print_columns
-
-    print_columns("A title that is wider than what stands below it", ["a"], [["1"]])
-    assert capsys.readouterr().out.splitlines()[0].strip() == "A title that is wider than what stands below it"

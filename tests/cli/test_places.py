@@ -11,8 +11,7 @@ from distgnn.errors import InputError
 from distgnn.system.jobs.supervise import LOST
 
 
-def test_wrong_restarts_are_refused(refused, parts):
-    refused("train", parts, "--restarts", "-1", says="restarts is -1: expected at least 0")
+def test_hosts_that_cannot_be_read_are_refused(refused):
     refused("launch", "--hosts", "none", "--restarts", "1", "--", "train", "p", says="no hosts can be read")
 
 

@@ -17,21 +17,6 @@ def test_too_little_memory_is_refused_before_ranks_start(refused, two_parts, tmp
     refused("train", two_parts, "--memory", "1MB", says="raise --memory")
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--remat", "--wire", "int8"], "--remat repeats exchanges"),
-        (["--remat", "--set", "wire_backward=bfloat16"], "--remat repeats exchanges"),
-        (["--remat", "--algorithm", "cd-2"], "--remat repeats exchanges"),
-        (["--model", "gatv2", "--dtype", "bfloat16"], "bfloat16 is for sage, gcn, gat, gin"),
-        (["--dtype", "float64", "--wire", "int8"], "narrow float32 rows"),
-        (["--norm", "batch", "--dtype", "bfloat16"], "bfloat16 is for sage, gcn, gat, gin"),
-    ],
-)
-def test_settings_are_refused_before_ranks_start(refused, parts, tmp_path, words, says):
-    refused("train", parts, "--run-dir", tmp_path / "run", *words, says=says)
-
-
 @pytest.mark.parametrize("end", ["csv", "parquet"])
 def test_a_name_says_the_format(refused, parts, tmp_path, end):
     refused("report", parts, "--out", tmp_path / f"t.{end}", says=f", and the name says .{end}: end it in .")

@@ -30,9 +30,49 @@ def test_a_rule_is_looked_at_where_all_its_settings_are_known():
         check_together(task="node", negatives="uniform", num_negatives=2, lr=0.1)
 
 
-def test_what_goes_together_is_allowed():
-    Settings().checked()
-    Settings().with_options({"remat": True, "inductive": True}).checked()
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"task": "nodes"}, "unknown task 'nodes'.*did you mean node"),
+        ({"metric": "mrr"}, "metric mrr is not for task node: choose from accuracy, rocauc, f1"),
+        ({"task": "link", "metric": "accuracy"}, "metric accuracy is not for task link"),
+        ({"task": "link", "metric": "hits@7"}, "unknown metric 'hits@7'"),
+        ({"loss": "mse"}, "loss mse is for values: task node has cross entropy"),
+        ({"task": "edge", "num_negatives": 2}, "negatives are drawn for task link"),
+        ({"task": "link", "num_negatives": 0}, "num_negatives is 0"),
+        ({"task": "link", "inductive": True}, "inductive is for vertices"),
+        ({"optimizer": "kfak"}, "unknown optimizer 'kfak'"),
+        *(
+            ({"dtype": "bfloat16"} | more, "bfloat16 is for sage, gcn, gat, gin")
+            for more in ({"model": "gatv2"}, {"norm": "batch"}, {"head": "cat"})
+        ),
+        *(({"remat": True} | more, "remat is for stacks") for more in ({"model": "appnp"}, {"norm": "batch"})),
+        ({"late_row_average": 0.5}, "late_row_average averages rows that are late: cd-0 has none"),
+        ({"algorithm": "cd-2", "late_row_average": 1.0}, "late_row_average is 1.0"),
+        ({"algorithm": "cd-2", "late_row_average": float("nan")}, "late_row_average is nan"),
+        ({"algorithm": "cd-2", "warmup_epochs": 0}, "warmup_epochs is 0"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(options, says):
+    with pytest.raises(InputError, match=says):
+        Settings().with_options(options).checked()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"remat": True, "inductive": True},
+        {"wire": "int4"},
+        {"wire_backward": "int8"},
+        {"algorithm": "cd-5", "wire": "int8", "late_row_average": 0.9},
+    ],
+)
+def test_what_goes_together_is_allowed(options):
+    Settings().with_options(options).checked()
+
+
+def test_a_refined_cut_may_be_improved():
     CutConfig("libra", refine=True, effort="best").check()
 
 

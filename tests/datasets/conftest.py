@@ -1,10 +1,10 @@
 """Small graphs that tests write and break."""
 
-import gzip
 from pathlib import Path
 
 import numpy as np
 import pytest
+from valid_graphs import write_ogb
 
 from distgnn.datasets import GraphData
 
@@ -32,27 +32,7 @@ def graph_folder(small_graph, tmp_path) -> Path:
     return small_graph.save(tmp_path / "small")
 
 
-def write_csv(path: Path, rows) -> None:
-    """Rows of numbers as .csv.gz, as pandas writes them."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = "\n".join(",".join(str(value) for value in np.atleast_1d(row)) for row in rows) + "\n"
-    path.write_bytes(gzip.compress(text.encode()))
-
-
 @pytest.fixture
 def ogb_folder(tmp_path):
     """A function that writes an OGB folder of text files: write(name, split, edges, num_nodes, labels, **tables)."""
-
-    def write(name: str, split: str, edges, num_nodes: int, labels, **tables) -> Path:
-        raw = tmp_path / name / "raw"
-        write_csv(raw / "edge.csv.gz", edges)
-        write_csv(raw / "num-node-list.csv.gz", [num_nodes])
-        write_csv(raw / "num-edge-list.csv.gz", [len(edges)])
-        write_csv(raw / "node-label.csv.gz", labels)
-        for table, rows in tables.items():
-            write_csv(raw / f"{table.replace('_', '-')}.csv.gz", rows)
-        for part, ids in {"train": [0, 1], "valid": [2], "test": [3]}.items():
-            write_csv(tmp_path / name / "split" / split / f"{part}.csv.gz", ids)
-        return tmp_path / name
-
-    return write
+    return lambda name, *given, **tables: write_ogb(tmp_path / name, *given, **tables)

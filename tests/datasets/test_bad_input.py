@@ -1,6 +1,5 @@
 """Every way a plain graph folder can be wrong: one line that names the file and says what to do."""
 
-import gzip
 import json
 
 import numpy as np
@@ -70,11 +69,9 @@ GOOD = [[0, 1], [1, 2], [2, 3], [3, 4]]
 CASES = {
     "header-missing": (remove("graph.json"), r"graph\.json: no such file; write"),
     "header-not-json": (put_bytes("graph.json", b"{"), r"graph\.json: damaged"),
-    "header-not-text": (put_bytes("graph.json", b"\xff\xfe\x00"), r"graph\.json: damaged"),
     "header-a-list": (put_bytes("graph.json", b"[1]"), r"graph\.json: expected a JSON object, found list"),
     "num-nodes-missing": (header(num_nodes=None), r"graph\.json: 'num_nodes' must be the number of vertices, found no"),
     "num-nodes-text": (header(num_nodes="6"), r"'num_nodes' must be the number of vertices, found '6'"),
-    "num-nodes-true": (header(num_nodes=True), r"'num_nodes' must be the number of vertices, found True"),
     "no-vertices": (header(num_nodes=0), r"graph\.json: the graph has 0 vertices; at least one is needed"),
     "negative-vertices": (header(num_nodes=-3), r"graph\.json: the graph has -3 vertices"),
     "too-many-vertices": (header(num_nodes=10**15), r"graph\.json: .* at most 3000000000 can be handled"),
@@ -84,9 +81,6 @@ CASES = {
     "edges-missing": (remove("edges.npy"), r"no edges; expected one of edges\.npy, edges\.csv"),
     "edges-twice": (put_bytes("edges.csv", b"0,1\n"), r"holds edges\.npy and edges\.csv; keep one"),
     "edges-cut-short": (cut("edges.npy", 0.8), r"edges\.npy: damaged"),
-    "edges-cut-in-header": (cut("edges.npy", 0.1), r"edges\.npy: damaged"),
-    "edges-empty-file": (put_bytes("edges.npy", b""), r"edges\.npy: damaged"),
-    "edges-no-array": (put_bytes("edges.npy", b"0,1\n" * 100), r"edges\.npy: damaged .*is no array file"),
     "edges-pickled": (put("edges.npy", np.array([{}, []], dtype=object)), r"edges\.npy: damaged .*Python objects"),
     "edges-real": (put("edges.npy", np.array(GOOD, dtype=float)), r"edges\.npy: expected integer vertex ids, found fl"),
     "edges-transposed": (put("edges.npy", np.array(GOOD).T), r"edges\.npy: expected shape \[E, 2\], .*transpose it"),
@@ -96,18 +90,11 @@ CASES = {
         put("edges.npy", [*GOOD, [5, 6]]),
         r"edges\.npy: row 4 .*outside the graph, 6 .*from 0 to",
     ),
-    "text-word": (text_edges("edges.csv", b"0,1\n2,b\n"), r"line 2: expected 2 whole numbers, found '2,b'; .*renumber"),
-    "text-three-columns": (
-        text_edges("edges.txt", b"0 1\n1 2 3\n"),
-        r"edges\.txt: line 2: expected 2 .* found '1 2 3'; a third column is no part of an edge: write it",
-    ),
-    "text-real": (text_edges("edges.csv", b"0,1.5\n"), r"edges\.csv: line 1: expected 2 whole numbers"),
     "text-out-of-range": (
         text_edges("edges.csv", b"from,to\n# a note\n0,1\n\n0,6"),
         r"edges\.csv: line 5 holds .*outside the graph, 6 .*dg\.renumber",
     ),
     "text-no-gzip": (text_edges("edges.csv.gz", b"0,1\n"), r"edges\.csv\.gz: damaged"),
-    "text-cut-short": (text_edges("edges.csv.gz", gzip.compress(b"0,1\n")[:-9]), r"edges\.csv\.gz: damaged"),
     "feats-too-few": (put("feats.npy", np.ones((5, 2))), r"feats\.npy: expected shape \[6, D\].* found \[5, 2\]"),
     "feats-flat": (put("feats.npy", np.ones(6)), r"feats\.npy: expected shape \[6, D\]"),
     "feats-no-width": (put("feats.npy", np.ones((6, 0))), r"feats\.npy: rows are 0 wide"),
@@ -115,10 +102,8 @@ CASES = {
         put("feats.npy", [[0.0]] * 4 + [[np.nan]] * 2),
         r"feats\.npy: row 4 holds a value that is NaN",
     ),
-    "feats-infinite": (put("feats.npy", [[0.0]] * 5 + [[-np.inf]]), r"feats\.npy: row 5 holds a value"),
     "feats-words": (put("feats.npy", [["a"]] * 6), r"feats\.npy: expected numbers, found <U1"),
     "feats-complex": (put("feats.npy", [[1j]] * 6), r"feats\.npy: expected numbers, found complex128"),
-    "feats-cut-short": (cut("feats.npy", 0.9), r"feats\.npy: damaged"),
     "feats-twice": (put_bytes("feats.npz", b"PK"), r"holds feats\.npy and feats\.npz; keep one"),
     "sparse-nan": (put_csr(data=np.array([1, 1, 1, np.nan, 1, 1])), r"feats\.npz: row 3 holds a value that is NaN"),
     "sparse-column": (put_csr(indices=np.array([0, 1, 2, 3, 4, 6])), r"feats\.npz: damaged"),
@@ -127,7 +112,6 @@ CASES = {
     "sparse-no-end": (put_csr(indptr=np.array([0, 1 << 40, 2, 3, 4, 5, 0])), r"feats\.npz: damaged"),
     "sparse-shape": (put_csr(shape=np.array([7, 6])), r"feats\.npz"),
     "sparse-format": (put_csr(format=b"bsr"), r"feats\.npz: expected a sparse matrix in CSR form, found 'bsr'"),
-    "sparse-formats": (put_csr(format=np.array([1, 2])), r"feats\.npz: expected a sparse matrix in CSR form"),
     "sparse-no-word": (put_csr(format=np.empty((1 << 31, 0))), r"feats\.npz: expected a sparse matrix in CSR form"),
     "sparse-lacks": (put_csr(data=None), r"feats\.npz: lacks the array 'data'"),
     "feats-as-text": (
@@ -148,6 +132,7 @@ CASES = {
         r"labels\.npy: labels must be whole numbers",
     ),
     "labels-dates": (put("labels.npy", np.zeros(6, "M8[s]")), r"labels\.npy: expected integers, found datetime64"),
+    "classes-too-few": (header(num_classes=2), r"labels\.npy: row 2 holds label 2; allowed are 0 to 1, and -1"),
     "classes-too-many": (
         header(num_classes=1 << 21),
         r"labels\.npy: row 2 holds label 2: that makes 2097152 classes of 6",
@@ -157,14 +142,18 @@ CASES = {
         put("labels.npy", [[0, 1]] * 5 + [[0, -1]]),
         r"labels\.npy: row 5: with several labels",
     ),
-    "labels-two": (put("labels.npy", [[0, 1]] * 5 + [[0, 2]]), r"labels\.npy: row 5: with several labels"),
-    "weights-too-few": (put("edge_weight.npy", [1.0]), r"edge_weight\.npy: expected shape \[6\], one per edge, found"),
     "weights-nan": (
         put("edge_weight.npy", [1.0] * 5 + [np.nan]),
         r"edge_weight\.npy: row 5 holds a value that is NaN or inf",
     ),
     "edge-feats-too-few": (put("edge_feats.npy", np.ones((2, 2))), r"edge_feats\.npy: expected shape \[6, D\]"),
     "edge-feats-nan": (put("edge_feats.npy", np.full((6, 2), np.nan)), r"edge_feats\.npy: row 0 holds a value"),
+    "types-too-few": (put("edge_types.npy", [0] * 5), r"edge_types\.npy: expected whole numbers of shape \[6\], found"),
+    "types-negative": (
+        put("edge_types.npy", [0, 1, 2, 0, -1, 0]),
+        r"edge_types\.npy: row 4 holds type -1; types",
+    ),
+    "types-real": (put("node_types.npy", [0.5] * 6), r"node_types\.npy: expected whole numbers"),
     "split-out-of-range": (put("train.npy", [0, 6]), r"train\.npy: row 1 holds vertex 6; ids run from 0 to 5"),
     "split-negative": (put("valid.npy", [-1]), r"valid\.npy: row 0 holds vertex -1"),
     "split-overlap": (
@@ -182,12 +171,6 @@ CASES = {
         put("feats.npy", np.array([[0.0]] * 4 + [[1e39]] * 2)),
         r"feats\.npy: row 4 holds 1e\+39, beyond float32's 3\.4e38; scale it \(2 such rows\)",
     ),
-    "weights-beyond-float32": (
-        put("edge_weight.npy", [1.0] * 5 + [-1e40]),
-        r"edge_weight\.npy: row 5 holds -1e\+40, bey",
-    ),
-    "ids-from-one": (put("edges.npy", np.array(GOOD) + 2), r"row 3 .* outside the graph, 6"),
-    "split-cut-short": (cut("test.npy", 0.95), r"test\.npy: damaged"),
 }
 
 
@@ -201,12 +184,6 @@ def test_one_line_names_the_file(graph_folder, case):
     assert str(graph_folder) in text
     assert "\n" not in text
     assert len(text) < len(str(graph_folder)) + 260
-
-
-def test_label_beyond_the_stated_classes(graph_folder):
-    header(num_classes=2)(graph_folder)
-    with pytest.raises(DistGNNError, match=r"labels\.npy: row 2 holds label 2; allowed are 0 to 1, and -1"):
-        load_graph(str(graph_folder))
 
 
 @pytest.mark.parametrize("source", ["nowhere", "nowhere/at/all", "/nowhere", "", "cora:scale=3"])

@@ -1,5 +1,6 @@
 """Downloads by name end in a folder that loads, or in one line and nothing on disk. No network is used."""
 
+import importlib.util
 import io
 import shutil
 import urllib.error
@@ -41,6 +42,30 @@ def test_reddit_is_unpacked(reddit_archive, tmp_path, monkeypatch):
     assert sorted(path.name for path in folder.iterdir()) == ["reddit_data.npz", "reddit_graph.npz"]
     assert load_graph("reddit", tmp_path / "root").num_nodes == 3
     assert download("reddit", tmp_path / "root") == folder
+
+
+def test_a_graph_of_ogb_is_unpacked(ogb_folder, tmp_path, monkeypatch):
+    folder = ogb_folder("arxiv", "time", [[0, 1]], 4, [0, 1, 2, 3], node_feat=[[1]] * 4)
+    archive = shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path, "arxiv")
+    shutil.rmtree(folder)
+    monkeypatch.setattr(downloads, "_find_url", lambda name: "http://nowhere.invalid/arxiv.zip")
+    monkeypatch.setattr(downloads, "fetch", lambda name, url, path, say: path.write_bytes(b"PK"))
+    with pytest.raises(GraphFormatError, match="download is damaged"):
+        download("ogbn-arxiv", tmp_path / "root")
+    assert not (tmp_path / "root").exists()
+    monkeypatch.setattr(downloads, "fetch", lambda name, url, path, say: shutil.copy(archive, path))
+    folder = download("ogbn-arxiv", tmp_path / "root")
+    assert [path.name for path in (tmp_path / "root").iterdir()] == [folder.name] == ["ogbn_arxiv"]
+    assert load_graph("ogbn-arxiv", tmp_path / "root").num_nodes == 4
+    assert download("ogbn-arxiv", tmp_path / "root") == folder
+
+
+def test_the_address_comes_from_ogb(tmp_path, monkeypatch):
+    pytest.importorskip("ogb.utils.url", reason="the ogb extra is not installed")
+    assert downloads._find_url("ogbn-products").endswith("products.zip")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"pip install 'distgnn\[ogb\]'"):
+        download("ogbn-arxiv", tmp_path)
 
 
 def test_planetoid_is_kept_without_pickles(tmp_path, monkeypatch):

@@ -31,34 +31,13 @@ def test_counts_agree_with_a_slow_count():
         assert counts["isolated"] == 8 - len({end for row in rows for end in row})
 
 
-def test_classes_and_masks(small_graph):
-    assert small_graph.num_classes == 3
-    assert small_graph.num_feats == 2
-    assert not small_graph.multilabel
-    assert small_graph.split_masks()["train"].tolist() == [True, True, False, False, False, False]
-    assert small_graph.labelled.tolist() == [True] * 4 + [False, True]
-
-
-def test_a_row_of_minus_one_is_no_label():
+def test_a_row_of_minus_one_is_no_label(tmp_path):
     labels = np.array([[0, 1, 1], [-1, -1, -1]])
-    graph = GraphData.from_arrays(np.array([[0, 1]]), labels=labels)
+    graph = load_graph(str(GraphData.from_arrays(np.array([[0, 1]]), labels=labels).save(tmp_path / "multi")))
     assert graph.multilabel
     assert graph.num_classes == 3
     assert graph.labelled.tolist() == [True, False]
     assert graph.labels.dtype == np.int8
-
-
-def test_nan_labels_are_none():
-    for known in ({"task": "node"}, {"num_label_classes": 2}):
-        graph = GraphData.from_arrays(np.array([[0, 1]]), labels=np.array([[1.0], [np.nan]]), **known)
-        assert graph.labels.tolist() == [1, -1]
-
-
-def test_bare_graph_has_no_classes_and_no_feats():
-    graph = GraphData.from_arrays(np.zeros((0, 2)), num_nodes=3)
-    assert (graph.num_feats, graph.num_classes, graph.num_edges) == (0, 0, 0)
-    assert graph.counts()["isolated"] == 3
-    assert graph.edge_list().num_arcs == 0
 
 
 def test_normalized_rows_sum_to_one(small_graph):

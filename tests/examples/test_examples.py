@@ -17,26 +17,25 @@ from command import without_rank_variables
 from distgnn.cli.main import main, make_app
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NEEDS = dict.fromkeys(("dgl_model.py", "export.py", "fit_dgl.py"), "dgl")
+NEEDS = dict.fromkeys(("export.py", "fit_dgl.py"), "dgl")
 NEEDS |= dict.fromkeys(("pyg_model.py", "fit_pyg.py"), "torch_geometric") | {"search_optuna.py": "optuna"}
-FEWER = ("parts 30", "parts 10")
-SHORTER = {  # fewer epochs and starts of ranks; one width, for each compiles kernels of its own
-    "fit_pyg.py": [("epochs=30", "epochs=3")],
-    "fit_dgl.py": [("epochs=30", "epochs=3"), ("128", "64")],
-    "launch.py": [('"parts", 30', '"parts", 3')],
-    "search_optuna.py": [("search_optuna.py 3", "search_optuna.py 1"), ("[32, 64]", "[64]"), ("ranks=2", "ranks=1")],
-    "export.py": [("--epochs 30", "--epochs 3"), ("--parts 2", "--parts 1")],
+FEWER, NARROW = ("parts 30", "parts 10"), (", 64,", ", 8,")
+SHORTER = {  # fewer epochs and starts of ranks; the width of most tests, for each compiles kernels of its own
+    "fit_pyg.py": [("epochs=30", "epochs=3"), NARROW],
+    "fit_dgl.py": [("epochs=30", "epochs=3"), ("128", "8")],
+    "search_optuna.py": [("search_optuna.py 3", "search_optuna.py 1"), ("[32, 64]", "[8]"), ("ranks=2", "ranks=1")],
+    "export.py": [("--epochs 30", "--epochs 3"), ("--parts 2", "--parts 1"), ("feats 64", "feats 8")],
+    "graph_classification.py": [FEWER, (", 32,", ", 8,")],
+    "link_prediction.py": [FEWER, ("64, 64", "8, 8"), ('"dot", 64', '"dot", 8')],
 }
 IN_ONE_PROCESS = {
     "fit_pyg.py": "largest difference to result.predict(): ",
     "fit_dgl.py": "largest difference to result.predict(): ",
-    "launch.py": "rank 1: loss ",
     "search_optuna.py": "best of 1 trials: {",
     "export.py": "largest difference to distgnn predict: ",
 }
 ON_RANKS = {
     "own_loop.py": "logits [2000, 10]",
-    "dgl_model.py": "TrainResult(epochs=10, loss=",
     "pyg_model.py": "test accuracy ",
     "custom_loss.py": "epoch 10  focal loss ",
     "link_prediction.py": "of the test edges",
@@ -96,7 +95,7 @@ def test_the_image_installs_what_there_is_and_runs_commands_that_exist():
 def commands_of(name: str, folder: Path) -> list[list[str]]:
     """The commands at the head of an example, which is put into a folder."""
     script = (EXAMPLES / name).read_text()
-    for more, fewer in SHORTER.get(name, [FEWER]):
+    for more, fewer in SHORTER.get(name, [FEWER, NARROW]):
         assert more in script
         script = script.replace(more, fewer)
     (folder / name).write_text(script)
@@ -157,7 +156,7 @@ def test_the_notebook_in_a_kernel(tmp_path, monkeypatch):
         monkeypatch.setenv(name, value)
     notebook = nbformat.read(EXAMPLES / "fit.ipynb", as_version=4)
     for cell in notebook.cells:
-        cell.source = cell.source.replace("128", "64").replace("epochs=30", "epochs=5")
+        cell.source = cell.source.replace("128", "8").replace(*NARROW).replace("epochs=30", "epochs=5")
     where = {"metadata": {"path": str(tmp_path)}}
     nbclient.NotebookClient(notebook, timeout=900, kernel_name="python3", resources=where).execute()
     shown = [out.get("data", {}) for cell in notebook.cells for out in cell.get("outputs", ())]

@@ -12,7 +12,7 @@ from mpi4py import MPI
 import distgnn as dg
 from distgnn.config import Settings
 from distgnn.errors import InputError
-from distgnn.fitting.on_rank import train_on_this_rank
+from distgnn.fitting.on_rank import Job, train_on_this_rank
 from distgnn.partition import read_manifest
 from distgnn.train.folds import fold_masks, folds_of
 from distgnn.train.run.run_folder import read_metrics
@@ -39,7 +39,12 @@ def test_seeds_are_those_of_single_calls(graph, cache):
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("model", ["sage", lambda graph: pyg.GCN(graph.num_feats, 8, 2, graph.num_classes)])
+def keeps_a_column(graph):
+    graph.ndata["kept"] = graph.x * 2
+    return pyg.GCN(graph.num_feats, 8, 2, graph.num_classes)
+
+
+@pytest.mark.parametrize("model", ["sage", keeps_a_column])
 def test_each_vertex_is_tested_once(graph, tmp_path, cache, model):
     options = SMALL | {"out": tmp_path / "out", "overwrite": True}
     options.pop("hidden_feats") if callable(model) else None
@@ -114,7 +119,7 @@ def test_late_rows_of_one_run_are_none_of_the_next(comm, shared_tmp_path):
         inside = run_dir / "seed-6" if runs > 1 else run_dir
         settings = Settings().with_options(options | {"run_dir": str(run_dir)}).checked()
         parts = str(shared_tmp_path / "parts")
-        train_on_this_rank(parts, read_manifest(parts), settings, False, False)
+        train_on_this_rank(Job(parts, read_manifest(parts), settings, speak=False))
         comm.Barrier()
         losses.append([one["loss"] for one in read_metrics(inside / "metrics.jsonl")])
     assert losses[0] == losses[1]

@@ -13,17 +13,13 @@ from valid_graphs import small_graph
 
 def foreign_targets(root: Path) -> list[Target]:
     """All of this file."""
-    return [*_cuts(root), _planetoid(root), _config(root), _tables(root)]
+    return [_book(root), _planetoid(root), _config(root), _tables(root)]
 
 
-def _cuts(root: Path) -> list[Target]:
+def _book(root: Path) -> Target:
     from distgnn.partition.dgl_parts import read_dgl_cut
 
     edges = small_graph().edge_list()
-    (root / "libra").mkdir()
-    for part in range(2):
-        rows = np.stack([edges.src, edges.dst, np.ones_like(edges.src)], axis=1)[part::2]
-        np.savetxt(root / "libra" / f"community{part}.txt", rows, fmt="%d", delimiter=",")
     (root / "book").mkdir()
     half, size = edges.num_nodes // 2, edges.num_nodes
     book = {"num_parts": 2, "num_nodes": size, "node_map": {"_N": [[0, half], [half, size]]}}
@@ -31,13 +27,9 @@ def _cuts(root: Path) -> list[Target]:
     np.save(root / "book" / "node_orig_id.npy", np.arange(size)[::-1].copy())
 
     def read_book(folder: Path) -> None:
-        for sides in ("target", "cover"):
-            read_dgl_cut(folder / "g.json", edges, sides).check(edges)
+        read_dgl_cut(folder / "g.json", edges).check(edges)
 
-    def read_libra(folder: Path) -> None:
-        read_dgl_cut(folder, edges).check(edges)
-
-    return [Target("libra", root / "libra", read_libra), Target("book", root / "book", read_book)]
+    return Target("book", root / "book", read_book)
 
 
 def _planetoid(root: Path) -> Target:

@@ -13,7 +13,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 from fuzz_foreign import foreign_targets
 from fuzzing import Target
-from valid_graphs import graph_folders, linked_graph, small_graph, typed_graph
+from valid_graphs import full_graph, graph_folders, small_graph, typed_graph
 
 
 def _of_extras() -> list[ModuleType]:
@@ -29,12 +29,11 @@ def _of_extras() -> list[ModuleType]:
 EXTRAS = _of_extras()
 KINDS = (
     "graph", "sparse", "table", "typed", "ogb", "mag", "papers", "reddit", "planetoid", "archive", "one part",
-    "part with types", "typed part",
-    "two parts", "libra", "book", "checkpoint", "run folder", "settings", "tuning", "status",
-    "hosts", "tables", "links", "ogb links", "linked part",
+    "typed part", "two parts", "book", "checkpoint", "run folder", "settings", "tuning", "status",
+    "hosts", "tables", "ogb links",
 )  # fmt: skip
 FORGIVING = ("tuning", "status")  # what is damaged counts as not there
-SLOW = ("one part", "part with types", "typed part", "two parts", "linked part")
+SLOW = ("one part", "typed part", "two parts")
 DRAWN: tuple[str, ...] = ()  # figures are made of it
 for _extra in EXTRAS:
     DRAWN += getattr(_extra, "DRAWN", ())
@@ -110,20 +109,14 @@ def _partition_targets(root: Path) -> list[Target]:
         if folder.name != "two-parts":
             load(str(folder))  # as a rank does
 
-    rng = np.random.default_rng(7)
-    types = {"edge_types": rng.integers(0, 2, 60), "node_types": rng.integers(0, 3, 24)}
     kinds = {
-        "one part": (1, {}),
-        "part with types": (1, {"edge_weight": None, **types}),
+        "one part": (1, full_graph()),
         "typed part": (1, typed_graph()),
-        "two parts": (2, {"edge_feats": np.ones((60, 2), np.float32)}),
-        "linked part": (1, None),
+        "two parts": (2, small_graph(edge_feats=np.ones((60, 2), np.float32))),
     }
     found = []
-    for name, (parts, options) in kinds.items():
+    for name, (parts, graph) in kinds.items():
         folder = root / name.replace(" ", "-")
-        graph = linked_graph() if options is None else options
-        graph = small_graph(**graph) if isinstance(graph, dict) else graph
         partition_graph(graph, parts, folder, method="libra")
         found.append(Target(name, folder, read, repair_partition))
     return found
@@ -185,7 +178,7 @@ def _run_targets(root: Path) -> list[Target]:
     from distgnn.train.checkpoint import files as files
     from distgnn.train.checkpoint.identity import check_identity
     from distgnn.train.checkpoint.state import check_tensors, unpack
-    from distgnn.train.lr_schedule import EarlyStopping, LearningRate, Schedules
+    from distgnn.train.lr_schedule import EarlyStopping
     from distgnn.train.run.run_folder import model_config, read_config, read_metrics
 
     torch.manual_seed(0)
@@ -204,7 +197,7 @@ def _run_targets(root: Path) -> list[Target]:
         contents = {name: files.read_file(folder, state, name) for name in files.COMMON_FILES}
         tensors = {name: unpack(folder, name, content) for name, content in contents.items() if content is not None}
         check_tensors(folder, tensors, config)
-        Schedules(LearningRate(trainer.config), EarlyStopping(0)).load_state(state["schedules"])
+        EarlyStopping(0).load_state(state["stopping"])
 
     def read_run(folder: Path) -> None:
         read_metrics(folder / "metrics.jsonl")

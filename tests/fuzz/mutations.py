@@ -222,11 +222,6 @@ def change_pickle(content: bytes, rng: random.Random) -> bytes:
     return content[:begin] + content[begin:end] * (2 if kind else 0) + content[end:]
 
 
-def change_length(content: bytes, rng: random.Random) -> bytes:
-    """More or fewer bytes; those that are there stay."""
-    return content[: rng.randrange(len(content) + 1)] if rng.random() < 0.5 else content + bytes(rng.randint(1, 100))
-
-
 PICKLES = (".x", ".y", ".tx", ".ty", ".allx", ".ally", ".graph")
 MUTATIONS = {
     **dict.fromkeys(PICKLES, (change_pickle, change_pickle, flip_bytes)),

@@ -1,11 +1,9 @@
 """Random graph x cut x model x norm x task x schedule x dtype: the same training on one rank and on P ranks.
 
-A case is drawn from a number, printed as the call that makes it again, and made smaller while it still fails. Used by
-tests/nn/test_random_cases.py.
+A case is drawn from a number, and printed as the call that makes it again. Used by tests/nn/test_random_cases.py.
 """
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -37,7 +35,7 @@ SCHEDULES = {  # all of them exact in every epoch of the test
 
 @dataclass(frozen=True)
 class Case:
-    """One comparison; the defaults are the simplest values, towards which a failing case is made smaller."""
+    """One comparison; the defaults are the simplest values."""
 
     num_edges: int = 20
     num_nodes: int = 12
@@ -231,20 +229,3 @@ def _train(case: Case, graph) -> tuple[np.ndarray, np.ndarray]:
     trainer = Trainer(model_for(case.config, graph, case.training.task), graph, case.training)
     losses = trainer.fit().losses
     return np.array(losses), gather_rows(graph, trainer.predict().float().numpy())
-
-
-def smaller(case: Case) -> Iterator[Case]:
-    """The same case with one field at its simplest, or half the edges; possible ones only."""
-    default = Case()
-    halves = [replace(case, num_edges=case.num_edges // 2), replace(case, num_nodes=case.num_nodes // 2)]
-    simplest = (replace(case, **{f.name: getattr(default, f.name)}) for f in fields(case))
-    yield from (one for one in (*simplest, *halves) if one != case and one.is_possible())
-
-
-def counterexample(case: Case, comm: MPI.Comm) -> str:
-    """The smallest case found from a failing one, and what differs. Collective: yes."""
-    while True:
-        found = next((one for one in smaller(case) if difference(one, comm)), None)
-        if found is None:
-            return f"{case} on {comm.size} ranks: {difference(case, comm)}"
-        case = found

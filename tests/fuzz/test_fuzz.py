@@ -1,5 +1,6 @@
-"""A seeded few hundred damaged and hostile folders of every kind; tests/fuzz/readers.py tries many more."""
+"""A seeded few hundred damaged and hostile folders of every kind; FUZZ_INPUTS=1000 in the environment tries more."""
 
+import os
 import random
 import resource
 import tracemalloc
@@ -54,7 +55,8 @@ def test_readers_survive(targets, files, root, kind, watched_memory):
     target = next(target for target in targets if target.name == kind)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outcomes = [try_one(target, random.Random(f"suite-{number}")) for number in range(3 if kind in SLOW else 20)]
+        count = int(os.environ.get("FUZZ_INPUTS", 3 if kind in SLOW else 20))
+        outcomes = [try_one(target, random.Random(f"suite-{number}")) for number in range(count)]
     assert not [outcome for outcome in outcomes if outcome.startswith("finding")]
     assert "refused" in outcomes or kind in FORGIVING
     assert files_below(root) == files

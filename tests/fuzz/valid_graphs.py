@@ -16,9 +16,12 @@ def small_graph(**extra):
     return GraphData.from_arrays(rng.integers(0, 24, (60, 2)), 24, directed=False, name="g", **fields | splits | extra)
 
 
-def linked_graph():
-    """With a split of its edges, negatives of both kinds, values of vertices and graph ids."""
-    graph = small_graph(node_values=np.ones((24, 2), np.float32), graph_ids=np.arange(24) // 8).split_links(0.2, 0.2)
+def full_graph():
+    """With types, a split of its edges, negatives of both kinds, values of vertices and graph ids."""
+    rng = np.random.default_rng(7)
+    types = {"edge_types": rng.integers(0, 2, 60), "node_types": rng.integers(0, 3, 24)}
+    values = {"node_values": np.ones((24, 2), np.float32), "graph_ids": np.arange(24) // 8}
+    graph = small_graph(**types, **values).split_links(0.2, 0.2)
     graph.valid_negative_targets = np.ones((len(graph.valid_edges), 2), dtype=np.int64)
     return graph
 
@@ -38,49 +41,95 @@ def graph_folders(root: Path) -> dict[str, Path]:
     import scipy.sparse
 
     places = {name: root / name for name in ("graph", "sparse", "table")}
-    small_graph().save(places["graph"])
+    full_graph().save(places["graph"])
     sparse = scipy.sparse.random(24, 9, 0.3, "csr", np.float32, 0)
     multilabel = np.random.default_rng(1).integers(0, 2, (24, 3)).astype(np.int8)
     small_graph(feats=sparse, labels=multilabel).save(places["sparse"])
     small_graph(edge_weight=None).save(places["table"])
-    edges = np.load(places["table"] / "edges.npy")
+    write_tables(places["table"], {"edges": np.load(places["table"] / "edges.npy")})
     (places["table"] / "edges.npy").unlink()
-    (places["table"] / "edges.csv.gz").write_bytes(gzip.compress(_csv(edges)))
     return places | {
         "ogb": _ogb(root / "ogbn_arxiv"),
         "mag": _mag(root / "ogbn_mag"),
         "ogb links": _ogb_links(root / "ogbl_ddi"),
         "typed": typed_graph().save(root / "typed"),
-        "links": linked_graph().save(root / "links"),
         "papers": _papers(root / "ogbn_papers100M"),
         "reddit": _reddit(root),
     }
 
 
-def _csv(rows) -> bytes:
-    return (
-        "\n".join(",".join(map(str, row)) for row in np.asarray(rows).reshape(len(rows), -1).tolist()).encode() + b"\n"
-    )
+def write_tables(folder: Path, tables: dict) -> Path:
+    """Rows of numbers or words as .csv.gz, as pandas writes them; by the path below `folder`."""
+    for name, rows in tables.items():
+        path = folder / f"{name}.csv.gz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = "".join(",".join(map(str, np.atleast_1d(row))) + "\n" for row in rows)
+        path.write_bytes(gzip.compress(text.encode()))
+    return folder
+
+
+def write_ogb(folder: Path, split: str, edges, num_nodes: int, labels=None, splits=None, **tables) -> Path:
+    """OGB's folder of text files: tables and ids of its splits."""
+    found = {"edge": edges, "num_node_list": [num_nodes], "num_edge_list": [len(edges)], **tables}
+    found |= {} if labels is None else {"node_label": labels}
+    splits = {"train": [0, 1], "valid": [2], "test": [3]} if splits is None else splits
+    write_tables(folder / "raw", {name.replace("_", "-"): rows for name, rows in found.items()})
+    write_tables(folder / "split" / split, splits)
+    return folder
+
+
+def write_mag(folder: Path, sizes: dict, edges: dict, feats, labels, splits: dict) -> Path:
+    """ogbn-mag's layout; papers have features, labels and splits."""
+    only_papers = [name == "paper" for name in sizes]
+    tables = {
+        "raw/num-node-dict": [list(sizes), list(sizes.values())],
+        "raw/nodetype-has-label": [list(sizes), only_papers],
+        "raw/triplet-type-list": list(edges)[::-1],
+        "raw/node-feat/paper/node-feat": feats,
+        "raw/node-label/paper/node-label": labels,
+        "split/time/nodetype-has-split": [list(sizes), only_papers],
+        **{f"split/time/paper/{name}": ids for name, ids in splits.items()},
+    }
+    for relation, pairs in edges.items():
+        place = f"raw/relations/{'___'.join(relation)}"
+        tables |= {f"{place}/edge": pairs, f"{place}/num-edge-list": [len(pairs)]}
+    return write_tables(folder, tables)
+
+
+def write_papers(folder: Path, labels, splits: dict, save=np.savez, **arrays) -> Path:
+    """The binary layout of ogbn-papers100M; an array that is None is left out."""
+    write_tables(folder / "split" / "time", splits)
+    (folder / "raw").mkdir()
+    save(folder / "raw" / "data.npz", **{name: array for name, array in arrays.items() if array is not None})
+    save(folder / "raw" / "node-label.npz", node_label=labels)
+    return folder
+
+
+def write_reddit(folder: Path, adjacency, **columns) -> Path:
+    """DGL's two files."""
+    import scipy.sparse
+
+    folder.mkdir(exist_ok=True)
+    scipy.sparse.save_npz(folder / "reddit_graph.npz", scipy.sparse.coo_matrix(adjacency))
+    np.savez(folder / "reddit_data.npz", **columns)
+    return folder
+
+
+def _splits(count: int) -> dict:
+    return dict(zip(("train", "valid", "test"), np.array_split(np.arange(count), 3), strict=True))
 
 
 def _ogb(folder: Path) -> Path:
     rng = np.random.default_rng(2)
-    tables = {
-        "raw/edge": rng.integers(0, 20, (50, 2)),
-        "raw/num-node-list": [20],
-        "raw/num-edge-list": [50],
-        "raw/node-label": rng.integers(0, 40, 20),
-        "raw/node-feat": rng.standard_normal((20, 3)).round(3),
-        **_splits(20),
-    }
-    return _write_tables(folder, tables)
+    edges, labels, feats = rng.integers(0, 20, (50, 2)), rng.integers(0, 40, 20), rng.standard_normal((20, 3)).round(3)
+    return write_ogb(folder, "time", edges, 20, labels, _splits(20), node_feat=feats)
 
 
 def _ogb_links(folder: Path) -> Path:
     import torch
 
     edges = np.stack([np.arange(30), np.arange(1, 31)], axis=1)
-    _write_tables(folder, {"raw/edge": edges, "raw/num-node-list": [31], "raw/num-edge-list": [30]})
+    write_ogb(folder, "target", edges, 31, splits={})
     pairs = {"edge": np.array([[0, 5], [7, 2]]), "edge_neg": np.array([[1, 5], [7, 3], [2, 2]])}
     (folder / "split" / "target").mkdir(parents=True)
     for name, content in {"train": {"edge": edges}, "valid": pairs, "test": pairs}.items():
@@ -88,62 +137,25 @@ def _ogb_links(folder: Path) -> Path:
     return folder
 
 
-def _splits(count: int) -> dict:
-    thirds = np.array_split(np.arange(count), 3)
-    return {f"split/time/{name}": ids for name, ids in zip(("train", "valid", "test"), thirds, strict=True)}
-
-
-def _write_tables(folder: Path, tables: dict) -> Path:
-    for name, rows in tables.items():
-        path = folder / f"{name}.csv.gz"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(gzip.compress(_csv(rows)))
-    return folder
-
-
 def _mag(folder: Path) -> Path:
     rng = np.random.default_rng(6)
-    sizes = {"author": 8, "paper": 12}
-    edges = {"author___writes___paper": (8, 12), "paper___cites___paper": (12, 12)}
-    words = {
-        "raw/num-node-dict": [sizes, sizes.values()],
-        "raw/nodetype-has-label": [sizes, (False, True)],
-        "raw/triplet-type-list": [name.split("___") for name in edges],
-        "split/time/nodetype-has-split": [sizes, (False, True)],
-    }
-    tables = {
-        "raw/node-feat/paper/node-feat": rng.standard_normal((12, 3)).round(3),
-        "raw/node-label/paper/node-label": rng.integers(0, 349, 12),
-    }
-    for name, (sources, targets) in edges.items():
-        ends = [rng.integers(0, sources, 20), rng.integers(0, targets, 20)]
-        tables |= {f"raw/relations/{name}/edge": np.stack(ends, 1), f"raw/relations/{name}/num-edge-list": [20]}
-    tables |= {name.replace("time/", "time/paper/"): ids for name, ids in _splits(12).items()}
-    _write_tables(folder, tables)
-    for name, rows in words.items():
-        text = "".join(",".join(map(str, row)) + "\n" for row in rows)
-        (folder / f"{name}.csv.gz").write_bytes(gzip.compress(text.encode()))
-    return folder
+    edges = {("author", "writes", "paper"): (8, 12), ("paper", "cites", "paper"): (12, 12)}
+    edges = {name: np.stack([rng.integers(0, size, 20) for size in sizes], 1) for name, sizes in edges.items()}
+    feats, labels = rng.standard_normal((12, 3)).round(3), rng.integers(0, 349, 12)
+    return write_mag(folder, {"author": 8, "paper": 12}, edges, feats, labels, _splits(12))
 
 
 def _papers(folder: Path) -> Path:
     rng = np.random.default_rng(3)
-    _write_tables(folder, _splits(20))
-    (folder / "raw").mkdir()
-    feats = rng.standard_normal((20, 4)).astype(np.float32)
-    edges = rng.integers(0, 20, (2, 50))
-    np.savez(folder / "raw" / "data.npz", edge_index=edges, num_nodes_list=np.array([20]), node_feat=feats)
-    np.savez(folder / "raw" / "node-label.npz", node_label=rng.integers(0, 172, (20, 1)).astype(np.float32))
-    return folder
+    arrays = {"node_feat": rng.standard_normal((20, 4)).astype(np.float32), "edge_index": rng.integers(0, 20, (2, 50))}
+    labels = rng.integers(0, 172, (20, 1)).astype(np.float32)
+    return write_papers(folder, labels, _splits(20), num_nodes_list=np.array([20]), **arrays)
 
 
 def _reddit(root: Path) -> Path:
     import scipy.sparse
 
-    folder, rng = root / "reddit", np.random.default_rng(4)
-    folder.mkdir()
+    rng = np.random.default_rng(4)
     half = scipy.sparse.triu(scipy.sparse.random(20, 20, 0.2, "coo", np.float32, 5), 1)
-    scipy.sparse.save_npz(folder / "reddit_graph.npz", (half + half.T).tocoo())
     columns = {"feature": rng.standard_normal((20, 4)), "label": rng.integers(0, 41, 20)}
-    np.savez(folder / "reddit_data.npz", **columns, node_types=rng.integers(1, 4, 20))
-    return folder
+    return write_reddit(root / "reddit", half + half.T, **columns, node_types=rng.integers(1, 4, 20))

@@ -86,7 +86,7 @@ def run_whole(data, model, inputs: Inputs, call: Callable, edges=None, library: 
 def run_ranks(graph, model, inputs: Inputs, call: Callable) -> Outcome:
     """On the ranks of a DistGraph, gathered: the same on every rank."""
     model.zero_grad()
-    arc_ids = graph.part.arc_ids
+    arc_ids = graph.local.arc_ids
     mine = inputs.rows(graph.owned_ids, arc_ids).trainable()
     out = gather_rows(graph, _backward(graph, model, mine, call))
     size = len(inputs.edge_weight)
@@ -98,7 +98,7 @@ def run_ranks(graph, model, inputs: Inputs, call: Callable) -> Outcome:
 def run_rows(graph, model, inputs: Inputs, call: Callable) -> Outcome:
     """With rows of all ranks, on a graph as `dg.load` gives it: nothing is summed or gathered here."""
     model.zero_grad()
-    arc_ids, ends = graph.part.arc_ids, (graph.vertex_space, graph.arc_space)
+    arc_ids, ends = graph.local.arc_ids, (graph.vertex_space, graph.arc_space)
     mine = inputs.rows(graph.owned_ids, arc_ids)
     columns = zip(vars(mine).values(), (ends[0], ends[1], ends[1], ends[1], ends[0]), strict=True)
     rows = Inputs(*(rows_of(column, space) for column, space in columns)).trainable()

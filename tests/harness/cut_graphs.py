@@ -85,9 +85,9 @@ def dist_graph(graph: GraphData, comm: MPI.Comm, cut: VertexCut | None = None, *
     comm = watched(comm)  # as that of `dg.load`: ranks compare their calls, and what they use
     edges = graph.edge_list(options.pop("direction", "stored"), options.pop("self_loops", "keep"))
     schedule = Schedule(**{one.name: options[one.name] for one in fields(Schedule) if one.name in options})
-    cut = cut or random_cut(edges, comm.size // schedule.ranks_per_part)
+    cut = cut or random_cut(edges, comm.size)
     places = np.random.default_rng(5).permutation(graph.num_nodes) if options.pop("clusters", False) else None
-    local = local_part(graph, edges, cut, comm.rank // schedule.ranks_per_part, places)
+    local = local_part(graph, edges, cut, comm.rank, places)
     kind = graph_kind(schedule)
     return kind(local, comm, **{"dtype": "float64"} | options)
 

@@ -47,10 +47,6 @@ class JobFailure(Exception):
         self.output = output or {}
 
 
-class OutOfTime(JobFailure):
-    """The limit of all tests under mpiexec together is used up: no other test of them can run."""
-
-
 class RankFile:
     """What one rank has written so far: events by test id."""
 
@@ -107,10 +103,10 @@ class Job:
         self.ranks = [RankFile(self.folder / f"rank-{rank}.jsonl") for rank in range(num_ranks)]
         self.process = self._start(config)
 
-    def wait_for(self, nodeid: str, limit: float, total_limit: float, all_began: float) -> list[list[dict]]:
+    def wait_for(self, nodeid: str, limit: float) -> list[list[dict]]:
         """Return each rank's reports of the test. Raises JobFailure: time is up, a rank died or was left waiting.
 
-        Limits are seconds of a quiet machine: they are stretched by how slow this one is at the moment they pass.
+        A limit is seconds of a quiet machine: it is stretched by how slow this one is at the moment it passes.
         """
         began = time.monotonic()
         started_at = failed_at = None
@@ -132,9 +128,6 @@ class Job:
             begun, allowed = (began, START_SECONDS) if started_at is None else (started_at, limit)
             if _over(now - begun, allowed):
                 self._fail(nodeid, f"time limit: not finished after {now - (started_at or began):.0f} s")
-            if _over(now - all_began, total_limit):
-                slower = f"machine {slowness():.1f} times slower"
-                self._fail(nodeid, f"time limit of all MPI tests together: {total_limit:.0f} s ({slower})", OutOfTime)
             time.sleep(POLL_SECONDS)
         if nodeid == self.ids[-1]:
             self._wait_for_end(nodeid)
@@ -183,7 +176,7 @@ class Job:
         if code != 0:
             self._fail(nodeid, f"mpiexec ended with exit code {code} after the last test")
 
-    def _fail(self, nodeid: str, message: str, kind: type[JobFailure] = JobFailure) -> NoReturn:
+    def _fail(self, nodeid: str, message: str) -> NoReturn:
         """Ask the unfinished ranks where they are, then raise."""
         late = [number for number, rank in enumerate(self.ranks) if nodeid not in rank.log_end]
         for number in late:
@@ -193,7 +186,7 @@ class Job:
         output["mpiexec"] = _tail((self.folder / "mpiexec.log").read_text(errors="replace"))
         if late:
             message += f" (unfinished: rank {', '.join(map(str, late))} of {self.num_ranks})"
-        raise kind(message, [rank.reports[nodeid] for rank in self.ranks], output)
+        raise JobFailure(message, [rank.reports[nodeid] for rank in self.ranks], output)
 
     def _print_stack(self, number: int) -> None:
         pid = self.ranks[number].pid

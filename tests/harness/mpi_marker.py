@@ -7,12 +7,11 @@ pytest (this plugin)                   collects, sorts by rank count, reports   
 ```
 A test passes if it passes on every rank. After a hang or an abort the tests that are left get a new job. A test may
 set its own limit: `@pytest.mark.mpi(2, timeout=30)`. Limits are seconds of a quiet machine: speed.py stretches them.
-When the limit of all is used up, the running test fails and the others are skipped with that one reason. Fixtures:
-`num_ranks`, `comm`, `shared_tmp_path`.
+Fixtures: `num_ranks`, `comm`, `shared_tmp_path`.
 
-Under `pytest -n 2` (pytest-xdist; what `make test` does) one worker begins with all tests of several ranks, the other
-with those of one rank; who is done takes files of plain tests. So no core waits: ranks that wait for each other, or for
-a kernel that one of them compiles, sleep (tests/conftest.py).
+Under `pytest -n 3` (pytest-xdist; what `make test` does) one worker begins with all tests of several ranks, one with
+those of one rank, the third with files that have slow tests; who is done takes another file. Ranks that wait for each
+other, or for a kernel that one of them compiles, sleep (tests/conftest.py): so two cores are enough for three.
 """
 
 import re
@@ -22,7 +21,7 @@ from pathlib import Path
 
 import mpi_report
 import pytest
-from mpi_job import Job, JobFailure, OutOfTime
+from mpi_job import Job, JobFailure
 
 RANK_PLUGIN = "mpi_rank"
 MOST_TESTS = 500  # of a job: each graph keeps a communicator to the end, and MPICH has 2,048 for a process
@@ -30,7 +29,6 @@ MOST_TESTS = 500  # of a job: each graph keeps a communicator to the end, and MP
 
 def pytest_addoption(parser):
     parser.addini("mpi_seconds", "limit for one test under mpiexec, on a quiet machine", default="300")
-    parser.addini("mpi_total_seconds", "limit for all tests under mpiexec together, likewise", default="2700")
 
 
 def pytest_configure(config):
@@ -114,8 +112,6 @@ class Session:
     config: pytest.Config
     job: Job | None = None
     items: list = field(default_factory=list)
-    began: float | None = None
-    out_of_time: str | None = None  # the reason, once the limit of all is used up
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session):
@@ -138,21 +134,15 @@ class Session:
     def _run(self, item) -> list[pytest.TestReport]:
         """Wait until `item`, the first unfinished one, is done on all ranks; start a job where none runs."""
         began = time.monotonic()
-        self.began = self.began or began
-        if self.out_of_time is not None:
-            return [mpi_report.skipped(item, self.out_of_time)]
-        total = float(self.config.getini("mpi_total_seconds"))
         limit = item.get_closest_marker("mpi").kwargs.get("timeout") or float(self.config.getini("mpi_seconds"))
         try:
             if self.job is None or item.nodeid not in self.job.ids:
                 self._stop()
                 self.job = Job(self.config, self._left_with(item), _num_ranks(item))
-            reports = self.job.wait_for(item.nodeid, limit, total, self.began)
+            reports = self.job.wait_for(item.nodeid, limit)
             return mpi_report.merge(self.config, item, reports, self.job.printed(item.nodeid))
         except JobFailure as failure:
             self._stop()
-            if isinstance(failure, OutOfTime):
-                self.out_of_time = str(failure)
             return [mpi_report.broken(self.config, item, failure, time.monotonic() - began)]
 
     def _left_with(self, item) -> list[str]:

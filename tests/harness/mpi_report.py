@@ -50,13 +50,6 @@ def broken(config: pytest.Config, item: pytest.Item, failure: JobFailure, second
     return _failed(item, "call", RankFailures(str(failure), sections), seconds)
 
 
-def skipped(item: pytest.Item, reason: str) -> pytest.TestReport:
-    """Return the report of a test that was not started."""
-    path, line, _ = item.location
-    where = (path, (line or 0) + 1, f"Skipped: {reason}")
-    return pytest.TestReport(item.nodeid, item.location, dict.fromkeys(item.keywords, 1), "skipped", where, "setup")
-
-
 def _load(config: pytest.Config, data: dict) -> pytest.TestReport:
     report = config.hook.pytest_report_from_serializable(config=config, data=data)
     if isinstance(report.longrepr, list):  # where and why a test was skipped: a tuple, before it was JSON

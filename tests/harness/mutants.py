@@ -15,7 +15,6 @@ import ast
 import hashlib
 import re
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -47,20 +46,14 @@ class Mutant:
     @property
     def digest(self) -> str:
         """Changes with the mutant, the file that it changes and the files of its tests: results are kept by it."""
-        files = (self.file, *(test.partition("::")[0] for test in self.tests))
-        return hashlib.sha256((repr(self) + files_digest(ROOT / file for file in files)).encode()).hexdigest()[:16]
+        found = hashlib.sha256(repr(self).encode())
+        for file in sorted({self.file, *(test.partition("::")[0] for test in self.tests)}):
+            found.update((ROOT / file).read_bytes())
+        return found.hexdigest()[:16]
 
     def changed(self, text: str) -> str:
         """The text of the file with the fault."""
         return text.replace(self.old, self.new)
-
-
-def files_digest(paths: Iterable[Path]) -> str:
-    """A hash of the contents of files, each counted once."""
-    found = hashlib.sha256()
-    for path in sorted(set(paths)):
-        found.update(path.read_bytes())
-    return found.hexdigest()[:16]
 
 
 def read_mutants() -> list[Mutant]:

@@ -26,6 +26,18 @@ def run(monkeypatch, capsys):
 
 
 @pytest.fixture
+def ran(run):
+    """A function that runs a command, which must end well, and returns what it prints."""
+
+    def ran(*words) -> str:
+        code, out, err = run(*words)
+        assert code == 0, err
+        return out
+
+    return ran
+
+
+@pytest.fixture
 def refused(run, tmp_path):
     """`refused("train", "nowhere", says="no such folder")`: one line, exit code 2, and nothing new on disk."""
 

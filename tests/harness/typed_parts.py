@@ -6,25 +6,22 @@ from typing import Any
 
 import numpy as np
 import torch
-from cut_graphs import random_cut
+from cut_graphs import dist_graph, random_cut
 
-from distgnn.comm.ending.leaving import watched
 from distgnn.datasets import GraphData
 from distgnn.datasets.findings.findings import Findings
-from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.face.row_graph import with_rows
 from distgnn.graph.face.typed_graph import TypedGraph
 from distgnn.interop.pyg import dispatch
-from distgnn.partition import local_part
-from distgnn.system.other_libraries import import_dgl
 
 Key = tuple[str, str, str]
 CLASSES = 3
+STEPS = 3  # the second gradient is of weights that a step has changed, and moves the third loss
 
 
 @dataclass
 class Typed:
-    """A whole graph: vertices by type, arcs [2, E] by relation, columns of each."""
+    """A whole graph: vertices by type, arcs [2, E] by relation, columns of each in float32."""
 
     counts: dict[str, int]
     edges: dict[Key, np.ndarray]
@@ -36,30 +33,35 @@ class Typed:
         edges = {key: ends for key, ends in self.edges.items() if ends.shape[1]}
         return replace(self, edges=edges, arc_columns={key: self.arc_columns[key] for key in edges})
 
+    def data(self) -> GraphData:
+        firsts = dict(zip(self.counts, np.cumsum([0, *self.counts.values()]), strict=False))
+        ends = [ends.T + np.array([firsts[key[0]], firsts[key[2]]]) for key, ends in self.edges.items()]
+        return GraphData(
+            name="typed",
+            types=tuple(self.counts),
+            type_counts=tuple(self.counts.values()),
+            relations=tuple(self.edges),
+            num_nodes=sum(self.counts.values()),
+            edges=np.concatenate(ends),
+            edge_types=np.repeat(np.arange(len(ends), dtype=np.int16), [len(one) for one in ends]),
+            directed=True,
+            typed=self.columns,
+            relation_columns=self.arc_columns,
+            type_classes={kind: CLASSES for kind, columns in self.columns.items() if "labels" in columns},
+            findings=Findings(),
+        ).check()
+
     def to_dgl(self) -> Any:
-        dgl = import_dgl()
-        graph = dgl.heterograph(
-            {key: tuple(map(torch.from_numpy, ends)) for key, ends in self.edges.items()}, self.counts
-        )
-        for name, columns in self.columns.items():
-            graph.nodes[name].data["feat"] = torch.from_numpy(columns["feats"])
-        for key, columns in self.arc_columns.items():
-            graph.edges[key].data.update({name: torch.from_numpy(values) for name, values in columns.items()})
+        graph = self.data().to_dgl()
+        for frame in (
+            *map(graph.nodes.__getitem__, graph.ntypes),
+            *map(graph.edges.__getitem__, graph.canonical_etypes),
+        ):
+            frame.data.update({name: one.double() for name, one in frame.data.items() if one.is_floating_point()})
         return graph
 
     def to_pyg(self) -> Any:
-        from torch_geometric.data import HeteroData
-
-        data = HeteroData()
-        for name, count in self.counts.items():
-            data[name].num_nodes = count
-            for column, values in self.columns[name].items():
-                data[name][{"feats": "x", "labels": "y", "values": "y"}.get(column, column)] = torch.from_numpy(values)
-        for key, ends in self.edges.items():
-            data[key].edge_index = torch.from_numpy(ends)
-            for column, values in self.arc_columns[key].items():
-                data[key][{"feat": "edge_attr", "weight": "edge_weight"}[column]] = torch.from_numpy(values)
-        return data
+        return self.data().to_pyg().apply(lambda one: one.double() if one.is_floating_point() else one)
 
 
 def random_typed(seed: int = 0, *, same_width: bool = False) -> Typed:
@@ -93,13 +95,18 @@ def random_typed(seed: int = 0, *, same_width: bool = False) -> Typed:
     columns = {}
     for name, count in counts.items():
         width = 6 if same_width else widths[name]
-        columns[name] = {"feats": random.standard_normal((count, width))}
+        columns[name] = {"feats": _rows(random, count, width)}
     columns["paper"] |= {"labels": random.integers(0, CLASSES, counts["paper"]), "train_mask": random.random(23) < 0.5}
-    arc_columns = {
-        key: {"feat": random.standard_normal((ends.shape[1], 4)), "weight": random.random(ends.shape[1]) + 0.5}
-        for key, ends in edges.items()
-    }
-    return Typed(counts, edges, columns, arc_columns)
+    return Typed(counts, edges, columns, _arc_columns(random, edges))
+
+
+def _rows(random: np.random.Generator, *shape: int) -> np.ndarray:
+    return random.standard_normal(shape).astype(np.float32)
+
+
+def _arc_columns(random: np.random.Generator, edges: dict[Key, np.ndarray]) -> dict[Key, dict[str, np.ndarray]]:
+    weights = {key: np.abs(_rows(random, ends.shape[1])) + np.float32(0.5) for key, ends in edges.items()}
+    return {key: {"feat": _rows(random, len(weight), 4), "weight": weight} for key, weight in weights.items()}
 
 
 def varied_typed(seed: int, *, same_width: bool = False) -> Typed:
@@ -120,67 +127,28 @@ def varied_typed(seed: int, *, same_width: bool = False) -> Typed:
         ends[:, : size // 4] = ends[:, size // 4 : 2 * (size // 4)]
         edges[key] = ends.astype(np.int64)
     widths = {name: 6 if same_width else 12 if name == "paper" else int(random.integers(3, 8)) for name in names}
-    columns = {name: {"feats": random.standard_normal((counts[name], widths[name]))} for name in names}
-    arc_columns = {
-        key: {"feat": random.standard_normal((ends.shape[1], 4)), "weight": random.random(ends.shape[1]) + 0.5}
-        for key, ends in edges.items()
-    }
-    return Typed(counts, edges, columns, arc_columns)
+    columns = {name: {"feats": _rows(random, counts[name], widths[name])} for name in names}
+    return Typed(counts, edges, columns, _arc_columns(random, edges))
 
 
 def typed_graph(whole: Typed, comm: Any, seed: int = 1, lacking: str = "author", **options: Any) -> TypedGraph:
     """The graph on ranks, cut at random; the last of several ranks owns no vertex of the type `lacking`."""
-    types = list(whole.counts)
-    starts = dict(zip(types, np.cumsum([0, *whole.counts.values()]), strict=False))
-    ends = [ends + np.array([[starts[key[0]]], [starts[key[2]]]]) for key, ends in whole.edges.items()]
-    node_types = np.repeat(np.arange(len(types)), list(whole.counts.values()))
-    edge_types = np.repeat(np.arange(len(ends)), [one.shape[1] for one in ends])
-    data = GraphData.from_arrays(
-        np.concatenate(ends, axis=1).T,
-        num_nodes=len(node_types),
-        directed=True,
-        feats=np.zeros((len(node_types), 1), np.float32),
-        edge_types=edge_types,
-        node_types=node_types,
-        findings=Findings(),
-    )
-    edges = data.edge_list("stored", "keep")
-    cut = random_cut(edges, comm.size, seed)
+    data = whole.data()
+    cut = random_cut(data.edge_list(), comm.size, seed)
     if comm.size > 1:
-        missed = (cut.owner == comm.size - 1) & (node_types == types.index(lacking))
-        cut.owner[missed] = 0
-    local: Any = local_part(data, edges, cut, comm.rank)
-    ids = np.asarray(local.global_ids[: local.num_owned]).astype(np.int64)
-    local.graph |= {"types": types, "relations": list(whole.edges)}
-    local.graph["typed"] = {
-        name: {column: [str(values.dtype), *values.shape[1:]] for column, values in columns.items()}
-        for name, columns in whole.columns.items()
-    }
-    local.graph["type_classes"] = {name: CLASSES for name, columns in whole.columns.items() if "labels" in columns}
-    local.typed = {
-        name: {column: values[ids[local.node_types == number] - starts[name]] for column, values in columns.items()}
-        for number, (name, columns) in enumerate(whole.columns.items())
-    }
-    firsts, relations = np.cumsum([0, *(one.shape[1] for one in ends)]), np.asarray(local.edge_types)  # None: no arcs
-    local.relation_columns = {
-        number: {
-            column: values[local.arc_ids[np.flatnonzero(relations == number)] - firsts[number]]
-            for column, values in columns.items()
-        }
-        for number, columns in enumerate(whole.arc_columns.values())
-    }
-    local.feats = None
-    return TypedGraph(with_rows(DistGraph(local, watched(comm), dtype="float64", **options)))
+        node_types = np.repeat(list(whole.counts), list(whole.counts.values()))
+        cut.owner[(cut.owner == comm.size - 1) & (node_types == lacking)] = 0
+    return TypedGraph(with_rows(dist_graph(data, comm, cut, **options)))
 
 
-def five_steps(case, whole, data, weights):
-    """(outputs, gradients, losses) of 5 steps from the same weights."""
+def train_steps(case, whole, data, weights):
+    """(outputs, gradients, losses) of some steps from the same weights."""
     with warnings.catch_warnings():  # DGL's of relations without arcs, too
         warnings.simplefilter("ignore")
-        return _five_steps(*case, whole, data, weights)
+        return _train_steps(*case, whole, data, weights)
 
 
-def _five_steps(make, call, whole, data, weights):
+def _train_steps(make, call, whole, data, weights):
     torch.manual_seed(3)
     model = make(whole).double()  # GATConv of DGL makes float32
     with torch.no_grad():
@@ -191,7 +159,7 @@ def _five_steps(make, call, whole, data, weights):
         for weight in model.parameters():
             weight.copy_(0.3 * torch.randn(weight.shape))
     optimizer, losses, first = torch.optim.Adam(model.parameters(), lr=0.05), [], None
-    for _ in range(5):
+    for _ in range(STEPS):
         optimizer.zero_grad()
         out = {name: rows for name, rows in call(model, data).items() if rows is not None}
         loss = sum((torch.tanh(rows) * weights[name][:, : rows.shape[1]]).sum() for name, rows in out.items())
@@ -212,12 +180,12 @@ def weights_of(whole):
 
 
 def same_steps(name, case, whole, plain, comm, seed=1):
-    """Raise AssertionError unless 5 steps on ranks equal 5 steps on `plain()`, the whole graph in one process.
+    """Raise AssertionError unless steps on ranks equal steps on `plain()`, the whole graph in one process.
 
     Args: case: (model of a whole graph, its rows by type from a model and a graph).
     """
     weights = weights_of(whole)
-    expected, refusal = on_one_rank(comm, lambda: five_steps(case, whole, plain(), weights))
+    expected, refusal = on_one_rank(comm, lambda: train_steps(case, whole, plain(), weights))
     assert not refusal, f"{name}: {refusal}"
     same_as(name, expected, case, whole, weights, typed_graph(whole, comm, seed))
 
@@ -234,8 +202,8 @@ def on_one_rank(comm, run):
 
 
 def same_as(name, expected, case, whole, weights, graph):
-    """Raise AssertionError unless 5 steps on a graph of ranks give what was expected."""
-    for theirs, ours in zip(expected, five_steps(case, whole, graph, weights), strict=True):
+    """Raise AssertionError unless steps on a graph of ranks give what was expected."""
+    for theirs, ours in zip(expected, train_steps(case, whole, graph, weights), strict=True):
         assert theirs.keys() == ours.keys(), name
         for key, one in theirs.items():
             found = ours[key].whole() if hasattr(ours[key], "whole") else ours[key]
@@ -267,7 +235,7 @@ def random_steps(seeds, comm):
         weights, case = weights_of(whole), module.CASES[name]
         make = whole.to_dgl if module is dgl_typed else whole.to_pyg
         # What the plain library cannot do on this graph, it refuses
-        expected, refusal = on_one_rank(comm, lambda: five_steps(case, whole, make(), weights))  # noqa: B023 - now
+        expected, refusal = on_one_rank(comm, lambda: train_steps(case, whole, make(), weights))  # noqa: B023 - now
         if refusal:
             continue
         same_as(f"seed {seed}, {name}", expected, case, whole, weights, typed_graph(whole, comm, seed, debug=True))

@@ -49,7 +49,7 @@ FLOORS = (  # the lowest first
         "torch numpy scipy safetensors tomli tomli_w",
         "numba mpi4py dgl torch_geometric",
     ),
-    Floor("fitting", f"{BELOW_BENCH}", "rich numpy torch", "matplotlib IPython pandas"),
+    Floor("fitting", f"{BELOW_BENCH}", "numpy torch", "matplotlib IPython pandas"),
     Floor("bench", f"{BELOW_BENCH} fitting", "numpy torch", "matplotlib mpi4py pandas"),
     Floor("predicting", f"{BELOW_BENCH} fitting", "numpy torch safetensors", "pyarrow"),
     Floor("cli", f"{BELOW_BENCH} bench fitting predicting", "rich typer", "matplotlib mpi4py torch"),
@@ -61,7 +61,6 @@ FLOORS = (  # the lowest first
 NO_FLOOR = ("distgnn",)  # packages that hold files of several floors, and no code
 
 EXCEPTIONS = {
-    ("distgnn.datasets.text.scan", "numba"): "reads tables at memory speed; a parser is no kernel of graphs",
     ("distgnn.graph.loader", "mpi4py"): "takes a communicator, by default that of all ranks",
     ("distgnn.graph.dist_graph", "mpi4py"): "takes a communicator, by default that of all ranks",
     ("distgnn.graph.cores", "mpi4py"): "asks which ranks share a machine",

@@ -4,10 +4,11 @@ import re
 import warnings
 
 import pytest
-from against_dgl import Inputs, default_float64, num_arc_ids
+from against_dgl import Inputs, default_float64, num_arc_ids, run_rows
 from cut_graphs import random_graph, whole_graph
 
 from distgnn.config import EDGE_MODELS, MODELS, ModelConfig
+from distgnn.graph.face.row_graph import with_rows
 from distgnn.interop.table import DGL, HOW, LAYERS, OWN, PYG
 from distgnn.nn import model_for
 from distgnn.ops.edges import on_arcs
@@ -55,7 +56,7 @@ def widest(monkeypatch):
 def run(name, cases, widest) -> str:
     """How a case runs, on one rank."""
     data = random_graph(12)
-    graph = whole_graph(data)
+    graph = with_rows(whole_graph(data))
     inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
     make, call = cases[name]
     with default_float64(), warnings.catch_warnings():
@@ -63,7 +64,7 @@ def run(name, cases, widest) -> str:
         layer = make().double()
     del widest[1:]
     with default_float64():
-        call(layer, graph, inputs.rows(graph.owned_ids, graph.local.arc_ids))
+        run_rows(graph, layer, inputs, call)
     has_heads = re.search(r"GAT|Transformer|\bgat", name)
     return "arcs" if max(widest) > (HEADS if has_heads else MOST_NUMBERS) else "kernel"
 

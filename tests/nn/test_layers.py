@@ -15,13 +15,10 @@ from dgl_layers import (
     with_initial,
     with_initial_weighted,
 )
-from dgl_layers import (
-    with_types_and_norm as typed,
-)
+from dgl_layers import with_types_and_norm as typed
 
 from distgnn import nn as dnn
 from distgnn import ops
-from distgnn.datasets import load_graph
 from distgnn.system.other_libraries import import_dgl
 
 
@@ -98,17 +95,6 @@ def test_our_layer_equals_dgls(comm, name):
     call = CASES[name][3]
     expected = run_whole(data, theirs, inputs, call)
     same(run_ranks(dist_graph(data, comm, debug=True), ours, inputs, call), expected)
-
-
-@pytest.mark.slow
-@pytest.mark.mpi(3)
-@pytest.mark.parametrize("name", ["gin mean", "gatv2", "rgcn groups"])
-def test_our_layer_equals_dgls_on_a_dense_graph(comm, data_root, name):
-    data = load_graph("tolokers", data_root)
-    ours, theirs = pair(name)
-    inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
-    expected = run_whole(data, theirs, inputs, CASES[name][3])
-    same(run_ranks(dist_graph(data, comm), ours, inputs, CASES[name][3]), expected, rtol=1e-7, atol=1e-8)
 
 
 @pytest.mark.mpi(3)

@@ -7,6 +7,7 @@ from distgnn.datasets import GraphData
 from distgnn.partition import VertexCut
 from distgnn.partition.core.edges import EdgeArrays
 from distgnn.partition.refinement.cut_state import start_state
+from distgnn.partition.refinement.replica_table import add_edge, empty_table
 
 
 def edge_list(edges, num_nodes, directed=False, weights=None, direction="stored", self_loops="keep"):
@@ -18,6 +19,14 @@ def edge_list(edges, num_nodes, directed=False, weights=None, direction="stored"
 
 def num_copies(edges, parts, num_parts):
     return int(start_state(edges, parts, num_parts).num_copies.sum())
+
+
+def table_of(groups, part, num_vertices, num_parts):
+    """In how many groups of each part a vertex is."""
+    table = empty_table(np.bincount(groups.members, minlength=num_vertices).astype(np.int32), num_parts)
+    for v, p in zip(groups.members, np.repeat(part, np.diff(groups.indptr)), strict=True):
+        add_edge(table, v, p, 1)
+    return table
 
 
 def awkward(name):

@@ -1,10 +1,9 @@
-"""Copies by degree, and the figure of a partition."""
+"""What a folder says of its roles, and beside Libra's cut."""
 
-import numpy as np
 import pytest
 
 from distgnn.datasets import load_graph
-from distgnn.partition import PartitionBook, against_libra, copies_by_degree, cut_edges, describe, write_partition
+from distgnn.partition import PartitionBook, against_libra, cut_edges, describe, write_partition
 
 
 @pytest.fixture(scope="module")
@@ -15,31 +14,6 @@ def cut_graph(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cut") / "parts"
     write_partition(graph, edges, cut, folder)
     return edges, PartitionBook(edges, cut), folder
-
-
-def test_copies_by_degree_are_the_books(cut_graph):
-    edges, book, folder = cut_graph
-    found = copies_by_degree(folder)
-    degrees = edges.in_degrees() + edges.out_degrees()
-    assert found["vertices"].sum() == np.count_nonzero(degrees)
-    for i, low in enumerate(found["from_degree"]):
-        some = (degrees >= low) & (degrees < 2 * low)
-        assert found["vertices"][i] == some.sum()
-        if some.any():
-            assert found["copies"][i] == pytest.approx(book.copies[some].mean())
-
-
-@pytest.mark.slow
-def test_the_figure_is_drawn_or_refused(cut_graph, tmp_path):
-    from distgnn.cli.commands.show import draw_partition
-    from distgnn.errors import InputError
-
-    draw_partition(cut_graph[2], str(tmp_path / "parts.png"))
-    assert (tmp_path / "parts.png").read_bytes()[:4] == b"\x89PNG"
-    with pytest.raises(InputError, match="must end in"):
-        draw_partition(cut_graph[2], str(tmp_path / "parts.jpg"))
-    with pytest.raises(InputError, match="cannot write the figure"):
-        draw_partition(cut_graph[2], str(tmp_path / "nowhere" / "parts.png"))
 
 
 def test_roles_are_the_books(cut_graph):

@@ -5,10 +5,7 @@ import pytest
 
 from distgnn.config import CutConfig, cut
 from distgnn.datasets import load_graph
-from distgnn.errors import InputError
 from distgnn.partition import METHODS, PartitionBook, cut_edges
-from distgnn.partition.core.owners import balanced_owners
-from distgnn.partition.core.shares import part_shares
 from distgnn.partition.folder.describe import rows_between_groups
 
 from .graphs import NAMES, awkward, edge_list
@@ -52,11 +49,6 @@ def test_balances(method, num_parts, power_law):
     assert book.owned_balance <= 1.05
 
 
-def test_libra_cuts_less_than_dealing(power_law):
-    libra, dealt = (PartitionBook(power_law, cut_edges(power_law, 8, name)) for name in ("libra", "random"))
-    assert libra.replication_factor < dealt.replication_factor
-
-
 def test_the_limit_on_arcs_holds_where_stored_order_fails():
     """Along a path in stored order every edge touches the part of the one before."""
     edges = edge_list([(i, i + 1) for i in range(999)], 1000)
@@ -65,31 +57,12 @@ def test_the_limit_on_arcs_holds_where_stored_order_fails():
     assert PartitionBook(edges, cut_edges(edges, 4, "libra")).edge_balance <= 1.03
 
 
-def test_isolated_vertices_go_where_least_is_owned():
-    edges = edge_list([(0, i) for i in range(1, 5)], 40)
-    owner = balanced_owners(edges, np.zeros(4, dtype=np.int16), part_shares(4))
-    assert np.bincount(owner, minlength=4).tolist() == [10, 10, 10, 10]
-
-
-def test_bad_requests():
-    """All that there are: tests/config/test_cut.py."""
-    with pytest.raises(InputError, match="number of parts"):
-        cut_edges(edge_list(*awkward("path")), 2**15)
-    with pytest.raises(InputError, match="unknown method 'magic': choose from cmr, libra"):
-        cut_edges(edge_list(*awkward("path")), 4, "magic")
-    with pytest.raises(InputError, match="the number of groups must divide 4 parts"):
-        cut_edges(edge_list(*awkward("path")), 4, groups=3)
-
-
 def test_a_configuration_is_the_same_as_its_options(planted):
     config = CutConfig("libra", seed=3, refine=True, groups=2, direction="both")
+    assert tuple(METHODS) == cut.METHODS
     first, again = cut_edges(planted, 4, config), cut_edges(planted, 4, "libra", seed=3, refine=True, groups=2)
     np.testing.assert_array_equal(first.edge_part, again.edge_part)
     np.testing.assert_array_equal(first.owner, again.owner)
-
-
-def test_the_methods_are_those_of_the_configuration():
-    assert tuple(METHODS) == cut.METHODS
 
 
 @pytest.mark.parametrize(("name", "num_parts"), [("ogb/ogbn_arxiv", 32), ("slashdot", 4)])

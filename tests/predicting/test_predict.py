@@ -32,7 +32,7 @@ WIDTH, EDGE_WIDTH, RELATIONS = 8, 5, 3
 torch_geometric = pytest.importorskip("torch_geometric")
 pyg = torch_geometric.nn
 IN_FLOAT32 = ("GraphSAGE", "GAT", "edge features", "DGL's GraphConv")  # all are in float64
-WHOLE_IN = ("relations", "ARMA")  # a number of each arc and relation; rows whose second dimension counts arcs
+WHOLE_IN = ("relations",)  # a number of each arc and relation
 
 
 class Wrapped(torch.nn.Module):
@@ -76,10 +76,7 @@ DGL = {  # as DGL's examples have them
     "GraphConv": lambda dgl: [dgl.GraphConv(WIDTH, 8, activation=torch.relu, **ALONE), dgl.GraphConv(8, 4, **ALONE)],
     "SAGEConv": lambda dgl: [dgl.SAGEConv(WIDTH, 8, "mean"), dgl.SAGEConv(8, 4, "pool")],
     "GATConv": lambda dgl: [dgl.GATConv(WIDTH, 4, 2, feat_drop=0.5, attn_drop=0.5, residual=True, **ALONE)],
-    "GATv2Conv": lambda dgl: [dgl.GATv2Conv(WIDTH, 4, 2, attn_drop=0.5, **ALONE)],
     "GINConv": lambda dgl: [dgl.GINConv(torch.nn.Linear(WIDTH, 4), "max", learn_eps=True)],
-    "SGConv": lambda dgl: [dgl.SGConv(WIDTH, 4, k=2, **ALONE)],
-    "TAGConv": lambda dgl: [dgl.TAGConv(WIDTH, 4, k=2)],
 }
 
 
@@ -104,41 +101,26 @@ MODELS = {
     "GraphSAGE": lambda: pyg.models.GraphSAGE(WIDTH, 8, 3, 4, dropout=0.5),
     "GCN, batch norm": lambda: pyg.models.GCN(WIDTH, 8, 2, 4, norm="batch"),
     "GAT": lambda: pyg.models.GAT(WIDTH, 8, 2, 4, heads=2),
-    "GATv2": lambda: pyg.models.GAT(WIDTH, 8, 2, 4, v2=True, heads=2),
-    "GIN": lambda: pyg.models.GIN(WIDTH, 8, 2, 4),
     "PNA": lambda: pyg.models.PNA(WIDTH, 8, 2, 4, **SMALL),
-    "EdgeCNN": lambda: pyg.models.EdgeCNN(WIDTH, 8, 2, 4),
     "jumping knowledge": lambda: pyg.models.GraphSAGE(WIDTH, 8, 3, 4, jk="cat"),
-    "JK, max": lambda: pyg.models.GCN(WIDTH, 8, 3, 4, jk="max"),
-    "PMLP": lambda: pyg.models.PMLP(WIDTH, 8, 4, 2),
     "LINKX": lambda: pyg.models.LINKX(60, WIDTH, 8, 4, 2),
-    "RECT": lambda: pyg.models.RECT_L(WIDTH, 8),
     "LightGCN": lambda: Light(60, 8, 2),
     "DeepGCN": lambda: Wrapped(pyg.SAGEConv(WIDTH, 8), deep_layer(), deep_layer()),
-    "transformer": lambda: Wrapped(pyg.TransformerConv(WIDTH, 4, heads=2)),
     "batch norm": lambda: Wrapped(pyg.SAGEConv(WIDTH, 8), torch.nn.BatchNorm1d(8), pyg.SAGEConv(8, 4)),
     "APPNP": lambda: Wrapped(pyg.GCNConv(WIDTH, 4), pyg.APPNP(3, 0.1)),
     "GCNII": lambda: Deep(),
     "Chebyshev": lambda: Wrapped(pyg.ChebConv(WIDTH, 4, 3)),
-    "simplified": lambda: Wrapped(pyg.SGConv(WIDTH, 4, 2)),
-    "ARMA": lambda: Wrapped(pyg.ARMAConv(WIDTH, 4, 2, 2)),
     "cached": lambda: Wrapped(pyg.SGConv(WIDTH, 4, 2, cached=True)),  # of a plain graph, which has another order
     "reversible": lambda: Wrapped(pyg.SAGEConv(WIDTH, 8), pyg.GroupAddRev(pyg.SAGEConv(4, 4), num_groups=2)),
-    "TAG": lambda: Wrapped(pyg.TAGConv(WIDTH, 4, 2)),
     "SAGE, max": lambda: Wrapped(pyg.SAGEConv(WIDTH, 8, "max"), pyg.SAGEConv(8, 4, "max", project=True)),
-    "gated": lambda: Wrapped(pyg.ResGatedGraphConv(WIDTH, 4)),
     "edge features": attr(lambda: pyg.GATConv(WIDTH, 4, edge_dim=EDGE_WIDTH)),
     "GATv2, edge features": attr(lambda: pyg.GATv2Conv(WIDTH, 4, heads=2, edge_dim=EDGE_WIDTH)),
-    "three heads": lambda: Wrapped(pyg.GATv2Conv(WIDTH, 4, heads=3)),
     "three heads, edge features": attr(lambda: pyg.GATConv(WIDTH, 4, heads=3, edge_dim=EDGE_WIDTH)),
     "GENConv": attr(lambda: pyg.GENConv(WIDTH, 4, learn_t=True, edge_dim=EDGE_WIDTH)),
-    "GENConv, power mean": lambda: Wrapped(pyg.GENConv(WIDTH, 4, "powermean", learn_p=True)),
     "transformer, edge features": attr(lambda: pyg.TransformerConv(WIDTH, 4, heads=2, edge_dim=EDGE_WIDTH)),
-    "GINE": attr(lambda: pyg.GINEConv(torch.nn.Linear(WIDTH, 4), edge_dim=EDGE_WIDTH)),
     "NNConv": attr(lambda: pyg.NNConv(WIDTH, 4, torch.nn.Linear(EDGE_WIDTH, 4 * WIDTH), aggr="mean")),
     "PNA, edge features": attr(lambda: pyg.PNAConv(WIDTH, 4, **SMALL, edge_dim=EDGE_WIDTH, towers=1)),
     "crystals": attr(lambda: pyg.CGConv(WIDTH, EDGE_WIDTH, "max")),
-    "gaussians": attr(lambda: pyg.GMMConv(WIDTH, 4, EDGE_WIDTH, 2)),
     "own messages": attr(lambda: Own()),
     "own softmax": attr(lambda: OwnSoftmax()),
     "relations": lambda: Wrapped(pyg.RGCNConv(WIDTH, 4, RELATIONS), column="edge_type"),
@@ -221,7 +203,7 @@ def models_and_rows(source, dtype):
             yield name, model.train(), named(model.eval()(*arguments))
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_the_plain_forward_pass(comm, shared_tmp_path, monkeypatch):
     """Rows of arcs whole, and in blocks; these are never whole but for a softmax's numbers."""
     source, widest = random_graph(4, directed=True, typed=True), []

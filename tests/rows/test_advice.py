@@ -221,12 +221,13 @@ cannot be padded: add vertices|in {} segments cannot run|cannot be expanded to|c
 the numbers of values differ|were written to in place after|was given other ids on other ranks
 sparse gradients of a table|take the norm of numbers|cannot be saved: load the graph|the first dimension of rows counts
 the message function gives|the message function writes|the only row is on one rank|the vertices and edges of the whole
-there is no row on any rank|too many indices|several ranks: it would draw|DistGraph: {}|update_all(
-{} has {} rows|is no message function|over a reversed graph|over the out-arcs|rows for a part of|rows for {} arcs
+there is no row on any rank|too many indices|DistGraph: {}|update_all(
+{} has {} rows|is no message function|over a reversed graph|over the out-arcs|rows for {} arcs
+vertices of all ranks: give
 rows where this rank has|takes rows [N, ...]|, and arcs lead from {} to|rows of two types|a graph with types
 types and relations of a graph|the graph its types and relations before|joined with other relations', each
 name the relation, etype=|name the type: the graph|update_all of several|unknown cross_reducer
-of several types: give a dict|the edges of the whole graph|needs one type at both ends
+of several types: give a dict|needs one type at both ends
 """.strip()
     .replace("\n", "|")
     .split("|")

@@ -55,15 +55,8 @@ class Script:
             self.steps = step + 1
 
 
-def _set(place, name, value):
-    place[name] = value
-
-
 def settings(**changed):
-    def odd(script):
-        script.optimizer.param_groups[0].update(changed)
-
-    return odd
+    return lambda script: script.optimizer.param_groups[0].update(changed) if script.odd else None
 
 
 def scheduler(script):
@@ -82,10 +75,6 @@ def ema(script):
             one.mul_(0.9)
 
 
-def by_data(script):
-    script.model.last.weight.data[0, 0] += 1.0
-
-
 def loaded(script):
     script.model.load_state_dict({name: 2 * one for name, one in script.model.state_dict().items()})
 
@@ -94,11 +83,6 @@ def shuffled(script):
     masks = [script.data.train_mask, script.data.val_mask, script.data.test_mask]
     random.Random(int(script.odd)).shuffle(masks)
     return {"mask": lambda: masks[0]}
-
-
-def by_name(script):
-    name = "test_mask" if script.odd else "train_mask"
-    return {"mask": lambda: script.data[name]}
 
 
 def own_split(script):
@@ -150,18 +134,12 @@ def local_clip(script):
     }
 
 
-def slope(script):
-    return {"x": lambda: F.leaky_relu(script.data.x, 0.1 + 0.1 * script.odd)}
-
-
 NUMBER, TENSOR, COLUMN = "a number beside rows", "a tensor beside rows", "the column"
 FIRST, SECOND = 0, 1  # steps that are taken before ranks stop
 ODD = {  # name -> (what is done, of which kind it is said to be, steps)
     "mixup": (mixup, NUMBER, FIRST),
-    "a slope": (slope, NUMBER, FIRST),
     "a factor of the loss": (lambda script: {"factor": 1.0 + script.odd}, "the loss", FIRST),
     "masks that were shuffled": (shuffled, COLUMN, FIRST),
-    "masks by name": (by_name, COLUMN, FIRST),
     "an own split": (own_split, TENSOR, FIRST),
     "an own split, a column": (own_split_as_a_column, TENSOR, FIRST),
     "other ids": (other_ids, "ids|beside rows", FIRST),
@@ -169,12 +147,10 @@ ODD = {  # name -> (what is done, of which kind it is said to be, steps)
     "torch seeded by rank": (seeded_by_rank, "torch's random numbers", FIRST),
     "evaluation mode": (eval_mode, "every rank must make the same calls", FIRST),
     "dropout": (other_p, NUMBER, FIRST),
-    "lr": (lambda script: settings(lr=0.02)(script) if script.odd else None, "the optimiser.*lr 0.01.*lr 0.02", FIRST),
-    "weight decay": (lambda script: settings(weight_decay=0.5)(script) if script.odd else None, "weight_decay", FIRST),
-    "betas": (lambda script: settings(betas=(0.8, 0.9))(script) if script.odd else None, "betas", FIRST),
+    "lr": (settings(lr=0.02), "the optimiser.*lr 0.01.*lr 0.02", FIRST),
+    "betas": (settings(betas=(0.8, 0.9)), "betas", FIRST),
     "a scheduler": (scheduler, "the optimiser.*lr", SECOND),
     "weights in place": (changed(ema), "the weights", SECOND),
-    "one weight by data": (changed(by_data), "the weights", SECOND),
     "weights loaded": (changed(loaded), TENSOR, SECOND),
     "a clip by local norms": (local_clip, "the weights", SECOND),
 }

@@ -1,5 +1,7 @@
 """Modes of torch around a model of PyG on rows of P ranks: equal to plain PyG on one process, or one line."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -92,11 +94,6 @@ REFUSED = {
 }
 
 
-class Scene:
-    def __init__(self, x, y, m, e):
-        self.x, self.y, self.m, self.e = x, y, m, e
-
-
 def scenes(comm):
     """(whole tensors and edge_index of one process, rows)."""
     source = random_graph(3, num_nodes=N, num_edges=160)
@@ -104,8 +101,8 @@ def scenes(comm):
     face = with_rows(dist_graph(source, comm))
     face.y, face.train_mask = labels, mask
     x = torch.from_numpy(np.asarray(source.feats)).double()
-    whole = Scene(x, labels, mask, source.to_pyg().edge_index)
-    return whole, Scene(face.x, face.y, face.train_mask, face.edge_index)
+    whole = SimpleNamespace(x=x, y=labels, m=mask, e=source.to_pyg().edge_index)
+    return whole, SimpleNamespace(x=face.x, y=face.y, m=face.train_mask, e=face.edge_index)
 
 
 def model_of(seed=0):

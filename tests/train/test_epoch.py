@@ -86,18 +86,3 @@ def test_sparse_input_trains_as_dense(comm, name):
     graph = dist_graph(data, comm, sparse_feats=True)
     assert isinstance(graph.feats, SparseRows)
     np.testing.assert_allclose(losses(graph, name), dense, rtol=1e-10)  # float64 sums in another order
-
-
-@pytest.mark.parametrize(
-    ("settings", "dtype"),
-    [({"name": "gatv2"}, "bfloat16"), ({"norm": "batch"}, "bfloat16"), ({"head": "cat"}, "bfloat16")],
-)
-def test_models_without_bfloat16_are_refused(settings, dtype):
-    with pytest.raises(ValueError, match="bfloat16 is for sage, gcn, gat, gin"):
-        ModelConfig(**settings).check_beside(dtype=dtype)
-
-
-def test_models_without_rematerialisation_are_refused():
-    for settings in ({"name": "appnp"}, {"norm": "batch"}):
-        with pytest.raises(ValueError, match="remat is for stacks"):
-            ModelConfig(remat=True, **settings).check()

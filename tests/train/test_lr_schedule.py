@@ -1,4 +1,4 @@
-"""Learning-rate schedules: their rates, torch's where torch has them, and plateaus."""
+"""Learning-rate schedules: their rates, torch's where torch has them."""
 
 import pytest
 import torch
@@ -7,19 +7,19 @@ from cut_graphs import random_graph, whole_graph
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.nn import build_model
 from distgnn.train import Trainer
-from distgnn.train.lr_schedule import LearningRate
-
-
-def test_each_halving_waits_for_a_plateau_of_its_own():
-    plateau = LearningRate(TrainConfig(lr=1.0, lr_schedule="plateau"))
-    rates = [plateau.after(epoch, loss) for epoch, loss in enumerate([2.0, 1.0] + [1.0] * 22)]
-    assert rates == [1.0] * 12 + [0.5] * 11 + [0.25]
+from distgnn.train.lr_schedule import rate_of
 
 
 def rates_of(schedule: str, epochs: int) -> list[float]:
     """The rate of each epoch."""
-    rates = LearningRate(TrainConfig(lr=1.0, epochs=epochs, lr_schedule=schedule))
-    return [rates.value] + [rates.after(epoch, 1.0) for epoch in range(epochs - 1)]
+    config = TrainConfig(lr=1.0, epochs=epochs, lr_schedule=schedule)
+    return [rate_of(config, epoch) for epoch in range(epochs)]
+
+
+def test_cosine_ends_at_zero():
+    config = TrainConfig(epochs=4, lr=1.0, lr_schedule="cosine")
+    found = [rate_of(config, epoch) for epoch in range(1, 5)]
+    assert found == pytest.approx([0.853553, 0.5, 0.146447, 0], abs=1e-6)
 
 
 @pytest.mark.parametrize("epochs", [2, 4, 10, 37])
@@ -44,8 +44,8 @@ def test_rates_are_positive_up_to_the_given_one(schedule, epochs):
     """Also in runs that are shorter than a warm-up; after the last epoch nothing rises again."""
     rates = rates_of(schedule, epochs)
     assert all(0 < rate <= 1 for rate in rates)
-    over = LearningRate(TrainConfig(lr=1.0, epochs=epochs, lr_schedule=schedule))
-    assert over.after(epochs + 3, 1.0) == pytest.approx(0, abs=1e-5)
+    over = TrainConfig(lr=1.0, epochs=epochs, lr_schedule=schedule)
+    assert rate_of(over, epochs + 4) == pytest.approx(0, abs=1e-5)
 
 
 def test_the_first_epoch_has_the_first_rate():

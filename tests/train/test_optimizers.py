@@ -47,7 +47,7 @@ RUNS = {
         "lr_schedule": "cosine",
     },
     "our own adam, clipped": {"clip_grad": 0.05},
-    "our own adamw": {"train_optimizer": "adamw", "weight_decay": 0.1},
+    "our own adamw, wsd": {"train_optimizer": "adamw", "weight_decay": 0.1, "lr_schedule": "wsd"},
     "our own sgd": {"train_optimizer": "sgd", "weight_decay": 1e-3},
 }
 
@@ -71,12 +71,21 @@ def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, own):
     comm.Barrier()
 
 
-@pytest.mark.mpi(3)
-@pytest.mark.parametrize("own", list(RUNS.values())[:3], ids=list(RUNS)[:3])
-def test_ranks_compute_what_one_process_computes(comm, own):
-    data = random_graph(1)
-    expected, found = (make(graph, **own).fit() for graph in (whole_graph(data), dist_graph(data, comm)))
-    np.testing.assert_allclose(found.losses, expected.losses, rtol=1e-9)
+def test_convolutions_have_a_penalty_of_their_own():
+    graph = whole_graph(random_graph(1))
+    names = list(dict(build_model(ModelConfig("sage", 8), graph.num_feats, graph.num_classes).named_parameters()))
+
+    def grouped(parameters):
+        named = list(zip(names, parameters, strict=True))
+        groups = [[one for name, one in named if name.startswith("convs.") == is_conv] for is_conv in (True, False)]
+        assert all(groups)
+        return torch.optim.Adam([{"params": groups[0], "weight_decay": 0.1}, {"params": groups[1]}], 0.05)
+
+    expected = make(graph, grouped).fit()
+    np.testing.assert_allclose(make(graph, conv_weight_decay=0.1).fit().losses, expected.losses, rtol=1e-9)
+    for wrong in ({"optimizer": torch.optim.Adam}, {"train_optimizer": "adamw"}):
+        with pytest.raises(InputError, match="conv_weight_decay"):
+            make(graph, conv_weight_decay=0.1, **wrong)
 
 
 def test_a_plateau_is_one_of_the_loss():
@@ -198,15 +207,6 @@ def test_what_cannot_be_used_is_one_line(own, says):
         make(whole_graph(random_graph(1)), **own).fit()
 
 
-def test_another_optimizer_of_ours_is_refused_by_a_resumed_run(tmp_path):
-    graph, run = whole_graph(random_graph(1)), {"run_dir": str(tmp_path / "run")}
-    make(graph, epochs=2, train_optimizer="adamw", **run).fit()
-    with pytest.raises(InputError, match="optimizer is adamw there, sgd here"):
-        make(graph, resume=True, train_optimizer="sgd", **run).fit()
-    with pytest.raises(InputError, match="optimizer is adamw there, not set here"):
-        make(graph, resume=True, **run).fit()
-
-
 def test_a_distributed_optimizer_is_not_summed_twice():
     graph = whole_graph(random_graph(1))
     with pytest.raises(InputError, match="the trainer sums gradients itself"):
@@ -214,22 +214,33 @@ def test_a_distributed_optimizer_is_not_summed_twice():
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("first", "changes"),
     [
         (
-            {"optimizer": partial(torch.optim.SGD, lr=0.1, momentum=0.5)},
-            r"is SGD\(lr=0.1, momentum=0.9.* there",
+            {"optimizer": partial(torch.optim.SGD, lr=0.1, momentum=0.9)},
+            {
+                r"is SGD\(lr=0.1, momentum=0.9.* there": {"optimizer": partial(torch.optim.SGD, lr=0.1, momentum=0.5)},
+                "optimizer is SGD.* there, not set here": {"optimizer": None},
+                r"scheduler is not set there, StepLR\(step_size=3": {
+                    "scheduler": lambda one: SCHEDULERS.StepLR(one, 3)
+                },
+                "clip_grad is not set there, 1.0 here": {"clip_grad": 1.0},
+                "loss is not set there, share here": {"loss": share},
+                "optimizer is SGD.* there, sgd here": {"optimizer": None, "train_optimizer": "sgd"},
+            },
         ),
-        ({"optimizer": None}, "optimizer is SGD.* there, not set here"),
-        ({"scheduler": lambda one: SCHEDULERS.StepLR(one, 3)}, r"scheduler is not set there, StepLR\(step_size=3"),
-        ({"clip_grad": 1.0}, "clip_grad is not set there, 1.0 here"),
-        ({"loss": share}, "loss is not set there, share here"),
-        ({"optimizer": None, "train_optimizer": "sgd"}, "optimizer is SGD.* there, sgd here"),
+        (
+            {"train_optimizer": "adamw"},
+            {
+                "optimizer is adamw there, sgd here": {"train_optimizer": "sgd"},
+                "optimizer is adamw there, not set here": {"train_optimizer": "adam"},
+            },
+        ),
     ],
 )
-def test_a_run_is_resumed_with_the_same_parts_only(tmp_path, change, says):
-    graph = whole_graph(random_graph(1))
-    own = {"optimizer": partial(torch.optim.SGD, lr=0.1, momentum=0.9), "run_dir": str(tmp_path / "run")}
+def test_a_run_is_resumed_with_the_same_parts_only(tmp_path, first, changes):
+    graph, own = whole_graph(random_graph(1)), first | {"run_dir": str(tmp_path / "run")}
     make(graph, epochs=2, **own).fit()
-    with pytest.raises(InputError, match=says):
-        make(graph, resume=True, **own | change).fit()
+    for says, change in changes.items():
+        with pytest.raises(InputError, match=says):
+            make(graph, resume=True, **own | change).fit()

@@ -3,7 +3,6 @@
 import json
 from functools import partial
 
-import numpy as np
 import pytest
 import torch
 from cut_graphs import dist_graph, random_graph
@@ -13,7 +12,7 @@ from distgnn.datasets import GraphData
 from distgnn.errors import InputError, RunError
 from distgnn.nn import build_model
 from distgnn.train import Trainer, load_best
-from distgnn.train.lr_schedule import EarlyStopping, LearningRate, Schedules
+from distgnn.train.lr_schedule import EarlyStopping
 from distgnn.train.steps.own_optimizers import SGD, Adam, AdamW
 from distgnn.train.trainable import check_forward
 
@@ -47,35 +46,15 @@ def test_an_optimizer_is_torchs(own, torchs):
         assert torch.equal(one, other)
 
 
-def test_cosine_ends_at_zero():
-    cosine = LearningRate(TrainConfig(epochs=4, lr=1.0, lr_schedule="cosine"))
-    np.testing.assert_allclose(
-        [cosine.after(epoch, 1.0) for epoch in range(4)], [0.853553, 0.5, 0.146447, 0], atol=1e-6
-    )
-
-
-@pytest.mark.parametrize("stopped_after", range(1, 29))
-def test_schedules_go_on_where_a_checkpoint_was_written(stopped_after):
-    """The plateau and the patience counter are in the checkpoint, wherever between two events it is written."""
-    config = TrainConfig(epochs=40, lr=1.0, lr_schedule="plateau", patience=7)
-    losses = [2.0, 1.0] + [1.0] * 26
+@pytest.mark.parametrize("stopped_after", range(1, 29, 3))
+def test_stopping_goes_on_where_a_checkpoint_was_written(stopped_after):
     values = [0.1, 0.5] + [0.4] * 5 + [0.6] + [0.5] * 20
 
-    def go_on(schedules: Schedules, epochs) -> list[tuple[float, bool, bool]]:
-        return [
-            (
-                schedules.learning_rate.after(epoch, losses[epoch]),
-                schedules.stopping.is_best(epoch, values[epoch]),
-                schedules.stopping.should_stop(),
-            )
-            for epoch in epochs
-        ]
+    def go_on(stopping: EarlyStopping, epochs) -> list[tuple[bool, bool]]:
+        return [(stopping.is_best(epoch, values[epoch]), stopping.should_stop()) for epoch in epochs]
 
-    def new() -> Schedules:
-        return Schedules(LearningRate(config), EarlyStopping(config.patience))
-
-    whole = go_on(new(), range(28))
-    first, second = new(), new()
+    whole = go_on(EarlyStopping(7), range(28))
+    first, second = EarlyStopping(7), EarlyStopping(7)
     go_on(first, range(stopped_after))
     second.load_state(json.loads(json.dumps(first.state())))
     assert go_on(second, range(stopped_after, 28)) == whole[stopped_after:]
@@ -122,34 +101,6 @@ def test_predictions_are_made_without_dropout(comm):
     found = trainer.predict()
     trainer.graph.step = 7  # where there is dropout its masks are others now
     assert torch.equal(trainer.predict(), found)
-
-
-@pytest.mark.mpi(3)
-def test_a_metric_counts_each_vertex_once(comm):
-    data = random_graph(1)
-    trainer = make(dist_graph(data, comm))
-    trainer.fit()
-    logits, graph = trainer.predict(), trainer.graph
-    guessed = logits[: graph.num_owned].argmax(1).numpy()
-    pieces = comm.allgather((graph.local.global_ids[: graph.num_owned], guessed))
-    guess = np.empty(data.num_nodes, dtype=np.int64)
-    for ids, classes in pieces:
-        guess[ids] = classes
-    metrics = trainer.evaluate()
-    for split in ("train", "valid", "test"):
-        ids = getattr(data, split)
-        ids = ids[data.labels[ids] >= 0]
-        assert metrics[f"{split}_accuracy"] == pytest.approx(np.mean(guess[ids] == data.labels[ids]), abs=1e-12)
-
-
-@pytest.mark.mpi(2)
-def test_weights_are_the_same_bits_on_all_ranks(comm):
-    trainer = make(dist_graph(random_graph(1), comm, dtype="float32"))
-    torch.manual_seed(comm.rank)
-    trainer.fit()
-    for parameter in trainer.model.parameters():
-        values = comm.allgather(parameter.detach().numpy().tobytes())
-        assert len(set(values)) == 1
 
 
 @pytest.mark.mpi(2)

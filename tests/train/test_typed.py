@@ -66,8 +66,8 @@ def whole_graph(seed=0):
         parts = random.integers(0, 3, whole.counts[kind])
         masks = ("train_mask", "valid_mask", "test_mask")
         whole.columns[kind] |= {name: parts == place for place, name in enumerate(masks)}
-    whole.columns["author"]["values"] = random.standard_normal((17, 2))
-    whole.columns["venue"]["labels"] = random.integers(0, 2, (17, CLASSES)).astype(float)
+    whole.columns["author"]["values"] = random.standard_normal((17, 2)).astype(np.float32)
+    whole.columns["venue"]["labels"] = random.integers(0, 2, (17, CLASSES)).astype(np.int8)
     return whole
 
 
@@ -101,7 +101,7 @@ def plain_losses(model, call, data, kind, task):
         if task == "regression":
             loss = functional.mse_loss(rows[mask], store.y[mask])
         elif store.y.dim() > 1:
-            loss = functional.binary_cross_entropy_with_logits(rows[mask], store.y[mask])
+            loss = functional.binary_cross_entropy_with_logits(rows[mask], store.y[mask].double())
         else:
             loss = functional.cross_entropy(rows[mask], store.y[mask])
         loss.backward()

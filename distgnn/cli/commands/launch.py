@@ -46,7 +46,7 @@ def launch(
     said = parsed(command_of_train, words)
     parts, settings = said.get("parts") or "", Settings().with_options({k: v for k, v in said.items() if v is not None})
     launching.check(settings.schedule)
-    num_ranks = settings.num_ranks(read_manifest(parts))
+    num_ranks = read_manifest(parts)["num_parts"]
     again = SameRanks.of(words, argument_place(command_of_train, words, parts), num_ranks, launching, run_dir)
     raise typer.Exit(again.run(Machines(hosts, threads, run_dir)))
 

@@ -1,4 +1,4 @@
-"""Commands that make partition folders: from a graph, from another folder, from a cut of DGL's; and a cut for DGL."""
+"""Commands that make partition folders: from a graph, from another folder, from a partition book of DGL's."""
 
 import json
 from dataclasses import asdict, replace
@@ -16,6 +16,8 @@ from distgnn.system.output import plain, say
 from distgnn.system.units import human_bytes, human_seconds
 
 NODES = "Vertices in a table"
+TABLE = "Table beside a table of edges: .csv, .tsv or .parquet; its columns of numbers are features."
+LABEL = "Its column of labels; an empty cell is none. --split may name a column, of train, valid and test."
 BALANCES = {"arcs": "edge", "owned": "owned", "copies": "copies"}
 
 DATA_ROOT = "Folder of named datasets (default: DISTGNN_DATA or ./data)."
@@ -39,15 +41,11 @@ def partition(
     out: str | None = typer.Option(None, help="Partition folder to write.", show_default=False),
     feats: str | None = typer.Option(None, help="File of features beside a file of edges: a row for each vertex."),
     labels: str | None = typer.Option(None, help="File of labels beside a file of edges: .npy, .npz, .pt or a table."),
-    nodes: str | None = in_panel(
-        NODES, None, "Table beside a table of edges: .csv, .tsv or .parquet; its columns of numbers are features."
-    ),
+    nodes: str | None = in_panel(NODES, None, TABLE),
     id: str | None = in_panel(
         NODES, None, "Its column of names, which edges use (default: one called id, name, node)."
     ),
-    label: str | None = in_panel(
-        NODES, None, "Its column of labels; an empty cell is none. --split may name a column, of train, valid and test."
-    ),
+    label: str | None = in_panel(NODES, None, LABEL),
     validate: bool = typer.Option(False, "--validate", help="Print all that is found in the graph, and cut nothing."),
     data_root: str | None = typer.Option(None, help=DATA_ROOT),
     threads: AllThreads = None,
@@ -77,7 +75,8 @@ def partition(
     except ValueError:
         said = f"{parts!r} is not a valid integer, nor two of them as in 8x4"
         raise typer.BadParameter(said, param_hint="--parts") from None
-    config = replace(config, groups=groups, capacities=split_speeds(config.capacities))
+    speeds: Any = config.capacities and str(config.capacities).split(",")
+    config = replace(config, groups=groups, capacities=speeds)
     kernels.set_num_threads(threads or num_threads())
     with phases(not quiet and not as_json) as advance:
         manifest = partition_graph(
@@ -113,11 +112,6 @@ def with_files(
     elif given and config.renumber:
         raise InputError("rows of --feats and --labels are in the order of ids from 0: leave --renumber out")
     return {"edge_index": source, "name": Path(source).name.partition(".")[0]} | given if given else source, config
-
-
-def split_speeds(text: Any) -> Any:
-    """The numbers of "2,1,1", as text: `part_shares` reads them."""
-    return None if text is None else text.split(",")
 
 
 def show(manifest: dict[str, Any], out: str, quiet: bool, as_json: bool) -> None:
@@ -170,7 +164,7 @@ def repartition(
     kernels.set_num_threads(threads or num_threads())
     options: dict[str, Any] = {"method": method, "effort": effort, "seed": seed, "order": order}
     options["refine"] = config.refine
-    options["capacities"] = split_speeds(config.capacities)
+    options["capacities"] = config.capacities and str(config.capacities).split(",")
     if merge and any(value is not None and value is not False for value in options.values()):
         raise InputError("--merge takes the old cut as it is: leave --method, --seed, --order and the like out")
     with phases(not quiet and not as_json) as advance:
@@ -182,14 +176,11 @@ def repartition(
 
 
 def import_dgl(
-    cut: str = typer.Argument(help="DGL's Libra folder (…/4Communities) or partition book (…/NAME.json)."),
+    cut: str = typer.Argument(help="DGL's partition book (…/NAME.json)."),
     source: str = typer.Argument(help="The graph that was cut, as of distgnn partition."),
     out: str = typer.Option(..., help="Partition folder to write."),
     direction: str = typer.Option("stored", help="stored, both or reversed: what the edges of the cut are."),
     self_loops: str = typer.Option("keep", help="keep, add or remove."),
-    sides: str = typer.Option(
-        "target", help="Of a book: arcs at the owner of the target, or, as cover, of either: fewest rows."
-    ),
     data_root: str | None = typer.Option(None, help=DATA_ROOT),
     overwrite: bool = typer.Option(False, help="Replace an existing partition folder."),
 ) -> None:
@@ -204,5 +195,5 @@ def import_dgl(
     for line in findings.lines():
         say(line)
     edge_list = graph.edge_list(direction, self_loops)
-    manifest = write_partition(graph, edge_list, read_dgl_cut(cut, edge_list, sides), out, "dgl", overwrite=overwrite)
+    manifest = write_partition(graph, edge_list, read_dgl_cut(cut, edge_list), out, "dgl", overwrite=overwrite)
     print_table("Imported", rows_of_table(manifest, out))

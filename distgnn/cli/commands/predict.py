@@ -56,8 +56,10 @@ def predict(
     own: dict[str, Any] = {"weights": weights, "layers": layers, "pairs": pairs, "ranks": ranks, "offload": offload}
     own |= {"memory": memory, "changed": changed, "before": before, "plan": plan or None}
     if is_function(run):
+        from distgnn.datasets.files.kinds import read_column
+
         own["layers"] = tuple(one.strip() for one in layers.split(",")) if layers else ()
-        own["changed"] = None if changed is None else _ids_in(changed)
+        own["changed"] = None if changed is None else read_column("changed", changed)
         own["plan"] = plan
         how = {"classes": classes, "embeddings": embeddings, "threads": threads}
         return _with_own_model(run, parts, out, overwrite, quiet, own | how)
@@ -88,12 +90,11 @@ def _with_run(
     run_on_ranks(manifest["num_parts"], threads)
     from distgnn.fitting.best_rows import best_rows
     from distgnn.predicting.row_files import Classes, write_table
-    from distgnn.train.predict import write_best, write_embeddings
+    from distgnn.train.predict import write_best
 
     def write(file: str) -> int:
-        if embeddings:
-            return write_embeddings(graph, rows, file)
-        return write_best(graph, network, rows, TrainConfig(task=task), file, classes and not is_table)
+        config = None if embeddings else TrainConfig(task=task)
+        return write_best(graph, network, rows, config, file, classes and not is_table)
 
     def about() -> Classes | str:
         if embeddings or task not in ("node", "edge"):
@@ -125,12 +126,6 @@ def _say_what(out: str, kind: str, count: int, of_vertices: bool, named: bool) -
 def is_function(text: str) -> bool:
     """Is this FILE.py:FUNCTION?"""
     return text.rpartition(":")[0].endswith(".py")
-
-
-def _ids_in(file: str) -> Any:
-    from distgnn.datasets.files.kinds import read_column
-
-    return read_column("changed", file)
 
 
 def made_by(text: str) -> Any:

@@ -6,7 +6,6 @@ from dataclasses import asdict
 
 import typer
 
-from distgnn.cli.cut_figure import draw_partition
 from distgnn.cli.display import feats_of, print_columns, print_table
 from distgnn.cli.options import AsJson
 from distgnn.config import check_choice
@@ -20,14 +19,11 @@ def info(
     parts: str = typer.Argument(help="Partition folder."),
     as_json: AsJson = False,
     against: bool = typer.Option(False, "--against-libra", help="Cut the graph by Libra too, and compare."),
-    figure: str | None = typer.Option(None, help="Draw pairs of ranks, copies by degree and loads: .png, .svg, .pdf."),
 ) -> None:
     """Show sizes, balances and exchange rows of a partition folder."""
     from distgnn.partition import describe
 
     facts = describe(parts)
-    if figure is not None:
-        draw_partition(parts, figure)
     if against:
         from distgnn.partition import against_libra
 

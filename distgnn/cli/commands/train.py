@@ -16,19 +16,25 @@ from distgnn.cli.options import RANKS, AsJson, Quiet, Threads, given_options, in
 from distgnn.config import LaunchConfig, ModelConfig, RunConfig, Schedule, Settings, TrainConfig
 from distgnn.config.extras import searches
 from distgnn.config.option import option_name
-from distgnn.config.recipes import with_recipe
+from distgnn.config.recipes import for_graph
 from distgnn.config.run import CHECKPOINT_EVERY
 from distgnn.config.settings import check_names, check_same_graph, describe_graph, read_sections
 from distgnn.config.task import LOWER_IS_BETTER, human_metric
 from distgnn.config.together import rules_about
 from distgnn.errors import InputError
 from distgnn.system.jobs.restarts import without
-from distgnn.system.launch import import_mpi, under_mpi
+from distgnn.system.launch import under_mpi
 from distgnn.system.output import say
 from distgnn.system.units import human_bytes, human_seconds, human_share
 
 GROUPS = (ModelConfig, RunConfig, Schedule, TrainConfig, LaunchConfig)
 TOGETHER = rules_about({option_name(field) for group in GROUPS for field in fields(group)})
+RECIPE = "Options for this graph, as far as they are not given. fast: feature norm, optimiser and learning rate."
+RECIPE += "".join(f" {name}: {text}" for name, text in searches().items())
+CONFIG = "Take the options that are not given from this file, the config.toml of another run."
+MEMORY = "Memory of a rank, such as 8GB (default: what is free). auto or auto:8GB: keep within it, by keeping all, "
+MEMORY += "else --remat, else --offload."
+CUT_FIRST = "Of a graph in place of a partition folder: cut it for this number of ranks first; the cut is kept."
 EPILOG = "\n\n".join(["What does not go together is refused with one of these lines:", *TOGETHER])
 
 
@@ -41,26 +47,10 @@ def train(
     schedule: Schedule,
     training: TrainConfig,
     launching: LaunchConfig,
-    recipe: str | None = in_panel(
-        "Training",
-        None,
-        "Options for this graph, as far as they are not given. fast: feature norm, optimiser and learning rate."
-        + "".join(f" {name}: {text}" for name, text in searches().items()),
-    ),
-    config: str | None = in_panel(
-        "Run folder", None, "Take the options that are not given from this file, the config.toml of another run."
-    ),
-    memory: str | None = in_panel(
-        RANKS,
-        None,
-        "Memory of a rank, such as 8GB (default: what is free). auto or auto:8GB: keep within it, by keeping all, else "
-        "--remat, else --offload.",
-    ),
-    ranks: int | None = in_panel(
-        RANKS,
-        None,
-        "Of a graph in place of a partition folder: cut it for this number of ranks first; the cut is kept.",
-    ),
+    recipe: str | None = in_panel("Training", None, RECIPE),
+    config: str | None = in_panel("Run folder", None, CONFIG),
+    memory: str | None = in_panel(RANKS, None, MEMORY),
+    ranks: int | None = in_panel(RANKS, None, CUT_FIRST),
     threads: Threads = None,
     debug: bool = in_panel(RANKS, False, "Ranks agree on each exchange before it starts."),
     quiet: Quiet = False,
@@ -68,7 +58,7 @@ def train(
 ) -> None:
     """Train a model on a partition folder; starts mpiexec with one rank per part where none was started."""
     from distgnn.cli.ranks import checked_together
-    from distgnn.fitting.on_rank import check_machines, train_by_recipe
+    from distgnn.fitting.on_rank import Job, train_job
     from distgnn.partition import read_manifest
     from distgnn.system.hosts import on_this_machine
     from distgnn.system.jobs.watchdog import start_limit
@@ -76,38 +66,32 @@ def train(
     from distgnn.train.run.within_memory import MemoryLimit
 
     if ranks is not None:
-        parts = context.with_resource(cut_first(context, parts, ranks, schedule.ranks_per_part, training, not quiet))
+        parts = context.with_resource(cut_first(context, parts, ranks, training, not quiet))
     given = given_options(context)
     starting = training.timeout if launching.restarts and under_mpi() else 0
     with start_limit(starting), checked_together():
         manifest = read_manifest(parts)
         settings = _with_saved(Settings(training, model, run, schedule), given, config, manifest)
-        settings, picked = settings.with_task(manifest["graph"], given), ""
-        if recipe is not None or config is None:  # a file has every option
-            settings, picked = with_recipe(settings, given, recipe, manifest)
-        settings = _checked(settings.checked(), launching, manifest)
-        limit, num_ranks = MemoryLimit.parse(memory), settings.num_ranks(manifest)
+        # A file has every option
+        settings, picked = for_graph(settings, given, recipe, manifest, by_name=True, defaults=config is None)
+        settings = _checked(settings, launching)
+        limit, num_ranks = MemoryLimit.parse(memory), manifest["num_parts"]
         if num_ranks > 1 and not under_mpi() and not limit.chooses and (limit.bytes or on_this_machine()):
             check_memory_here(manifest, settings.sections(), limit.bytes, num_ranks)
     _start_ranks(context, parts, settings, launching, num_ranks, threads)
     speak = not quiet and not as_json
-    with start_limit(starting):
-        settings, lines = check_machines(parts, manifest, settings, limit)
-    if speak and import_mpi().COMM_WORLD.rank == 0:
-        for line in filter(None, (picked, *lines)):
-            say(line, "")
-    summary, rank = train_by_recipe(recipe, given, parts, manifest, settings, debug, speak)
-    if rank == 0 and as_json:
-        print(json.dumps(summary, indent=1))
-    elif rank == 0 and speak:
-        _print_tables(summary, manifest)
+    job = Job(parts, manifest, settings, limit=limit, debug=debug, speak=speak, recipe=recipe, given=given, line=picked)
+    done = train_job(job, starting)
+    if done.rank == 0 and as_json:
+        print(json.dumps(done.summary, indent=1))
+    elif done.rank == 0 and speak:
+        _print_tables(done.summary, manifest)
 
 
-def _checked(settings: Settings, launching: LaunchConfig, manifest: dict[str, Any]) -> Settings:
+def _checked(settings: Settings, launching: LaunchConfig) -> Settings:
     """The settings of this run; raises what can be refused before ranks are started."""
     from distgnn.train.run.run_folder import check_free
 
-    settings.check_graph(manifest["graph"])
     launching.check(settings.schedule)
     if launching.restarts:
         settings = _with_checkpoints(settings)
@@ -203,8 +187,8 @@ def closing_rows(summary: dict[str, Any], manifest: dict[str, Any]) -> list[tupl
 
 
 @contextmanager
-def cut_first(context: Any, graph: str, ranks: int, each: int, training: TrainConfig, speak: bool) -> Iterator[str]:
-    """The partition folder of the graph for these ranks, `each` of which share a part; it stays while the block runs.
+def cut_first(context: Any, graph: str, ranks: int, training: TrainConfig, speak: bool) -> Iterator[str]:
+    """The partition folder of the graph for these ranks; it stays while the block runs.
 
     The words of this command name it from now on, as ranks need them; `--ranks` is none of them any more.
     """
@@ -214,12 +198,12 @@ def cut_first(context: Any, graph: str, ranks: int, each: int, training: TrainCo
 
     if under_mpi():
         raise InputError("--ranks starts ranks: leave it out under mpiexec or srun, and give a partition folder")
-    if ranks < 1 or ranks % max(each, 1):
-        raise InputError(f"ranks is {ranks}: expected at least 1, and a multiple of the {each} that share a part")
+    if ranks < 1:
+        raise InputError(f"ranks is {ranks}: expected at least 1")
     words = without("--ranks", sys.argv[1:])
     place = argument_place(context.command, words, graph)
     if is_parts(graph):
-        needed = read_manifest(graph)["num_parts"] * each
+        needed = read_manifest(graph)["num_parts"]
         if needed != ranks:
             raise InputError(f"{graph} is for {needed} ranks, not {ranks}: leave --ranks out, or give the graph itself")
         sys.argv[1:] = words
@@ -229,12 +213,12 @@ def cut_first(context: Any, graph: str, ranks: int, each: int, training: TrainCo
 
     with ExitStack() as stack:
         with phases(speak) as progress:
-            shares = ranks // each, None, None, training.seed
+            shares = ranks, None, None, training.seed
             task = training.task if "task" in given_options(context) else BY_LABELS
             tell = say if speak else lambda line: None
             kept = cut_of(graph, *shares, say=tell, progress=progress, task=task)
             cut = stack.enter_context(kept)
-        first = f"distgnn partition {shlex.quote(graph)} --parts {ranks // each} --out parts{cut.options}"
+        first = f"distgnn partition {shlex.quote(graph)} --parts {ranks} --out parts{cut.options}"
         second = shlex.join(["distgnn", *words[:place], "parts", *words[place + 1 :]])
         if speak:
             print(f"distgnn: this stands for\n  {first}\n  {second}", file=sys.stderr, flush=True)

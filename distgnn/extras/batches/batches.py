@@ -56,11 +56,11 @@ class Batches:
         halos = local.num_source_halos, local.num_target_halos
         self.held = tuple(HeldRows(local.num_owned, count) for count in halos)
 
-    def of_pass(self, number: int, first: int = 0) -> Iterator[BatchGraph]:
-        """The batches of a pass from the `first` on, one after the other: every vertex is in one of them."""
+    def of_pass(self, number: int) -> Iterator[BatchGraph]:
+        """The batches of a pass, one after the other: every vertex is in one of them."""
         order = orders(self.graph.seed, number, self.num_strata, self.num_micro)
         parts, (forward, backward) = self._micro_parts, self.exchanges
-        for step in range(first, self.num_micro):
+        for step in range(self.num_micro):
             taken = chosen_micro_parts(order, step)
             chosen = OwnedAndHalos(taken[parts.owned], taken[parts.sources], taken[parts.targets])
             forward.choose(self._plans[0], chosen)

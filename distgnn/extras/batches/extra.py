@@ -56,10 +56,6 @@ EXTRA = Extra(
             lambda cluster_batches, optimizer: cluster_batches and optimizer not in OPTIMIZERS,
         ),
         Rule(
-            "cluster batches are for one rank a part: leave --cluster-batches out",
-            lambda cluster_batches, ranks_per_part: cluster_batches and ranks_per_part > 1,
-        ),
-        Rule(
             "cluster batches need algorithm cd-0 and float32 on the wire: which rows are late is theirs to say",
             lambda cluster_batches, exact: cluster_batches and not exact,
         ),

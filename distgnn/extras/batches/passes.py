@@ -1,8 +1,6 @@
 """Passes in cluster batches: the steps of an epoch, those that are done of it, and what batches do not go with."""
 
 import math
-import time
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +9,7 @@ from torch import nn
 from distgnn.config import TrainConfig
 from distgnn.config.extras import part_of
 from distgnn.config.together import check_together
-from distgnn.errors import InputError, RunStopped, on_all_ranks
+from distgnn.errors import InputError
 from distgnn.extras.batches.batches import Batches
 from distgnn.extras.batches.extra import SUMS, BatchOptions
 from distgnn.train.steps.passes import Passes, Taken
@@ -26,46 +24,13 @@ ROWS = (
 )
 
 
-@dataclass
-class BegunPass:
-    """What the record of a pass is made of so far: a run that is asked to stop within a pass goes on from there.
-
-    Args: shares: of the loss, this rank's, one for each step. norms: of the gradient. seconds: of earlier processes.
-    """
-
-    shares: list[float] = field(default_factory=list)
-    norms: list[float] = field(default_factory=list)
-    seconds: float = 0.0
-    started: float = field(default_factory=time.perf_counter)
-
-    def state(self, comm: Any) -> dict[str, Any]:
-        """Collective: yes."""
-        elapsed = self.seconds + time.perf_counter() - self.started
-        return {"shares": comm.allgather(self.shares), "norms": self.norms, "seconds": max(comm.allgather(elapsed))}
-
-    @classmethod
-    def of(cls, state: dict[str, Any], comm: Any) -> "BegunPass":
-        shares = [[float(share) for share in rank] for rank in state["shares"]]
-        if len(shares) == comm.size:
-            mine = shares[comm.rank]
-        else:
-            totals = [math.fsum(step) for step in zip(*shares, strict=True)]
-            mine = totals if comm.rank == 0 else [0.0] * len(totals)
-        return cls(mine, [float(norm) for norm in state["norms"]], float(state["seconds"]))
-
-
 class BatchPasses(Passes):
     """A run of which the first epochs, or all, are in batches."""
 
     def __init__(self, whole: Any, graph: Any, options: BatchOptions):
         super().__init__(whole, graph)
         self.options = options
-        self.begun: BegunPass = BegunPass()
         self.batches: Batches | None = None
-
-    @property
-    def num_done(self) -> int:
-        return len(self.begun.shares)
 
     def _in_batches(self, epoch: int) -> bool:
         return self.options.batched_epochs is None or epoch < self.options.batched_epochs
@@ -81,33 +46,20 @@ class BatchPasses(Passes):
         if not self._in_batches(epoch):
             self.batches = None
             return super().take(trainer, epoch, keeps_logits)
-        comm, steps, begun = self.graph.comm, self.num_steps(epoch), self.begun
-        begun.started = time.perf_counter()
-        for number, batch in enumerate(self._made().of_pass(epoch, self.num_done), self.num_done):
+        steps = self.num_steps(epoch)
+        shares, norms = [], []
+        for number, batch in enumerate(self._made().of_pass(epoch)):
             self.graph.step = self.first_step(epoch) + number
             name = f"epoch {epoch}, batch {number + 1} of {steps}"
             _, share, norm = trainer.step(self.tell(trainer.model, batch), name, False)
-            begun.shares.append(share)
-            begun.norms.append(norm)
-            if trainer.config.run_dir is not None and number + 1 < steps:
-                # Obey a signal between two steps of a pass, with a checkpoint
-                received = max(comm.allgather(trainer.interrupts.received))
-                if received:
-                    trainer.save(epoch)
-                    raise on_all_ranks(RunStopped(received, epoch, trainer.config.run_dir))
-        self.begun = BegunPass()
-        return Taken(None, math.fsum(begun.shares) / steps, max(begun.norms), begun.seconds)
+            shares.append(share)
+            norms.append(norm)
+        return Taken(None, math.fsum(shares) / steps, max(norms))
 
     def _made(self) -> Batches:
         if self.batches is None:
             self.batches = Batches(self.graph, self.options.cluster_batches)
         return self.batches
-
-    def state(self, comm: Any) -> dict[str, Any]:
-        return self.begun.state(comm) if self.num_done else {}
-
-    def load_state(self, state: dict[str, Any], comm: Any) -> None:
-        self.begun = BegunPass.of(state, comm) if state else BegunPass()
 
     def held(self) -> dict[str, np.ndarray]:
         return {} if self.batches is None else self.batches.state_dict()

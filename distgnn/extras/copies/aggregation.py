@@ -20,6 +20,7 @@ import numpy as np
 
 from distgnn import kernels
 from distgnn.comm import DelayedExchange, EpochExchange, Exchange
+from distgnn.errors import InputError, on_all_ranks
 from distgnn.ops.aggregation.aggregator import Block, Site, run_block
 from distgnn.ops.aggregation.halo import reduce_onto
 from distgnn.ops.aggregation.row_scale import RowScale, Scales
@@ -134,18 +135,12 @@ class CopyAggregator:
     def _exchange_at(self, site: Site | None) -> Exchange | EpochExchange:
         return self.exchange if site is None or self.delayed is None else self.delayed.at(*site)
 
-    def scales_at(self, site: Site | None, scales: Scales) -> Scales:
-        """The factors by which arcs counted in a training step: under 0c and the paper's rule its own arcs' factors."""
-        source_scale, target_scale = scales
-        if self.no_exchange and site is not None:
-            return _local(source_scale), _local(target_scale)
-        arrived = self._arrived(site)
-        return source_scale, target_scale if arrived is None else _scale_of_what_took_part(target_scale, arrived)
-
     def arc_dots(
         self, rows: np.ndarray, _sources: np.ndarray, grads: np.ndarray, partial_grads: np.ndarray, scales: Scales
     ) -> np.ndarray:
         """target_scale[v] * source_scale[u] * <gradient of v's partial sum, rows[u]> of every local arc, [A]."""
+        if self.no_exchange or self.arrivals is not None:
+            raise on_all_ranks(InputError("edge weights are trained with --copy-updates held only"))
         source_scale, target_scale = scales
         source = rows if source_scale is None else rows * source_scale.owned[:, None]
         target = partial_grads if target_scale is None else partial_grads * target_scale.owned[:, None]

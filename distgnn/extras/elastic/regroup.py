@@ -2,8 +2,8 @@
 
 | then | ranks | folder |
 |---|---|---|
-| all machines answer | one per part of the command's folder; more where a folder for more is prepared | that |
-| machines stay away, at least `--min-ranks` are left | as many as are left | a prepared one, or parts merged |
+| all machines answer | one per part of the command's folder | that |
+| machines stay away, at least `--min-ranks` are left | as many as are left | parts merged |
 | ranks died twice without a new checkpoint | one less | the same |
 | fewer than `--min-ranks` are left | none: it looks again after the next pause | |
 """
@@ -12,12 +12,11 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 from distgnn.cli.places import Machines, SameRanks, ThisMachine
 from distgnn.config.extras import part_of
 from distgnn.errors import DistGNNError, InputError
-from distgnn.extras.elastic.extra import RANKS, ElasticOptions
+from distgnn.extras.elastic.extra import ElasticOptions
 from distgnn.system.jobs.processes import die_with_parent
 from distgnn.system.jobs.restarts import Team
 from distgnn.system.launch import safe_path
@@ -33,13 +32,11 @@ class Elastic(SameRanks):
     changed: int = 0
 
     def __post_init__(self) -> None:
-        self.options: ElasticOptions = part_of(self.launching, ElasticOptions)
-        self.pattern: str = self.options.parts_for or str(self.run_dir / "merged" / f"parts-{RANKS}")
         self.ranks = self.num_ranks
 
     @property
     def fewest(self) -> int:
-        return min(self.options.min_ranks or self.num_ranks, self.num_ranks)
+        return min(part_of(self.launching, ElasticOptions).min_ranks or self.num_ranks, self.num_ranks)
 
     def team(self, places: ThisMachine | Machines, fruitless: int) -> Team:
         """Who is started next, after some failures in a row without a new checkpoint."""
@@ -48,9 +45,7 @@ class Elastic(SameRanks):
         else:
             most = self.ranks - (fruitless - self.changed >= TRIES)
         room = places.room()
-        most = min(room, max(most, self.fewest))
-        more = (ranks for ranks in range(most, self.num_ranks, -1) if self._prepared(ranks))
-        ranks = next(more, min(most, self.num_ranks))  # the most that there is a folder for, or can be made one
+        ranks = min(room, max(most, self.fewest), self.num_ranks)
         if ranks < self.fewest:
             return self.nobody(room)
         try:
@@ -63,19 +58,16 @@ class Elastic(SameRanks):
             self.ranks, self.changed = ranks, fruitless
         return Team(words, places.start(ranks))
 
-    def _prepared(self, ranks: int) -> bool:
-        return (Path(self.pattern.replace(RANKS, str(ranks))) / "partition.json").is_file()
-
     def _folder(self, ranks: int) -> str:
         """The partition folder of these parts, made by merging where there is none yet."""
         if ranks == self.num_ranks:
             return self.words[self.place]
-        path = self.pattern.replace(RANKS, str(ranks))
-        if not self._prepared(ranks):
+        folder = self.run_dir / "merged" / f"parts-{ranks}"
+        if not (folder / "partition.json").is_file():
             # A process of its own: its memory is free again when ranks start.
-            options = ("--parts", str(ranks), "--out", path, "--merge", "--quiet")
+            options = ("--parts", str(ranks), "--out", str(folder), "--merge", "--quiet")
             command = [sys.executable, "-m", "distgnn.cli", "repartition", self.words[self.place], *options]
             done = subprocess.run(command, env=os.environ | safe_path(), preexec_fn=die_with_parent(), check=False)
             if done.returncode:
                 raise InputError(f"merging parts ended with exit code {done.returncode}")
-        return str(Path(path))
+        return str(folder)

@@ -20,7 +20,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -270,7 +269,7 @@ def damped_inverses(comm: Any, factors: list[torch.Tensor], shifts: list[float])
 
     Source: Pauloski et al., Convolutional neural network training with distributed K-FAC, SC'20.
     """
-    makers = spread([len(factor) if factor.dim() == 2 else 0 for factor in factors], comm.size)
+    makers = [place % comm.size for place in range(len(factors))]
     found = [torch.empty_like(factor) for factor in factors]
     error = None
     for factor, shift, maker, out in zip(factors, shifts, makers, found, strict=True):
@@ -292,15 +291,6 @@ def damped_inverses(comm: Any, factors: list[torch.Tensor], shifts: list[float])
         if comm.size > 1 and factor.dim() == 2:
             comm.Bcast(out.numpy(), root=maker)
     return found
-
-
-def spread(widths: list[int], num_ranks: int) -> list[int]:
-    """Which rank inverts which matrix: the widest first, each to the rank with the least to do."""
-    work, makers = np.zeros(num_ranks), [0] * len(widths)
-    for place in sorted(range(len(widths)), key=lambda place: -widths[place]):
-        makers[place] = int(work.argmin())
-        work[makers[place]] += float(widths[place]) ** 3
-    return makers
 
 
 def _mean_eigenvalue(factor: torch.Tensor) -> float:

@@ -6,36 +6,33 @@ import typer
 
 from distgnn.cli.commands.predict import Overwrite, Parts, Run, check_request
 from distgnn.cli.display import print_table
-from distgnn.cli.options import AsJson, Silent, Threads
+from distgnn.cli.options import AsJson, Silent, Threads, with_options
 from distgnn.cli.ranks import checked_together, run_on_ranks
 from distgnn.config.task import SPLITS
 from distgnn.errors import InputError
+from distgnn.extras.labels.extra import CorrectSmoothConfig
 from distgnn.fitting.progress import compiling
 from distgnn.system.units import human_share
 
 
+@with_options
 def correct_smooth(
     run: Run,
     parts: Parts,
+    config: CorrectSmoothConfig,
     out: str | None = typer.Option(None, help="File to write: float32 scores [N, C] as .npy (default: none)."),
     classes: bool = typer.Option(False, help="Write the class with the largest score of each vertex, int64 [N]."),
-    correction_steps: int = typer.Option(50, help="Steps in which training errors are spread (0: do not correct)."),
-    correction_alpha: float = typer.Option(0.979, help="Share of neighbours in each of them."),
-    smoothing_steps: int = typer.Option(50, help="Steps in which labels are spread (0: do not smooth)."),
-    smoothing_alpha: float = typer.Option(0.756, help="Share of neighbours in each of them."),
-    scale: float | None = typer.Option(None, help="Factor of the spread error (default: by its size at each vertex)."),
     threads: Threads = None,
     overwrite: Overwrite = False,
     quiet: Silent = False,
     as_json: AsJson = False,
 ) -> None:
     """Correct and Smooth a run's best predictions (Huang et al., ICLR'21), exactly, on one rank per part."""
-    from distgnn.extras.labels.correct_smooth import CorrectSmoothConfig, correct_and_smooth
-    from distgnn.train import write_predictions
+    from distgnn.extras.labels.correct_smooth import correct_and_smooth
     from distgnn.train.metrics import measure
+    from distgnn.train.predict import write_best
     from distgnn.train.run.run_folder import run_task
 
-    config = CorrectSmoothConfig(correction_steps, correction_alpha, smoothing_steps, smoothing_alpha, scale)
     settings, manifest = check_request(run, parts, out, overwrite)
     with checked_together():
         config.check()
@@ -54,7 +51,7 @@ def correct_smooth(
         stage: {split: measure(graph, rows, "accuracy", split) for split in SPLITS} for stage, rows in stages.items()
     }
     if out is not None:
-        write_predictions(graph, scores, out, classes)
+        write_best(graph, None, scores, None, out, classes)
     if graph.rank == 0 and as_json:
         print(json.dumps(found, indent=1))
     elif graph.rank == 0 and not quiet:

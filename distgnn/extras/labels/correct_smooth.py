@@ -10,7 +10,6 @@ a choice (clamping, the cap of the scale) as `torch_geometric.nn.CorrectAndSmoot
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,33 +19,9 @@ from torch.nn import functional
 from distgnn import ops
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError, on_all_ranks
+from distgnn.extras.labels.extra import CorrectSmoothConfig
 
 MOST_SCALE = 1000.0
-
-
-@dataclass(frozen=True)
-class CorrectSmoothConfig:
-    """Steps and alphas of both propagations; the defaults: DGL's example for ogbn-arxiv.
-
-    `scale`: the factor of the error; None: each vertex gets the mean training error over the size of its own.
-    """
-
-    correction_steps: int = 50
-    correction_alpha: float = 0.979
-    smoothing_steps: int = 50
-    smoothing_alpha: float = 0.756
-    scale: float | None = None
-
-    def check(self) -> None:
-        """Raise InputError for the first setting that makes no sense."""
-        for name in ("correction_steps", "smoothing_steps"):
-            if getattr(self, name) < 0:
-                raise InputError(f"{name} is {getattr(self, name)}: expected at least 0")
-        for name in ("correction_alpha", "smoothing_alpha"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name} is {getattr(self, name)}: expected a share from 0 to 1")
-        if self.scale is not None and not 0 <= self.scale < float("inf"):
-            raise InputError(f"scale is {self.scale}: expected a number of at least 0")
 
 
 @torch.no_grad()

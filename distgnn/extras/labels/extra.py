@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from distgnn.config.extras import Extra, Rule
-from distgnn.config.option import option
+from distgnn.config.option import check_values, option
+from distgnn.errors import InputError
 
 _setting = partial(option, panel="")
+_step = partial(option, panel="Options", least=0)
 
 
 @dataclass
@@ -16,6 +18,24 @@ class LabelOptions:
     label_reuse: float = _setting(
         0.0, "Share of training labels that are input in each epoch; the loss is on the others (0: none)."
     )
+
+
+@dataclass(frozen=True)
+class CorrectSmoothConfig:
+    """Steps and alphas of both propagations of Correct and Smooth; the defaults: DGL's example for ogbn-arxiv."""
+
+    correction_steps: int = _step(50, "Steps in which training errors are spread (0: do not correct).")
+    correction_alpha: float = _step(0.979, "Share of neighbours in each of them.")
+    smoothing_steps: int = _step(50, "Steps in which labels are spread (0: do not smooth).")
+    smoothing_alpha: float = _step(0.756, "Share of neighbours in each of them.")
+    scale: float | None = _step(None, "Factor of the spread error.", default_text="by its size at each vertex")
+
+    def check(self) -> None:
+        """Raise InputError for the first setting that makes no sense."""
+        check_values(self)
+        for name, most in (("correction_alpha", 1), ("smoothing_alpha", 1), ("scale", 1e30)):
+            if (getattr(self, name) or 0) > most:
+                raise InputError(f"{name} is {getattr(self, name)}: expected at most {most:g}")
 
 
 EXTRA = Extra(

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -29,9 +28,6 @@ def replay(
     threads: int | None = typer.Option(None, help="Threads of a rank (default: cores / --at-once)."),
     at_once: int = typer.Option(1, help="Ranks that compute at the same time."),
     repeats: int = typer.Option(5, help="Times that each epoch is recorded."),
-    recordings: str | None = typer.Option(
-        None, help="Folder for what was recorded; where it is there, it is not recorded again."
-    ),
     out: str | None = typer.Option(None, help="JSON file to write."),
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -42,7 +38,6 @@ def replay(
     from distgnn.errors import InputError
     from distgnn.extras.replay import predict
     from distgnn.extras.replay.network import parse_network
-    from distgnn.extras.replay.recording import read_recordings, write_recordings
     from distgnn.partition import read_manifest
 
     with checked_together():
@@ -50,29 +45,23 @@ def replay(
         networks = [parse_network(text) for text in network]
         settings = Settings(training, model, run, schedule).checked()
         settings.check_graph(manifest["graph"])
-        num_ranks = settings.num_ranks(manifest)
+        num_ranks = manifest["num_parts"]
         for name, value in (("at_once", at_once), ("repeats", repeats), ("threads", threads or 1)):
             if value < 1:
                 raise InputError(f"{name} is {value}: expected at least 1")
         check_place(out, "out")
         threads = threads or max(1, num_threads() // min(at_once, num_ranks))
-        measuring = {"threads": threads, "at_once": at_once, "repeats": repeats}
-        key = {"partition": manifest["sha256"], "settings": asdict(settings), "measuring": measuring}
-        found = None if recordings is None else read_recordings(Path(recordings), key)
-    if found is None:
-        run_on_ranks(num_ranks, threads)
-        from distgnn.extras.replay.record import record
+    run_on_ranks(num_ranks, threads)
+    from distgnn.extras.replay.record import record
 
-        found = record(parts, settings, repeats=repeats, at_once=min(at_once, num_ranks))
-        if not found:
-            return
-        if recordings is not None:
-            write_recordings(found, Path(recordings), key)
+    (found,) = record(parts, [settings], repeats=repeats, at_once=at_once, epochs=1)
+    if not found:
+        return
     outcomes = [
         {"title": title, "network": one.as_dict()} | predict.epoch(found, one).as_dict()
         for title, one in zip(network, networks, strict=True)
     ]
-    report = {"graph": manifest["name"], "parts": parts, "ranks": num_ranks, "threads": found[0].threads}
+    report = {"graph": manifest["name"], "parts": parts, "ranks": num_ranks, "threads": threads}
     report |= {"settings": asdict(settings), "replays": outcomes}
     if out is not None:
         write_json(out, report)

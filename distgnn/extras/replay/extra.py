@@ -6,7 +6,7 @@ EXTRA = Extra(
     commands={"replay": "command:replay", "prices": "prices:prices"},
     hooks={
         "network": "network:parse_network",
-        "record": "record:record_in_turn",
+        "record": "record:record",
         "predict": "predict:epoch",
         "emulate": "emulate:emulated",
     },

@@ -34,7 +34,6 @@ from distgnn.train.trainer import Trainer
 TASKS = ("node", "regression")
 NAMED = ("aggregate", "pack")
 UNCOUNTED_EPOCHS = 2
-EPOCHS_IN_TURN, REPEATS_IN_TURN = 5, 3
 SMALL_BYTES = 64  # of an object that ranks agree on
 PAUSE_SECONDS = 0.0003  # times the number of ranks: between two looks of a rank that waits
 
@@ -50,34 +49,24 @@ def check_recordable(settings: Settings, num_parts: int) -> None:
 
 
 def record(
-    folder: str, settings: Settings, comm: Any = None, repeats: int = 5, at_once: int | None = None
-) -> list[Recording]:
-    """Train some epochs on the ranks of this job, and return what each of them did; on rank 0, elsewhere nothing.
-
-    Collective: yes, one rank per part, all on this machine.
-
-    Args: repeats: times that each epoch (of each bin of a late schedule) is recorded; at_once: ranks that compute at a
-        time; None: all.
-    """
-    return record_in_turn(folder, [settings], comm, repeats, at_once, 1)[0]
-
-
-def record_in_turn(
     folder: str,
     settings: Sequence[Settings],
     comm: Any = None,
-    repeats: int = REPEATS_IN_TURN,
+    repeats: int = 3,
     at_once: int | None = None,
-    epochs: int = EPOCHS_IN_TURN,
+    epochs: int = 5,
 ) -> list[list[Recording]]:
-    """As `record`, of several settings in turn, so that whatever else the machine does meets all of them.
+    """Train some epochs with each of the settings in turn, and return what each rank did; on rank 0, elsewhere nothing.
 
-    Args: epochs: at least so long is a turn, a whole number of cycles; repeats: turns of each, after the first one.
+    Whatever else the machine does meets all settings. Collective: yes, one rank per part, all on this machine.
+
+    Args: repeats: turns of each, after the first one; at_once: ranks that compute at a time; None: all; epochs: at
+        least so long is a turn, a whole number of cycles.
     """
     comm = comm or MPI.COMM_WORLD
     for one in settings:
         check_recordable(one, comm.size)
-    turns = min(at_once or comm.size, comm.size // max(one.schedule.ranks_per_part for one in settings))
+    turns = min(at_once or comm.size, comm.size)
     turn, cores = comm.rank % turns, sorted(os.sched_getaffinity(0))
     if turns * num_threads() <= len(cores):  # else the system may give one core to two ranks, and leave another idle
         os.sched_setaffinity(0, cores[turn * num_threads() : (turn + 1) * num_threads()])
@@ -119,9 +108,8 @@ class _Recorded:
     def recording(self) -> Recording:
         self._trainer.predict()  # an evaluation may take more memory than an epoch
         self._graph.drain()
-        noted = self._recorder.epochs, self._recorder.sent_to, self._recorder.seconds
-        comm = self._graph.comm
-        return Recording(comm.rank, comm.size, self.cycle, *noted, peak_rss_bytes(), num_threads())
+        noted = self._recorder.epochs, self._recorder.sent_to
+        return Recording(self._graph.rank, self.cycle, *noted, peak_rss_bytes())
 
 
 class _Log:
@@ -262,7 +250,6 @@ class _Recorder(Trace):
         self._transport, self._log = transport, log
         self.epochs: list[list[Event]] = []
         self.sent_to: list[list[int]] = []
-        self.seconds: list[float] = []
         self._starts: list[int] = []  # of each epoch: what had been started before
 
     def begin(self) -> None:
@@ -287,7 +274,6 @@ class _Recorder(Trace):
             events += [*_compute(blocks, free, entered), (kind, *details)]
             free = max(left, free)
         self.epochs.append(events + _compute(blocks, free, ended))
-        self.seconds.append(ended - started)
         self.sent_to.append([int(count) for count in self._transport.sent_to])
 
     def _age(self, number: int) -> list[int]:

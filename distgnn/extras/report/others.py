@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import starmap
 from typing import Any
 
-from distgnn.bench.figures import Row, curves, label_of, number, phases_of_rows, scaling, text
+from distgnn.bench.figures import curves, label_of, number, phases_of_rows, scaling, text
 from distgnn.cli.commands.show import summary_of
-from distgnn.cli.cut_figure import loads_of
 from distgnn.extras.report.charts import lines, matrix, stacked
-from distgnn.extras.report.page import DEEPEST, Item, Section, facts, figures, flat, human, shown, table
-from distgnn.extras.report.read import Bench, Output, Parts, is_square, is_table
-from distgnn.system.plots import BYTES, SECONDS, Axis, Series, Units
+from distgnn.extras.report.page import DEEPEST, Item, Section, facts, figures, flat, human
+from distgnn.extras.report.read import Source, is_square, is_table
+from distgnn.system.plots import SECONDS, Axis, Series
 from distgnn.system.units import human_seconds
 
 RANK = Axis("rank (part)", whole=True)
@@ -45,8 +43,8 @@ COLUMNS = {
 }
 
 
-def bench_section(bench: Bench) -> Section:
-    rows, command = bench.rows, bench.content.get("command")
+def bench_section(bench: Source) -> Section:
+    rows, command = bench.content["rows"], bench.content.get("command")
     about: dict[str, Any] = {key: bench.content[key] for key in ("graph", "machine") if key in bench.content}
     about |= {"command": " ".join(["distgnn", *map(str, command)])} if isinstance(command, list) else {}
     sentence = (
@@ -54,7 +52,7 @@ def bench_section(bench: Bench) -> Section:
         "middle half of all epochs, or the interval of a prediction; buffers are those of the rank with the largest."
     )
     columns = {key: title for key, title in COLUMNS.items() if any(number(row, key) is not None for row in rows)}
-    cells = [[label_of(row, rows), *(shown(number(row, key), partial(human, key)) for key in columns)] for row in rows]
+    cells = [[label_of(row, rows), *(human(key, number(row, key)) for key in columns)] for row in rows]
     epoch = stacked(phases_of_rows(rows), Axis("time per epoch", SECONDS), human_seconds)
     score, over_time, loss = starmap(lines, curves(rows))
     scaled = len({number(row, "ranks") for row in rows}) > 1
@@ -64,7 +62,7 @@ def bench_section(bench: Bench) -> Section:
         ABOUT_BENCH,
         [
             facts("", flat(about, human).items()),
-            table("Against the exact run", ["", *columns.values()], cells, sentence),
+            Item("Against the exact run", cells, ["", *columns.values()], sentence),
             figures("", ("Where the time of an epoch goes", epoch, "Medians over epochs of means over ranks.")),
             figures(
                 "",
@@ -86,13 +84,27 @@ ABOUT_PARTS = (
 )
 
 
-def partition_section(parts: Parts) -> Section:
-    found, each = parts.facts, parts.facts["parts"]
+LOADS = {"arcs": "arcs", "owned": "owned vertices", "rows": "copies", "train": "training vertices"}
+LOADS |= {"exchanged": "exchanged rows"}
+
+
+def _loads_of(parts: list[dict[str, Any]]) -> list[Series]:
+    """Times the mean, of each part."""
+    each = [one | {"exchanged": one["sent_rows"] + one["received_rows"]} for one in parts]
+    found = []
+    for key, name in LOADS.items():
+        if mean := sum(one[key] for one in each) / len(each):
+            found.append(Series(name, [(one["part_id"], one[key] / mean) for one in each]))
+    return found
+
+
+def partition_section(parts: Source) -> Section:
+    found, each = parts.content, parts.content["parts"]
     exchanged = [Series(key, [(one["part_id"], one[f"{key}_rows"]) for one in each]) for key in ("sent", "received")]
     drawn = [
         ("Rows per pair of ranks", matrix(found["pair_rows"]), "Of a layer and direction; each has 4 bytes a column."),
         ("Rows of each rank", lines(exchanged, RANK, Axis("rows", from_zero=True)), "Sums of its lines and columns."),
-        ("Load of each part", lines(loads_of(found), RANK, Axis("times the mean"), limit=1.0), "The thin line is 1."),
+        ("Load of each part", lines(_loads_of(each), RANK, Axis("times the mean"), limit=1.0), "The thin line is 1."),
     ]
     items = [facts("", summary_of(found)), figures("", *drawn if len(each) > 1 else ()), _table("Parts", each)]
     return Section(f"Partition: {parts.name}", ABOUT_PARTS, items)
@@ -101,15 +113,12 @@ def partition_section(parts: Parts) -> Section:
 # ------------------------------------------------------------------------- outputs of other commands, by their shape
 
 ABOUT_OUTPUT = "What a command wrote as JSON, with the units that its names say."
-UNITS: dict[str, Units] = {"seconds": SECONDS, "bytes": BYTES}
-MOST_FACTS = 24  # beyond it they open on a click
 
 
-def output_section(output: Output) -> Section:
+def output_section(output: Source) -> Section:
     content = output.content if isinstance(output.content, dict) else {"": output.content}
-    single = list(flat(content, human).items())
     items = [item for name, value in _large("", content) for item in _items(name, value)]
-    return Section(f"Output: {output.name}", ABOUT_OUTPUT, [facts("", single, folded=len(single) > MOST_FACTS), *items])
+    return Section(f"Output: {output.name}", ABOUT_OUTPUT, [facts("", flat(content, human).items()), *items])
 
 
 def _large(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
@@ -127,36 +136,13 @@ def _items(name: str, value: Any) -> Iterator[Item]:
         yield figures("", (title, matrix(value, "bytes" if "bytes" in name else ""), "From each rank to each rank."))
         return
     yield _table(title, value)
-    yield figures("", *_over_ranks(title, value))
     for place, one in enumerate(value):
         label = text(one, "title") or text(one, "name") or str(place + 1)
         for inside, more in _large("", one):
             yield from _items(f"{name} {label}: {inside}", more)
 
 
-def _table(title: str, objects: list[Row]) -> Item:
+def _table(title: str, objects: list[dict[str, Any]]) -> Item:
     rows = [flat(one, human) for one in objects]
     columns = list(dict.fromkeys(key for row in rows for key in row))
-    return table(title, [one.replace("_", " ") for one in columns], [[row.get(one) for one in columns] for row in rows])
-
-
-def _over_ranks(title: str, rows: list[Row]) -> Iterator[tuple[str, str, str]]:
-    """Times and bytes over the rank, or over numbers of ranks with a line for each kind of row."""
-    x = next((key for key in ("rank", "ranks") if all(number(row, key) is not None for row in rows)), None)
-    if x is None or len(rows) < 2:
-        return
-    keys = {unit: [key for key in rows[0] if key.endswith(unit) and number(rows[0], key) is not None] for unit in UNITS}
-    words = [key for key in rows[0] if len({str(row.get(key)) for row in rows}) > 1 and text(rows[0], key) is not None]
-    kinds = dict.fromkeys(", ".join(str(row.get(key)) for key in words) for row in rows) if x == "ranks" else {"": None}
-    for unit, found in keys.items():
-        together = [found] if len(kinds) == 1 else [[key] for key in found[:2]]  # lines of one figure
-        for each in filter(None, together):
-            series = []
-            for kind in kinds:
-                own = [row for row in rows if not kind or ", ".join(str(row.get(key)) for key in words) == kind]
-                for key in each:
-                    points = [(at, y) for row in own if (at := number(row, x)) is not None and (y := number(row, key))]
-                    series.append(Series(kind or key.replace("_", " "), sorted(points)))
-            name = each[0].replace("_", " ") if len(each) == 1 else unit
-            axes = Axis(x, whole=True), Axis(name, UNITS[unit], from_zero=True)
-            yield f"{title}: {name}", lines(series, *axes), f"Over {x}, as the command wrote it."
+    return Item(title, [[row.get(one) for one in columns] for row in rows], [one.replace("_", " ") for one in columns])

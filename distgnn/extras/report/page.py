@@ -1,4 +1,4 @@
-"""The page, of sections of items: tables, facts, figures and notices; page.html says how each looks."""
+"""The page, of sections of items: tables, lines of notice and figures; page.html says how each looks."""
 
 from __future__ import annotations
 
@@ -20,29 +20,22 @@ DEEPEST = 8  # objects inside objects
 
 @dataclass
 class Item:
-    """What stands below a title. Args: kind: of a table, "differences" or "words"; folded: it opens on a click."""
+    """Rows of cells and figures (title, drawing as SVG, sentence) below a title.
 
-    is_a: str
-    title: str = ""
-    sentence: str = ""
-    head: Cells = ()
-    rows: list[Cells] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
-    figures: list[Figure] = field(default_factory=list)
-    kind: str = ""
-    folded: bool = False
-
-    def __bool__(self) -> bool:
-        return bool(self.rows or self.lines or self.figures or self.sentence)
-
-
-@dataclass
-class Figure:
-    """A drawing (SVG) with its title and the sentence that explains it."""
+    Args: head: names of columns; kind: of rows, "facts", "differences", "words" or "notice"; folded: it opens on a
+        click.
+    """
 
     title: str
-    drawing: str
-    sentence: str
+    rows: Sequence[Cells] = ()
+    head: Cells = ()
+    sentence: str = ""
+    kind: str = ""
+    folded: bool = False
+    figures: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.figures or self.sentence)
 
 
 @dataclass
@@ -52,29 +45,19 @@ class Section:
     items: list[Item]
 
 
-def table(title: str, head: Cells, rows: Iterable[Cells], sentence: str = "", **how: Any) -> Item:
-    """Names in the first column; None is a dash. Without rows there is nothing."""
-    found = list(rows)
-    return Item("table", title, sentence if found else "", head, found, **how)
-
-
-def facts(title: str, rows: Iterable[tuple[str, str | None]], **how: Any) -> Item:
+def facts(title: str, rows: Iterable[tuple[str, str | None]], folded: bool = False) -> Item:
     """Names and values, one pair a line; a value of None is left out."""
-    return Item("facts", title, rows=[row for row in rows if row[1] is not None], **how)
+    return Item(title, [row for row in rows if row[1] is not None], kind="facts", folded=folded)
 
 
 def figures(title: str, *each: tuple[str, str, str]) -> Item:
-    """Figures (title, drawing, sentence) side by side, without those that have no drawing."""
-    return Item("figures", title, figures=[Figure(*one) for one in each if one[1]])
-
-
-def shown(value: float | None, how: Callable[[float], str]) -> str | None:
-    return None if value is None else how(value)
+    """Figures side by side, without those that have no drawing."""
+    return Item(title, figures=[one for one in each if one[1]])
 
 
 def plain(value: object, longest: int = LONGEST) -> str:
     """Any value as text of one line, with what is invisible or no letter as \\x00, cut where it is long."""
-    text = str(value)
+    text = "–" if value is None else str(value)
     return output.plain(text if len(text) <= longest else text[: longest - 1] + "…")
 
 

@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,29 +27,33 @@ from distgnn.train.run.run_folder import read_metrics
 
 
 @dataclass
-class Run:
-    """One run folder. `summary` is None where the run did not finish; `damage` says what could not be read."""
+class Source:
+    """A bench.json, what another command wrote, or what `distgnn info --json` says of a partition folder."""
 
     path: str
-    config: dict[str, Any]
+    content: Any
+    name: str = ""
+
+
+@dataclass(kw_only=True)
+class Run(Source):
+    """One run folder, with its config.toml as `content`.
+
+    Args: summary: None where the run did not finish; damage: what could not be read; logs: lines of each rank.
+    """
+
     records: list[dict[str, Any]]
     summary: dict[str, Any] | None
     damage: list[str]
     logs: list[list[str]]
-    name: str = ""
 
     @property
     def metric(self) -> str:
         """Name of the metric, as far as the run says it."""
-        named = text(self.summary or {}, "metric") or text(self.config, "train", "metric")
-        if (text(self.config, "train", "task") or "").endswith("regression"):
-            return named or text(self.config, "train", "loss") or "mse"
+        named = text(self.summary or {}, "metric") or text(self.content, "train", "metric")
+        if (text(self.content, "train", "task") or "").endswith("regression"):
+            return named or text(self.content, "train", "loss") or "mse"
         return named or "metric"
-
-    @property
-    def peak_bytes(self) -> list[float]:
-        found = numbers((self.summary or {}).get("peak_rss_bytes"))
-        return [] if None in found else [value or 0 for value in found]
 
     @property
     def pair_bytes(self) -> list[list[int]]:
@@ -62,42 +66,8 @@ class Run:
         return [(r["epoch"], value) for r in self.records if (value := number(r, key)) is not None]
 
 
-@dataclass
-class Bench:
-    path: str
-    content: dict[str, Any]
-    name: str = ""
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        return self.content["rows"]
-
-
-@dataclass
-class Output:
-    """What another command wrote: an object, or a list of objects."""
-
-    path: str
-    content: Any
-    name: str = ""
-
-
-@dataclass
-class Parts:
-    """One partition folder: what `distgnn info --json` says, and its checksum."""
-
-    path: str
-    facts: dict[str, Any]
-    checksum: str
-    name: str = ""
-
-
-@dataclass
-class Inputs:
-    runs: list[Run] = field(default_factory=list)
-    benches: list[Bench] = field(default_factory=list)
-    parts: list[Parts] = field(default_factory=list)
-    outputs: list[Output] = field(default_factory=list)
+Inputs = dict[str, list[Any]]  # a Run or Sources of each of KINDS
+KINDS = ("run", "benchmark", "partition", "output")
 
 
 def read_inputs(paths: Iterable[str]) -> Inputs:
@@ -105,7 +75,8 @@ def read_inputs(paths: Iterable[str]) -> Inputs:
 
     Raises: InputError, RunError, PartitionFormatError for what is none of them, or cannot be read.
     """
-    found, seen = Inputs(), set()
+    found: Inputs = {kind: [] for kind in KINDS}
+    seen = set()
     for path in paths:
         place = Path(path).resolve()
         if place in seen:
@@ -116,19 +87,19 @@ def read_inputs(paths: Iterable[str]) -> Inputs:
         if place.is_file():
             _read_json(path, found)
         elif (place / "partition.json").is_file():
-            from distgnn.partition import describe, read_manifest
+            from distgnn.partition import describe
 
-            found.parts.append(Parts(path, describe(path), read_manifest(path)["sha256"]))
+            found["partition"].append(Source(path, describe(path)))
         elif (place / "config.toml").is_file():
             seeds = [one for one in Path(path).glob("seed-*") if re.fullmatch(r"seed-\d+", one.name)]
             seeds = sorted((one for one in seeds if (one / "config.toml").is_file()), key=lambda one: int(one.name[5:]))
-            found.runs += [_read_run(folder) for folder in seeds or [Path(path)]]
+            found["run"] += [_read_run(folder) for folder in seeds or [Path(path)]]
             summary = _read_summary(place, []) if seeds else None
             if summary is not None:
-                found.outputs.append(Output(path, {"over seeds": summary}))
+                found["output"].append(Source(path, {"over seeds": summary}))
         else:
             raise InputError(f"{path} is neither a run folder (config.toml) nor a partition folder (partition.json)")
-    for same_kind in (found.runs, found.benches, found.parts, found.outputs):
+    for same_kind in found.values():
         _give_names(same_kind)
     return found
 
@@ -147,33 +118,33 @@ def _give_names(inputs: list[Any]) -> None:
 
 def _read_run(folder: Path) -> Run:
     """A run, with the last 200 lines of each rank's log, by rank."""
-    config = read_sections(folder / "config.toml")
     damage: list[str] = []
     logs: dict[int, list[str]] = {}
-    records = read_metrics(folder / "metrics.jsonl", damage)
-    summary = _read_summary(folder, damage)
     for path in (folder / "logs").glob("rank-*.log"):
         if rank := re.fullmatch(r"rank-(\d+)\.log", path.name):
             with suppress(OSError):
                 logs[int(rank[1])] = read_text(path, "replace").splitlines()[-200:]
-    return Run(str(folder), config, records, summary, damage, [logs[rank] for rank in sorted(logs)])
+    return Run(
+        str(folder),
+        read_sections(folder / "config.toml"),
+        records=read_metrics(folder / "metrics.jsonl", damage),
+        summary=_read_summary(folder, damage),
+        damage=damage,
+        logs=[logs[rank] for rank in sorted(logs)],
+    )
 
 
 def _read_summary(folder: Path, damage: list[str]) -> dict[str, Any] | None:
-    if not (folder / "summary.json").exists():
-        return None
+    path = folder / "summary.json"
     try:
-        return _json_object(read_text(folder / "summary.json"))
-    except (OSError, ValueError, RecursionError) as error:
-        damage.append(f"summary.json cannot be read ({error}): the run is shown as unfinished")
-        return None
-
-
-def _json_object(content: str) -> dict[str, Any]:
-    found = json.loads(content)
-    if not isinstance(found, dict):
-        raise ValueError("it is no JSON object")
-    return found
+        found = json.loads(read_text(path)) if path.exists() else None
+        if found is None or isinstance(found, dict):
+            return found
+        error = "it is no JSON object"
+    except (OSError, ValueError, RecursionError) as caught:
+        error = str(caught)
+    damage.append(f"summary.json cannot be read ({error}): the run is shown as unfinished")
+    return None
 
 
 def _read_json(path: str, found: Inputs) -> None:
@@ -188,7 +159,7 @@ def _read_json(path: str, found: Inputs) -> None:
     named = is_table(rows) and all(
         text(row, "name") is not None and number(row, "epoch_seconds_median") is not None for row in rows or ()
     )
-    found.benches.append(Bench(path, content)) if named else found.outputs.append(Output(path, content))
+    found["benchmark" if named else "output"].append(Source(path, content))
 
 
 def is_table(value: Any) -> bool:

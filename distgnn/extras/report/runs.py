@@ -7,17 +7,18 @@ import statistics
 from itertools import accumulate
 from typing import Any
 
-from distgnn.bench.figures import number, text
+from distgnn.bench.figures import number, numbers, text
 from distgnn.config.task import LOWER_IS_BETTER
 from distgnn.extras.report.charts import lines, matrix, stacked
-from distgnn.extras.report.page import Item, Section, facts, figures, flat, human, shown, table
-from distgnn.extras.report.read import Inputs, Run
+from distgnn.extras.report.page import Item, Section, facts, figures, flat, human
+from distgnn.extras.report.read import Run
 from distgnn.system.plots import BYTES, REST, SECONDS, SHARES, Axis, Phases, Series
 from distgnn.system.units import human_seconds
 
 PLACES = {"run_dir", "parts", "overwrite", "resume"}  # settings that say where, not how
 SIZES = ("num_layers", "hidden_feats")
 ELSEWHERE = {"versions", "epochs", "run_dir"}  # of a summary: shown below
+PHASES = ("aggregate", REST, "all-reduce", "wait")
 SLOW = 5  # times the median: an epoch that compiled
 EPOCH = Axis("epoch", whole=True, from_zero=True)
 ABOUT = (
@@ -26,17 +27,15 @@ ABOUT = (
 )
 
 
-def runs_section(inputs: Inputs) -> Section:
-    runs = inputs.runs
-    names: dict[str | None, str] = {one.checksum: one.name for one in inputs.parts}
+def runs_section(runs: list[Run]) -> Section:
     folded = [facts(run.name, all_settings(run).items(), folded=True) for run in runs]
-    items = [*map(_notice, runs), _overview(runs, names), _differences(runs), _where(runs)]
-    return Section("Runs", ABOUT, [*items, _learning(runs), *_time(runs), *_bytes(runs), *folded])
+    items = [*map(_notice, runs), _overview(runs), _differences(runs), _where(runs)]
+    return Section("Runs", ABOUT, [*items, _learning(runs), *_time(runs), _bytes(runs), *folded])
 
 
 def all_settings(run: Run) -> dict[str, str]:
     """With the versions of libraries, once the run is finished."""
-    return flat(run.config) | flat({"version": (run.summary or {}).get("versions", {})})
+    return flat(run.content) | flat({"version": (run.summary or {}).get("versions", {})})
 
 
 def _notice(run: Run) -> Item:
@@ -47,25 +46,24 @@ def _notice(run: Run) -> Item:
         found.insert(0, f"unfinished: there is no summary, {done}, so that its numbers are those so far")
         last = [line for log in run.logs[:1] for line in log if line.strip()][-1:]
         found += [f"the last line of rank 0's log: {line}" for line in last]
-    return Item("notice", run.name if found else "", lines=found)
+    return Item(run.name if found else "", [[line] for line in found], kind="notice words")
 
 
-def _overview(runs: list[Run], names: dict[str | None, str]) -> Item:
-    """A row for each number of the summaries, with what was trained. Args: names: of partitions by checksum."""
+def _overview(runs: list[Run]) -> Item:
+    """A row for each number of the summaries, with what was trained."""
     found = []
     for run in runs:
-        data, settings = run.config.get("data"), run.config.get("run")
-        checksum, graph = text(data, "checksum"), text(data, "graph", "name")
-        algorithm = ", ".join(filter(None, (text(settings, key) for key in ("algorithm", "update", "wire"))))
-        model = [text(run.config, "model", "name"), *(run.config.get("model", {}).get(key) for key in SIZES)]
-        first: dict[str, Any] = {"state": "finished" if run.summary is not None else "unfinished", "graph": graph}
+        algorithm = ", ".join(filter(None, (text(run.content, "run", key) for key in ("algorithm", "update", "wire"))))
+        model = [text(run.content, "model", "name"), *(run.content.get("model", {}).get(key) for key in SIZES)]
+        first: dict[str, Any] = {"state": "finished" if run.summary is not None else "unfinished"}
+        first |= {"graph": text(run.content, "data", "graph", "name")}
         first |= {"model": " ".join(str(one) for one in model if one is not None), "algorithm": algorithm}
-        first |= {"partition on this page": names.get(checksum), "epochs": str(len(run.records))}
+        first |= {"epochs": str(len(run.records))}
         numbers_ = {key: value for key, value in (run.summary or {}).items() if key not in ELSEWHERE}
         found.append(first | flat(numbers_, human))
     keys = list(dict.fromkeys(key for one in found for key in one if any(other.get(key) for other in found)))
     rows = [[key.replace("_", " "), *(one.get(key) for one in found)] for key in keys]
-    return table("", ["", *(run.name for run in runs)], rows)
+    return Item("", rows, ["", *(run.name for run in runs)])
 
 
 def _differences(runs: list[Run]) -> Item:
@@ -79,9 +77,8 @@ def _differences(runs: list[Run]) -> Item:
         if name.split(".")[-1] not in PLACES and len(known) > 1:
             rows.append([name, *values])
     if rows:
-        head = ["setting", *(run.name for run in runs)]
-        return table("Settings that differ", head, rows, kind="differences words")
-    return Item("table", sentence="All settings are the same." if len(runs) > 1 else "")
+        return Item("Settings that differ", rows, ["setting", *(run.name for run in runs)], kind="differences words")
+    return Item("", sentence="All settings are the same." if len(runs) > 1 else "")
 
 
 def _where(runs: list[Run]) -> Item:
@@ -94,7 +91,7 @@ def _where(runs: list[Run]) -> Item:
             if started:
                 placed.setdefault(re.sub(r"process \d+, ", "", started[-1]), []).append(rank)
         rows += [[run.name, ", ".join(map(str, ranks)), place] for place, ranks in placed.items()]
-    return table("Where it ran", ["run", "ranks", "host, cores, threads"], rows, kind="words")
+    return Item("Where it ran", rows, ["run", "ranks", "host, cores, threads"], kind="words")
 
 
 def _curves(runs: list[Run], key: str) -> list[Series]:
@@ -106,13 +103,8 @@ def _learning(runs: list[Run]) -> Item:
     errors = any(run.metric in LOWER_IS_BETTER for run in runs)
     axis = Axis(metric, from_zero=True) if errors else Axis(metric, SHARES)
     better = "; lower is better." if errors else "."
-    drawn = [
-        (
-            "Training loss",
-            lines(_curves(runs, "loss"), EPOCH, Axis("loss", from_zero=True)),
-            "Mean loss over the whole training split, before the step of that epoch; lower is better.",
-        )
-    ]
+    loss = lines(_curves(runs, "loss"), EPOCH, Axis("loss", from_zero=True))
+    drawn = [("Training loss", loss, "Over the whole training split, before the step of that epoch; lower is better.")]
     for split, title in (("valid", "Validation"), ("test", "Test"), ("train", "Training")):
         sentence = f"Of the {title.lower()} split, measured exactly at evaluated epochs{better}"
         drawn.append((f"{title} {metric}", lines(_curves(runs, f"{split}_metric"), EPOCH, axis), sentence))
@@ -136,12 +128,13 @@ def _against_time(run: Run) -> list[tuple[float, float]]:
 
 def phases_of(record: dict[str, Any]) -> Phases | None:
     """Seconds of one epoch by phase: means over ranks where they are recorded, and what is left of the epoch."""
-    seconds, aggregate = number(record, "seconds"), number(record, "aggregate_seconds_mean")
-    all_reduce, wait = number(record, "all_reduce_seconds"), number(record, "wait_seconds_mean")
-    if seconds is None or aggregate is None or all_reduce is None or wait is None:
+    keys = ("seconds", "aggregate_seconds_mean", "all_reduce_seconds", "wait_seconds_mean")
+    seconds, *others = (number(record, key) for key in keys)
+    if seconds is None or None in others:
         return None
+    aggregate, all_reduce, wait = (one or 0.0 for one in others)
     rest = max(0.0, seconds - aggregate - all_reduce - wait)
-    return {"aggregate": aggregate, REST: rest, "all-reduce": all_reduce, "wait": wait}
+    return dict(zip(PHASES, (aggregate, rest, all_reduce, wait), strict=True))
 
 
 def _time(runs: list[Run]) -> list[Item]:
@@ -149,32 +142,23 @@ def _time(runs: list[Run]) -> list[Item]:
     means: list[tuple[str, Phases]] = []
     for run in runs:
         found = [phases for record in run.records if (phases := phases_of(record))]
-        ordered = sorted(found[1:] or found, key=lambda phases: sum(phases.values()))
-        quarter = len(ordered) // 4  # some epochs compile, and the mean of all would be that of compiling
-        if middle := ordered[quarter : len(ordered) - quarter]:
-            means.append((run.name, {key: statistics.fmean(one[key] for one in middle) for key in middle[0]}))
-    names = list(dict.fromkeys(phase for _, phases in means for phase in phases))
-    cells = [[name, *(shown(phases.get(phase), human_seconds) for phase in names)] for name, phases in means]
-    sentence = "Means over ranks and the middle half of the epochs; all-reduce, and what is left, of the slowest rank."
+        if counted := found[1:] or found:  # the first one compiles
+            means.append((run.name, {key: statistics.median(one[key] for one in counted) for key in PHASES}))
+    cells = [[name, *map(human_seconds, phases.values())] for name, phases in means]
+    sentence = "Medians over epochs of means over ranks; all-reduce, and what is left, of the slowest rank."
     drawn = stacked(means, Axis("time per epoch", SECONDS), human_seconds)
-    bands = [Series(run.name, run.curve("wait_seconds_mean")[1:], _band(run)[1:]) for run in runs]
+    waits = [Series(run.name, run.curve("wait_seconds_mean")[1:]) for run in runs]
     several = any(value > 0 for run in runs for _, value in run.curve("wait_seconds"))
-    waiting = lines(bands, EPOCH, Axis("time", SECONDS, from_zero=True)) if several else ""
-    idle = "Mean over ranks in which a rank has nothing to compute until rows arrive; band: from least to most."
+    waiting = lines(waits, EPOCH, Axis("time", SECONDS, from_zero=True)) if several else ""
+    idle = "Mean over ranks in which a rank has nothing to compute until rows arrive."
     return [
         figures("Time of an epoch", ("Where the time of an epoch goes", drawn, sentence)),
-        table("", ["run", *names], cells),
+        Item("", cells, ["run", *PHASES]),
         figures("Waiting for other ranks", ("Time that a rank waits in an epoch", waiting, idle)),
     ]
 
 
-def _band(run: Run) -> list[tuple[float, float, float]]:
-    """(epoch, least, most) that a rank waits."""
-    found = ((r["epoch"], number(r, "wait_seconds_min"), number(r, "wait_seconds")) for r in run.records)
-    return [(epoch, low, high) for epoch, low, high in found if low is not None and high is not None]
-
-
-def _bytes(runs: list[Run]) -> list[Item]:
+def _bytes(runs: list[Run]) -> Item:
     """Bytes of epochs and of pairs of ranks, and the peak of each rank."""
     sent = lines(_curves(runs, "sent_bytes"), EPOCH, Axis("sent, all ranks", BYTES, from_zero=True))
     pairs = [
@@ -182,12 +166,9 @@ def _bytes(runs: list[Run]) -> list[Item]:
         for run in runs
         if run.pair_bytes
     ]
-    peaks = [Series(run.name, list(enumerate(run.peak_bytes))) for run in runs]
+    of_ranks = [(run.name, numbers((run.summary or {}).get("peak_rss_bytes"))) for run in runs]
+    peaks = [Series(name, [(rank, one) for rank, one in enumerate(found) if one]) for name, found in of_ranks]
     drawn = lines(peaks, Axis("rank", whole=True), Axis("peak memory", BYTES, from_zero=True))
     about_peak = "The most memory that each rank's process held, as the system counts it."
-    first = (
-        "Bytes sent in an epoch",
-        sent,
-        "Rows and gradients of all ranks, in training steps.",
-    )
-    return [figures("Bytes and memory", first, *pairs, ("Peak memory of each rank", drawn, about_peak))]
+    first = "Bytes sent in an epoch", sent, "Rows and gradients of all ranks, in training steps."
+    return figures("Bytes and memory", first, *pairs, ("Peak memory of each rank", drawn, about_peak))

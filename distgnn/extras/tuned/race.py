@@ -19,7 +19,7 @@ from distgnn.config.task import LOWER_IS_BETTER, human_metric
 from distgnn.config.train import LEAST_PATIENCE
 from distgnn.errors import DistGNNError, InputError, RunStopped, on_all_ranks
 from distgnn.extras.tuned.settings import candidates
-from distgnn.fitting.on_rank import Own, check_machines, default_run_dir, train_on_this_rank
+from distgnn.fitting.on_rank import Job, Trained, check_machines, default_run_dir, train_on_this_rank
 from distgnn.system.launch import import_mpi
 from distgnn.system.output import say
 from distgnn.train.predict import ON_VERTICES
@@ -40,15 +40,13 @@ class Attempt:
     score: float = -math.inf
 
 
-def race(
-    given: set[str], parts: str, manifest: dict[str, Any], settings: Settings, debug: bool, speak: bool, own: Any = None
-) -> tuple[dict[str, Any], int]:
+def race(job: Job) -> Trained:
     """Choose settings that are not `given`, and train with them; as `train_on_this_rank`. Collective: yes.
 
     Raises: InputError where there is nothing to choose by, or no setting goes with what is given.
     """
-    comm = import_mpi().COMM_WORLD
-    graph, train = manifest["graph"], settings.train
+    comm, given, parts, settings = import_mpi().COMM_WORLD, job.given, job.parts, job.settings
+    graph, train = job.manifest["graph"], settings.train
     if train.task not in ON_VERTICES or not graph.get("valid"):
         lacks = f"task {train.task}" if train.task not in ON_VERTICES else "a graph without them"
         raise on_all_ranks(InputError(f"recipe tuned chooses by vertices for validation: leave it out of {lacks}"))
@@ -58,18 +56,19 @@ def race(
     patient = max(LEAST_PATIENCE, math.ceil(PATIENT_SHARE * epochs / train.eval_every)) * train.may_stop
     patience = train.patience if "patience" in given else patient
     settings = replace(settings, train=replace(train, epochs=epochs, patience=patience))
-    tell = say if speak and comm.rank == 0 else lambda *line: None
+    tell = say if job.speak and comm.rank == 0 else lambda *line: None
     folder = Path(f"{train.run_dir}-tries")
-    attempts = list(_attempts(parts, manifest, settings, given, tell))
+    attempts = list(_attempts(parts, job.manifest, settings, given, tell))
     if not attempts:
         raise on_all_ranks(InputError("no setting of recipe tuned goes with what is given: leave the recipe out"))
-    tries = None if own is None else replace(own, after=None, folds=0, trainer=_without_callbacks(own))
+    objects = {name: one for name, one in job.trainer.items() if name != "callbacks"}
+    tries = replace(job, predicts=False, folds=0, trainer=objects, speak=False)
     for place, (share, keeps) in enumerate(ROUNDS if len(attempts) > 1 else ()):
         budget = max(1, round(share * epochs))
         for number, attempt in enumerate(attempts):
             tried = _for_a_while(attempt, folder, budget, place > 0 or train.resume)
             try:
-                summary, _ = train_on_this_rank(parts, manifest, tried, debug, False, tries)
+                summary = train_on_this_rank(replace(tries, settings=tried)).summary
             except RunStopped:
                 raise
             except DistGNNError as error:  # its loss is not finite
@@ -89,7 +88,7 @@ def race(
     line = train_line(parts, best.settings, given | best.chosen | {"epochs", "patience"})
     tell(f"recipe tuned chose {best.name}; this trains it again:")
     tell(line, "")
-    done = train_on_this_rank(parts, manifest, best.settings, debug, speak, own)
+    done = train_on_this_rank(replace(job, settings=best.settings))
     if comm.rank == 0:
         shutil.rmtree(folder, ignore_errors=True)
     return done
@@ -117,10 +116,6 @@ def _for_a_while(attempt: Attempt, folder: Path, epochs: int, goes_on: bool) -> 
     tried = replace(train, epochs=epochs, patience=0, lr_schedule=rate, run_dir=run_dir, resume=goes_on)
     tried = replace(tried, overwrite=not goes_on, log="", trace=False, memory_report=False)
     return replace(settings, train=tried, run=replace(settings.run, runs=1))
-
-
-def _without_callbacks(own: Own) -> dict[str, Any]:
-    return {name: value for name, value in own.trainer.items() if name != "callbacks"}
 
 
 def train_line(parts: str, settings: Settings, names: set[str]) -> str:

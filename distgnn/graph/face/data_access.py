@@ -387,7 +387,7 @@ def _width(rows: Any) -> int:
 
 def arc_ends_of(graph: Any) -> tuple[np.ndarray, np.ndarray]:
     """Global ids of the sources and targets of the arcs that this rank counts, int64 each."""
-    return arc_ends(graph.arcs_counted, np.asarray(graph.arcs_counted.global_ids).astype(np.int64))
+    return arc_ends(graph.local, np.asarray(graph.local.global_ids).astype(np.int64))
 
 
 def _mix(values: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from distgnn.graph.face.node_store import NodeStore
 from distgnn.graph.face.row_graph import GIVES, Count, RowFrame, RowGraph
 from distgnn.graph.relation import Relation
 from distgnn.interop.dgl import dispatch
-from distgnn.interop.dgl.api import OF_STRUCTURE
+from distgnn.interop.dgl.api import refuse_ids
 from distgnn.interop.dgl.frame import ByType, TypeView
 from distgnn.rows import RowTensor, rows_of
 from distgnn.rows.align import in_space, part_of
@@ -75,7 +75,7 @@ class RelationGraph(RowGraph):
 
     @property
     def edges(self) -> TypeView:
-        return TypeView(lambda kind: self.edata, _refuse_arcs)
+        return TypeView(lambda kind: self.edata, refuse_ids)
 
     def _frame_of(self, name: str, value: torch.Tensor) -> Any:
         """A tensor that is set is a column of arcs, or nobody's."""
@@ -190,7 +190,3 @@ def ids_of(store: NodeStore) -> RowTensor:
 
 
 _signature = functools.cache(inspect.signature)
-
-
-def _refuse_arcs(kind: Any) -> Any:
-    raise InputError(f"the edges of the whole graph are not on one rank: {OF_STRUCTURE}")

@@ -20,6 +20,7 @@ from distgnn.graph.face.origin import trail_of
 from distgnn.graph.global_values import gather_rows
 from distgnn.interop.dgl.api import DGLRows
 from distgnn.interop.dgl.frame import Frame
+from distgnn.interop.pyg.api import arc_index
 from distgnn.ops.sums import all_sum
 from distgnn.rows import RowTensor, Space, WholeTensor, local_of, rows_of
 from distgnn.rows.align import in_space, part_of
@@ -57,10 +58,9 @@ class Arcs(Space):
     """The arcs of a graph, in the order of the source: that of their ids, or sorted by source and target."""
 
     def __init__(self, graph: Any):
-        self._ids = np.asarray(graph.part.arc_ids)
-        counted = len(self._ids) if graph.arcs_counted is graph.part else 0
-        (total,) = sum_over_ranks(graph.comm, np.array([counted]))
-        options: dict[str, Any] = {"num_counted": counted, "draw_ids": lambda: self._ids, "kind": "arcs"}
+        self._ids = np.asarray(graph.local.arc_ids)
+        (total,) = sum_over_ranks(graph.comm, np.array([len(self._ids)]))
+        options: dict[str, Any] = {"draw_ids": lambda: self._ids, "kind": "arcs"}
         super().__init__(graph, len(self._ids), int(total), self._places, **options)
         self.of_type = getattr(graph, "name", None)
 
@@ -279,9 +279,7 @@ class RowGraph(DGLRows):
     @property
     def edge_index(self) -> Any:
         """What PyG's layers and models take for `edge_index`; its rows are of all ranks."""
-        from distgnn.interop.pyg.api import arc_index
-
-        return arc_index(self.plain, rows=True)
+        return arc_index(self.plain)
 
     def in_rows(self, run: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An operator or a layer on this rank's rows; what it gives, as rows again."""

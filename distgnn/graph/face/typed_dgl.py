@@ -19,7 +19,7 @@ from distgnn.errors import InputError
 from distgnn.graph.face.node_store import NodeStore
 from distgnn.graph.face.relation_graph import ids_of
 from distgnn.interop.dgl import dispatch, messages
-from distgnn.interop.dgl.api import OF_STRUCTURE
+from distgnn.interop.dgl.api import refuse_ids
 from distgnn.interop.dgl.frame import ByType, TypeView
 from distgnn.rows import Space, rows_of
 from distgnn.rows.align import local_in
@@ -107,7 +107,7 @@ class DGLTypes:
     @property
     def edges(self) -> TypeView:
         """`edges[relation].data` has the columns of a relation."""
-        return TypeView(lambda etype: self.relation(etype).edata, self.all_edges)
+        return TypeView(lambda etype: self.relation(etype).edata, refuse_ids)
 
     @property
     def ndata(self) -> Any:
@@ -121,16 +121,15 @@ class DGLTypes:
         frames = {key: self.relations_of[key].edata for key in self.canonical_etypes}
         return ByType(frames, self.to_canonical_etype) if len(frames) > 1 else next(iter(frames.values()))
 
-    def all_edges(self, *_: Any, **__: Any) -> Any:
-        """Raises: InputError."""
-        raise InputError(f"the edges of the whole graph are not on one rank: {OF_STRUCTURE}")
+    all_edges = staticmethod(refuse_ids)
 
     @contextmanager
     def local_scope(self) -> Iterator[None]:
         """Columns set inside are gone outside, as in DGL."""
         dispatch.tell_dgl()
-        stores = [(one.__dict__, "frame") for one in self.nodes_of.values()]
-        kept = [(state, name, state[name]) for state, name in stores + self._arc_frames()]
+        frames = [(one.__dict__, "frame") for one in self.nodes_of.values()]
+        frames += [(one.__dict__, "_frames") for one in self.relations_of.values()]
+        kept = [(state, name, state[name]) for state, name in frames]
         for state, name, outside in kept:
             state[name] = outside.copy()
         try:
@@ -138,9 +137,6 @@ class DGLTypes:
         finally:
             for state, name, outside in kept:
                 state[name] = outside
-
-    def _arc_frames(self) -> list[tuple[dict[str, Any], str]]:
-        return [(one.__dict__, "_frames") for one in self.relations_of.values()]
 
     # --- sizes ------------------------------------------------------------------------------------------------------
 

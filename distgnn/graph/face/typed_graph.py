@@ -272,7 +272,6 @@ def check_settings(graph: DistGraph) -> None:
     inexact = graph.algorithm.name != "cd-0" or not graph.schedule.exact
     refused = {
         "update='owners'": graph.update != "owners",
-        "one rank for each part": graph.part is not graph.local,
         "algorithm='cd-0' and whole rows": inexact,
         "feat_norm='none'": graph.feat_norm is not None,
     }

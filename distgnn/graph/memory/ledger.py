@@ -177,7 +177,6 @@ def blocks_of(graph: Any) -> Iterator[tuple[str, Any]]:
     yield "kept aggregation", graph.constants
     for name, first, last in graph.buffers.living():
         yield name, Span(first, last)
-    yield "structure", (graph.local, graph.part)
+    yield "structure", graph.local
     yield from graph.exchanges.blocks()
-    yield "halo rows", vars(graph).get("_group")
     yield "structure", list(vars(graph).values())

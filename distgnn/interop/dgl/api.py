@@ -5,14 +5,13 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import torch
 
 from distgnn.errors import InputError
 from distgnn.interop.dgl import dispatch, messages
-from distgnn.interop.dgl.frame import Frame, Frames
+from distgnn.interop.dgl.frame import Frame, Frames, TypeView
 from distgnn.interop.pyg.api import INSTEAD as PYG_INSTEAD
 
 Self = TypeVar("Self", bound="DGLInterface")
@@ -123,19 +122,19 @@ class DGLInterface:
         return self._frames.arcs
 
     @property
-    def nodes(self) -> "OneType":
+    def nodes(self) -> TypeView:
         """`nodes[type].data`, for code that names the one type."""
         dispatch.tell_dgl()
-        return OneType(self.ndata)
+        return TypeView(lambda kind: self.ndata, refuse_ids)
 
     srcnodes = nodes
     dstnodes = nodes
 
     @property
-    def edges(self) -> "OneType":
+    def edges(self) -> TypeView:
         """`edges[type].data`, for code that names the one type."""
         dispatch.tell_dgl()
-        return OneType(self.edata)
+        return TypeView(lambda kind: self.edata, refuse_ids)
 
     @contextmanager
     def local_scope(self) -> Iterator[None]:
@@ -202,17 +201,8 @@ class DGLInterface:
         return dispatch.index_of(self)
 
 
-class OneType:
-    """A view by type name of a graph that has one type."""
-
-    def __init__(self, data: Frame):
-        self._view = SimpleNamespace(data=data)
-
-    def __getitem__(self, name: Any) -> SimpleNamespace:
-        return self._view
-
-    def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
-        raise InputError(f"the vertices and edges of the whole graph are not on one rank: {OF_STRUCTURE}")
+def refuse_ids(*_: Any, **__: Any) -> NoReturn:
+    raise InputError(f"the vertices and edges of the whole graph are not on one rank: {OF_STRUCTURE}")
 
 
 class DGLRows:

@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from distgnn.interop.sum_of_relations import Term, are_rows, is_watched, summed
+from distgnn.interop.sum_of_relations import Term, are_rows, summed
+from distgnn.ops.entry import is_seen
 
 
 def hetero_graph_conv(self: Any, g: Any, inputs: Any, mod_args: Any = None, mod_kwargs: Any = None) -> Any:
@@ -41,7 +42,7 @@ def _term(key: tuple[str, str, str], relation: Any, layer: Any, named: dict[str,
     """SAGEConv of means, or GraphConv of sums or means, without dropped features and without edge weights."""
     layers = importlib.import_module("dgl.nn.pytorch.conv")
     ends = key[0], key[2]
-    if is_watched(layer):
+    if is_seen(layer):
         return None
     if type(layer) is layers.SAGEConv and not named:
         is_mean = hasattr(layer, "fc_self") and not hasattr(layer, "fc_pool") and not hasattr(layer, "lstm")

@@ -9,26 +9,14 @@ import torch
 if TYPE_CHECKING:
     from distgnn.interop.pyg.tensors import ArcIndex
 
-NORMS_OVER_VERTICES = (  # of torch_geometric.nn.norm, beside those that have a norm of torch inside
-    *("GraphNorm", "PairNorm", "InstanceNorm", "LayerNorm", "MeanSubtractionNorm", "GraphSizeNorm"),
-    "HeteroBatchNorm",
-)
-
 INSTEAD = {  # what a PyG Data or HeteroData has and a DistGraph cannot have, and what to do
+    "edge_index": "layers of PyG take rows of all ranks, load the graph without plain_tensors=True",
     "adj_t": "give layers the graph or graph.edge_index, and edge_weight by itself",
     **dict.fromkeys(
         ("x_dict", "edge_index_dict", "edge_attr_dict", "metadata"),
         "this graph has one vertex set: dg.load of a HeteroData's parts has types, RGCNConv takes graph.edge_type",
     ),
 }
-
-
-def works_per_rank(module: torch.nn.Module) -> bool:
-    """Is this a norm of PyG whose statistics would be over one rank's vertices?"""
-    kind = type(module)
-    if not kind.__module__.startswith("torch_geometric.nn.norm.") or kind.__name__ not in NORMS_OVER_VERTICES:
-        return False
-    return not (kind.__name__ == "LayerNorm" and getattr(module, "mode", "") == "node")
 
 
 def register(graph: Any) -> None:
@@ -39,26 +27,24 @@ def register(graph: Any) -> None:
         dispatch.register(graph)
 
 
-def arc_index(graph: Any, rows: bool) -> "ArcIndex":
-    """The `edge_index` of all arcs of a graph, kept; rows: its rows are of all ranks (`distgnn.rows`)."""
+def arc_index(graph: Any) -> "ArcIndex":
+    """The `edge_index` of all arcs of a graph, kept."""
     from distgnn.interop.pyg import functions  # noqa: F401 - fills the table of functions
     from distgnn.interop.pyg.arc_set import ArcSet
     from distgnn.interop.pyg.dispatch import register
     from distgnn.interop.pyg.tensors import ArcIndex
 
-    key = "edge_index", rows
-    if key not in graph.kept_arcs:
+    if "edge_index" not in graph.kept_arcs:
         register(graph)
-        graph.kept_arcs[key] = ArcIndex.of(ArcSet(graph, rows=rows))
-    return graph.kept_arcs[key]
+        graph.kept_arcs["edge_index"] = ArcIndex.of(ArcSet(graph))
+    return graph.kept_arcs["edge_index"]
 
 
 class PyGInterface:
     """The columns of `torch_geometric.data.Data` under PyG's names, as a base class of DistGraph.
 
     x [O, D], y [O] or [O, C] (labels, or values of a regression), train_mask, val_mask, test_mask [O], edge_weight [A],
-    edge_attr [A, De], edge_type [A] and node_type [O] are this rank's share; `edge_index` stands for the arcs of all
-    ranks.
+    edge_attr [A, De], edge_type [A] and node_type [O] are this rank's share; `edge_index` is of rows of all ranks only.
     """
 
     feats: Any
@@ -67,11 +53,6 @@ class PyGInterface:
     valid_mask: Any
     edata: Any
     node_types: Any
-
-    @property
-    def edge_index(self) -> "ArcIndex":
-        """What PyG's layers and models take for `edge_index`: see `interop/pyg/tensors.py`."""
-        return arc_index(self, rows=False)
 
     @cached_property
     def kept_arcs(self) -> dict[Any, Any]:

@@ -27,8 +27,7 @@ from distgnn.ops.edges.on_arcs import check_rows, check_update, extreme_blocks, 
 from distgnn.ops.edges.softmax import edge_softmax_with_own, is_wide, softmax_in_blocks
 from distgnn.ops.function import constants
 from distgnn.ops.sums import min_over_ranks
-from distgnn.rows.indexing import checked_ids
-from distgnn.rows.space import Joined, MaskedRows, Space, digest_of
+from distgnn.rows.space import Joined, MaskedRows, Space, checked_ids, digest_of
 
 LOOP_IDS = 1 << 48
 TWO_LOOPS = (
@@ -44,26 +43,14 @@ class ArcSet:
         graph: the DistGraph.
         positions: places in [local arcs | loops], each at most once, int64 [M]; None: all of them.
         loops: how many loops every vertex has.
-        rows: are the rows of vertices and arcs those of all ranks (`distgnn.rows`)?
         order: what sorts the arcs of all ranks as a script has them, where ids chose them, int64 [M].
     """
 
-    graph: Any  # a RowGraph, where rows are of all ranks
-    positions: torch.Tensor | None
-    loops: int
-    rows: bool
-    order: np.ndarray | None
-
     def __init__(
-        self,
-        graph: Any,
-        positions: torch.Tensor | None = None,
-        loops: int = 0,
-        rows: bool = False,
-        order: np.ndarray | None = None,
+        self, graph: Any, positions: torch.Tensor | None = None, loops: int = 0, order: np.ndarray | None = None
     ):
         check_update(graph)
-        self.graph, self.positions, self.loops, self.rows, self.order = graph, positions, loops, rows, order
+        self.graph, self.positions, self.loops, self.order = graph, positions, loops, order
         self._degrees: dict[str, torch.Tensor] = {}
         self._groups: dict[str, Any] = {}
 
@@ -83,17 +70,17 @@ class ArcSet:
 
     @property
     def num_all(self) -> int:
-        """Arcs of all ranks where rows are, else M. Collective: the first time."""
-        return self.space.num_global if self.rows else self.num_arcs
+        """Arcs of all ranks. Collective: the first time."""
+        return self.space.num_global
 
     def num_vertices(self, role: str) -> int:
-        """Vertices at one end: of all ranks where rows are, else O."""
-        return self.graph.space_at(role).num_global if self.rows else self.graph.num_at(role)
+        """Vertices of all ranks at one end."""
+        return int(self.graph.space_at(role).num_global)
 
     @property
     def trail(self) -> Any:
         """What keeps the origin of rows; None where ranks do not compare it."""
-        return vars(self.graph).get("trail") if self.rows else None
+        return vars(self.graph).get("trail")
 
     @property
     def is_whole(self) -> bool:
@@ -102,17 +89,14 @@ class ArcSet:
 
     # --- other sets ------------------------------------------------------------------------------------------
 
-    def select(self, index: torch.Tensor) -> "ArcSet":
-        """The arcs where a mask [M] is true, or those at some places."""
-        if index.dtype == torch.bool:
-            if len(index) != self.num_arcs:
-                raise InputError(f"a mask of {len(index)} values for {self.num_arcs} arcs: give one value per arc")
-            index = index.nonzero().view(-1)
-        elif len(index.unique()) != len(index):
-            raise InputError("arcs cannot be selected twice: give each place once, or a mask")
+    def select(self, mask: torch.Tensor) -> "ArcSet":
+        """The arcs where a mask [M] is true."""
+        if len(mask) != self.num_arcs:
+            raise InputError(f"a mask of {len(mask)} values for {self.num_arcs} arcs: give one value per arc")
+        index = mask.nonzero().view(-1)
         positions = index if self.positions is None else self.positions[index]
         order = None if self.order is None else self.order[index.numpy()]
-        return ArcSet(self.graph, positions, self.loops, self.rows, order)
+        return ArcSet(self.graph, positions, self.loops, order)
 
     def by_ids(self, ids: torch.Tensor) -> "ArcSet":
         """The arcs at some places of all ranks' arcs, in the order of these places, which all ranks have. Collective.
@@ -134,18 +118,18 @@ class ArcSet:
         """The same arcs and behind them a loop at every vertex. Collective, where loops were there."""
         self.check_square("self-loops are added")
         if self.positions is None:
-            return ArcSet(self.graph, None, self.loops + 1, self.rows)
+            return ArcSet(self.graph, None, self.loops + 1)
         count, base = self.loops, self.base_size
         if count and min_over_ranks(self.graph.comm, int((self.positions < self.graph.num_edges()).all())):
             count, base = 0, self.graph.num_edges()  # they were removed
         loops = torch.arange(self.graph.num_owned) + base
         order = None if self.order is None else np.concatenate([self.order, self.graph.owned_ids + self.num_all])
-        return ArcSet(self.graph, torch.cat([self.positions, loops]), count + 1, self.rows, order)
+        return ArcSet(self.graph, torch.cat([self.positions, loops]), count + 1, order)
 
     @property
     def is_square(self) -> bool:
         """Are the vertices at both ends of one type?"""
-        return self.graph.space_at("source") is self.graph.space_at("target") if self.rows else True
+        return self.graph.space_at("source") is self.graph.space_at("target")
 
     def check_square(self, what: str, instead: str = "give the layer add_self_loops=False") -> None:
         """Raise InputError where the two ends are vertices of two types."""
@@ -176,11 +160,8 @@ class ArcSet:
         return every if self.positions is None else every[self.positions]
 
     def extreme_id(self, which: str, roles: tuple[str, ...]) -> torch.Tensor:
-        """The largest or smallest id of a vertex with an arc, of all ranks (collective), or those that a part has."""
-        most = max(map(self.num_vertices, roles))
-        if not self.rows:
-            return torch.tensor(most - 1 if which == "max" else 0)
-        none = -1 if which == "max" else most
+        """The largest or smallest id of a vertex with an arc, of all ranks. Collective: yes."""
+        none = -1 if which == "max" else max(map(self.num_vertices, roles))
         ends = torch.cat([self.ids(role) for role in roles]).numpy()
         here = ends.max(initial=none) if which == "max" else ends.min(initial=none)
         return torch.from_numpy(extreme_over_ranks(self.graph.comm, np.array([here]), which))[0]
@@ -382,9 +363,9 @@ class ArcSpace(Space):
         if any(one is not self.graph.space_at("target") for one in loops):
             return False
         if isinstance(first, MaskedRows) and first.base is self.graph.arc_space:
-            theirs = ArcSet(self.graph, first.rows, rows=True)
+            theirs = ArcSet(self.graph, first.rows)
         elif isinstance(first, ArcSpace) or first is self.graph.arc_space:
-            theirs = first.arcs if isinstance(first, ArcSpace) else ArcSet(self.graph, rows=True)
+            theirs = first.arcs if isinstance(first, ArcSpace) else ArcSet(self.graph)
         else:
             return False
         for _ in loops:

@@ -78,10 +78,9 @@ def _of_graph(self: Any, *args: Any, **kwargs: Any) -> Any:
     given = (*args, *kwargs.values())
     if "forward" in vars(self):  # somebody's own, as that of `dg.fit`: it takes what it is given
         return NotImplemented
-    graphs = {id(one): one for one in given if _is_graph(one)}
-    if graphs:
-        args = tuple(one.edge_index if id(one) in graphs else one for one in args)
-        kwargs = {name: one.edge_index if id(one) in graphs else one for name, one in kwargs.items()}
+    if any(map(_is_graph, given)):
+        args = tuple(one.edge_index if _is_graph(one) else one for one in args)
+        kwargs = {name: one.edge_index if _is_graph(one) else one for name, one in kwargs.items()}
         return MessagePassing.__call__(self, *args, **kwargs)
     if _spread:
         _check_part(given)
@@ -89,9 +88,7 @@ def _of_graph(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _is_graph(one: Any) -> bool:
-    if isinstance(one, torch.Tensor):
-        return False
-    return getattr(type(one), "edge_index", None) is not None and hasattr(one, "forward_arcs")
+    return not isinstance(one, torch.Tensor) and hasattr(one, "forward_arcs")
 
 
 def _check_part(arguments: tuple[Any, ...]) -> None:
@@ -111,14 +108,10 @@ def is_part(rows: torch.Tensor) -> bool:
     """Has this as many rows as this rank owns vertices of a graph that is spread over ranks?"""
     if isinstance(rows, RowTensor) or not rows.dim():
         return isinstance(rows, RowTensor)
-    if not _has_a_share_of(len(rows)):
+    if len(rows) not in _part_sizes():
         return False
     gc.collect()  # a graph that nobody holds any more refuses nothing
-    return _has_a_share_of(len(rows))
-
-
-def _has_a_share_of(num_rows: int) -> bool:
-    return num_rows in _part_sizes()
+    return len(rows) in _part_sizes()
 
 
 def _part_sizes() -> list[int]:
@@ -157,7 +150,7 @@ def _softmax(
     functions.check_size(index.arcs, num_nodes, index.role)
     rows = src.plain("softmax") if isinstance(src, ArcTensor) else _local(src, index, dim)
     out = index.arcs.softmax(rows.movedim(dim, 0), index.role).movedim(0, dim)
-    return rows_of(out, index.arcs.space, dim) if index.arcs.rows else out
+    return rows_of(out, index.arcs.space, dim)
 
 
 def _scatter(src: Any, index: Any, dim: int = 0, dim_size: int | None = None, reduce: str = "sum") -> Any:
@@ -172,11 +165,11 @@ def _scatter(src: Any, index: Any, dim: int = 0, dim_size: int | None = None, re
 
 def _local(rows: Any, index: Any, dim: int = 0) -> Any:
     """This rank's numbers of arcs, where they are rows of all ranks."""
-    return local_in(rows, index.arcs, None, dim % max(rows.dim(), 1)) if index.arcs.rows else rows
+    return local_in(rows, index.arcs, None, dim % max(rows.dim(), 1))
 
 
 def _of_vertices(rows: torch.Tensor, index: ArcEnds, dim: int = 0) -> torch.Tensor:
-    return rows_of(rows, index.arcs.graph.space_at(index.role), dim) if index.arcs.rows else rows
+    return rows_of(rows, index.arcs.graph.space_at(index.role), dim)
 
 
 def _degree(index: Any, num_nodes: int | None = None, dtype: torch.dtype | None = None) -> Any:
@@ -196,16 +189,16 @@ def _remove_self_loops(edge_index: Any, edge_attr: Any = None) -> Any:
         return NotImplemented
     without = norm.without_self_loops_of_all(edge_index.arcs)
     if edge_attr is not None and without.positions is not None:
-        edge_attr = _local(edge_attr, edge_index)[without.positions]
-        edge_attr = rows_of(edge_attr, without.space) if without.rows else edge_attr
+        edge_attr = rows_of(_local(edge_attr, edge_index)[without.positions], without.space)
     return ArcIndex.of(without, edge_index.roles), edge_attr
 
 
 def _add_remaining_self_loops(edge_index: Any, edge_attr: Any = None, *args: Any, **kwargs: Any) -> Any:
     """Of an ordinary tensor of numbers of all arcs as of rows, so that a gradient comes back."""
-    arcs = edge_index.arcs if isinstance(edge_index, ArcIndex) and edge_index.arcs.rows else None
-    if arcs is None or not isinstance(edge_attr, torch.Tensor) or isinstance(edge_attr, RowTensor | ArcTensor):
+    ordinary = isinstance(edge_attr, torch.Tensor) and not isinstance(edge_attr, RowTensor | ArcTensor)
+    if not isinstance(edge_index, ArcIndex) or not ordinary:
         return NotImplemented
+    arcs = edge_index.arcs
     rows = rows_of(arcs.space.local_part(local_of(edge_attr), 0), arcs.space)
     theirs: Any = sys.modules["torch_geometric.utils"]
     return theirs.add_remaining_self_loops(edge_index, rows, *args, **kwargs)

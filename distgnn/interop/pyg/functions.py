@@ -63,13 +63,6 @@ def add(func: Any, tensor: Any, offset: Any, *, alpha: int = 1) -> Any:
     return NotImplemented
 
 
-@handles("numel", "nelement")
-def numel(func: Any, tensor: Any) -> int:
-    """The number of values; 1 for ends of no arcs here, because layers leave out their exchange where it is 0."""
-    found = torch.Size(tensor.shape).numel()
-    return found if isinstance(tensor, ArcRows) or tensor.arcs.rows else max(found, 1)
-
-
 @handles("__len__")
 def length(func: Any, tensor: Any) -> int:
     return tensor.size(0)
@@ -104,7 +97,7 @@ def _selects(index: Any) -> bool:
 
 
 def _chosen(arcs: ArcSet, index: torch.Tensor) -> ArcSet:
-    return arcs.by_ids(index) if arcs.rows and index.dtype == torch.int64 else arcs.select(index)
+    return arcs.by_ids(index) if index.dtype == torch.int64 else arcs.select(index)
 
 
 @handles("unbind", "__iter__")
@@ -141,9 +134,7 @@ def cat(func: Any, tensors: Any, dim: int = 0) -> Any:
         return NotImplemented
     index, loops = tensors
     index.arcs.check_square("self-loops are added")
-    graph = index.arcs.graph
-    every = torch.from_numpy(graph.owned_ids) if index.arcs.rows else torch.arange(graph.num_owned)
-    every = every.expand(2, -1)
+    every = torch.from_numpy(index.arcs.graph.owned_ids).expand(2, -1)
     if isinstance(loops, ArcTensor) or loops.shape != every.shape or not torch.equal(loops, every):
         raise InputError(
             "arcs cannot be added to the edge_index of a DistGraph, but for one self-loop at each of its vertices "
@@ -155,10 +146,10 @@ def cat(func: Any, tensors: Any, dim: int = 0) -> Any:
 def _joined(tensors: list[ArcIndex]) -> ArcIndex:
     """The arcs of several relations, whose vertices are counted from the offsets that were added."""
     graphs = [one.arcs.graph for one in tensors]
-    usual = all(one.arcs.is_whole and one.roles == BOTH and one.arcs.rows for one in tensors)
+    usual = all(one.arcs.is_whole and one.roles == BOTH for one in tensors)
     if not usual or not all(hasattr(graph, "joined") for graph in graphs):
         raise InputError("the edge_index of a graph that is cut is joined with other relations', each whole")
-    return ArcIndex.of(ArcSet(graphs[0].joined(graphs, [one.shifts for one in tensors]), rows=True))
+    return ArcIndex.of(ArcSet(graphs[0].joined(graphs, [one.shifts for one in tensors])))
 
 
 @handles("max", "min", "amax", "amin")
@@ -268,8 +259,7 @@ def check_size(arcs: ArcSet, size: int | None, role: str = "target") -> None:
     """Raise InputError where rows do not belong to a part's vertices at one end of arcs."""
     if size is not None and size not in (arcs.graph.num_at(role), arcs.num_vertices(role)):
         raise InputError(
-            f"{size} rows for a part of {arcs.graph.num_at(role)} owned vertices: give one row per vertex that this "
-            "rank owns (graph.x has them)"
+            f"{size} rows for {arcs.num_vertices(role)} vertices of all ranks: give one row for each (graph.x has them)"
         )
 
 

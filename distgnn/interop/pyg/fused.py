@@ -6,9 +6,6 @@ wrote it, on the tensors of `tensors.py`.
 
 What is won: the aggregation of input features is kept, a layer that narrows multiplies before it aggregates, and
 attention stores nothing per arc.
-
-ChebConv is here for another reason: it takes the largest weight of all arcs, which PyG's own form would take of one
-rank's. That is done whatever the layer looks like.
 """
 
 import functools
@@ -41,29 +38,15 @@ def dispatch_in_layers(concerns: Callable[[Any], bool]) -> None:
     for name, ours in FUSED.items():
         layer = getattr(convs, name)
         put_in_front(layer, "forward", functools.partial(_forward, layer, ours), concerns)
-    put_in_front(convs.ChebConv, "forward", _cheb_conv, concerns)
-
-
-def _cheb_conv(
-    self: Any, x: Any, edge_index: Any, edge_weight: Any = None, batch: Any = None, lambda_max: Any = None
-) -> Any:
-    if not isinstance(edge_index, ArcIndex) or lambda_max is not None or edge_index.arcs.rows:
-        return NotImplemented
-    laplacian = sys.modules["torch_geometric.utils"].get_laplacian
-    weights = laplacian(edge_index, edge_weight, self.normalization, x.dtype, x.size(self.node_dim))[1]
-    lambda_max = 2.0 * ops.all_max(edge_index.arcs.graph, weights)
-    return sys.modules["torch_geometric.nn.conv"].ChebConv.forward(self, x, edge_index, edge_weight, batch, lambda_max)
 
 
 def _forward(
     layer: type[Any], ours: Callable[..., Any], self: Any, x: Any, edge_index: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """A layer's forward pass by `ours`, of this rank's rows where they are rows of all ranks."""
+    """A layer's forward pass by `ours`, of this rank's rows."""
     if not isinstance(edge_index, ArcIndex) or not _fits(self, layer, x, edge_index):
         return NotImplemented
     arcs: Any = edge_index.arcs
-    if not arcs.rows:
-        return ours(self, x, edge_index, *args, **kwargs)
 
     def run(*given: Any, **named: Any) -> Any:
         of_arcs = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs), (given[2:], named))
@@ -177,11 +160,9 @@ def gatv2_conv(
 
 def _weighted(self: Any, arcs: ArcSet, values: torch.Tensor, scores: Callable[[slice], torch.Tensor]) -> torch.Tensor:
     """Values [O, H, F] of sources summed by the softmax of scores of some heads [M, h], side by side or averaged."""
-    arcs.graph.kept_arcs["last"] = arcs  # whose rows the dropout drops
 
     def dropped(attention: torch.Tensor) -> torch.Tensor:
-        attention = rows_of(attention, arcs.space) if arcs.rows else attention
-        return local_of(functional.dropout(attention, self.dropout, self.training))
+        return local_of(functional.dropout(rows_of(attention, arcs.space), self.dropout, self.training))
 
     out = attended(arcs, values, scores, dropped)
     return out.flatten(1) if self.concat else out.mean(1)

@@ -14,8 +14,9 @@ from torch.nn.parameter import is_lazy
 from distgnn.interop.in_front import put_in_front
 from distgnn.interop.pyg.fused import is_as_written, is_whole
 from distgnn.interop.pyg.tensors import ArcIndex, local_in
-from distgnn.interop.sum_of_relations import Term, are_rows, is_watched, summed
+from distgnn.interop.sum_of_relations import Term, are_rows, summed
 from distgnn.ops.attention.over_types import attend_over_types, gated
+from distgnn.ops.entry import is_seen
 from distgnn.rows.align import local_in as rows_in
 from distgnn.rows.row_tensor import RowTensor, local_of, rows_of
 
@@ -55,7 +56,7 @@ def _is_plain_sage(conv: Any, relation: Any, x_dict: dict[Any, Any], index: Any)
     layer = sys.modules["torch_geometric.nn"].SAGEConv
     if not isinstance(conv, layer) or type(conv).forward is not layer.forward or not is_as_written(conv, layer):
         return False
-    if is_watched(conv) or any(map(is_lazy, conv.parameters())):
+    if is_seen(conv) or any(map(is_lazy, conv.parameters())):
         return False
     if conv.aggr not in ("mean", "sum", "add") or conv.project or conv.normalize:
         return False
@@ -65,7 +66,7 @@ def _is_plain_sage(conv: Any, relation: Any, x_dict: dict[Any, Any], index: Any)
 
 def _is_relation(index: Any) -> bool:
     """Does an `edge_index` stand for all arcs of a relation?"""
-    return isinstance(index, ArcIndex) and index.arcs.rows and hasattr(index.arcs.graph, "joined") and is_whole(index)
+    return isinstance(index, ArcIndex) and hasattr(index.arcs.graph, "joined") and is_whole(index)
 
 
 def _hgt_conv(self: Any, x_dict: dict[Any, Any], edge_index_dict: dict[Any, Any]) -> Any:

@@ -108,7 +108,6 @@ def relations_of_all(arcs: ArcSet, relations: torch.Tensor, num_relations: int, 
 
 def _kept(arcs: ArcSet, key: Any, make: Callable[[], Any]) -> Any:
     graph = arcs.graph
-    key = key, arcs.rows
     if key not in graph.kept_arcs:
         with constants():
             graph.kept_arcs[key] = make()

@@ -54,13 +54,7 @@ UTILS = {
 
 PLACE = "torch_geometric.utils."
 BEFORE = "compute it on the whole graph before partitioning, in one process"
-DRAWS = "it would draw for each rank by itself: drop rows or messages with distgnn.nn.Dropout instead"
-MODULES = {
-    "homophily": "_homophily",
-    "contains_self_loops": "loop",
-    **dict.fromkeys(("dropout_adj", "dropout_edge"), "dropout"),
-}
-WHOLE: dict[str, str] = {name: PLACE + module for name, module in MODULES.items()}  # name -> the module that has it
+WHOLE = {"homophily": f"{PLACE}_homophily", "contains_self_loops": f"{PLACE}loop"}  # name -> the module that has it
 
 
 def _is_cut(value: Any) -> bool:
@@ -88,7 +82,7 @@ SORTS = ("to_undirected", "coalesce", "sort_edge_index")
 
 def _sorted_arcs(name: str, edge_index: Any, edge_attr: Any = "none", *_: Any, **options: Any) -> Any:
     """What these give where all they do is to sort the arcs. Collective: yes."""
-    whole = isinstance(edge_index, ArcIndex) and edge_index.arcs.rows and edge_index.arcs.is_whole
+    whole = isinstance(edge_index, ArcIndex) and edge_index.arcs.is_whole
     if not whole or isinstance(edge_attr, torch.Tensor | list | tuple) or not options.keys() <= {"num_nodes", "reduce"}:
         return None
     data = edge_index.arcs.graph.face
@@ -132,23 +126,6 @@ def _sums(index: ArcIndex, *numbers: float) -> Any:
     return sum_over_ranks(index.arcs.graph.transport.comm, np.array(numbers, dtype=np.float64))
 
 
-def _num_ranks(index: ArcIndex) -> int:
-    return int(index.arcs.graph.transport.comm.size)
-
-
-def _dropout(name: str) -> Callable[..., Any]:
-    """A random choice of arcs. On rows of all ranks PyG's own function is right: its mask is of all arcs."""
-
-    def dropout(edge_index: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(edge_index, ArcIndex) or edge_index.arcs.rows or _num_ranks(edge_index) == 1:
-            return NotImplemented
-        if not kwargs.get("training", True) or kwargs.get("p", args[0] if args else None) == 0:
-            return NotImplemented
-        raise InputError(f"{PLACE}{name} cannot run on the edge_index of a DistGraph on several ranks: {DRAWS}")
-
-    return dropout
-
-
 def _contains_self_loops(edge_index: Any) -> Any:
     if not isinstance(edge_index, ArcIndex):
         return NotImplemented
@@ -157,13 +134,13 @@ def _contains_self_loops(edge_index: Any) -> Any:
 
 
 def _homophily(edge_index: Any, y: Any, batch: Any = None, method: str = "edge") -> Any:
-    if not isinstance(edge_index, ArcIndex) or (_num_ranks(edge_index) == 1 and not edge_index.arcs.rows):
+    if not isinstance(edge_index, ArcIndex):
         return NotImplemented
     if batch is not None or method not in ("edge", "node"):
         asked = f"homophily(method={method!r}{', batch' * (batch is not None)})"
         raise InputError(f"{PLACE}{asked} cannot run on the edge_index of a DistGraph: {BEFORE}")
     arcs = edge_index.arcs
-    rows = (local_in(y, arcs, "source") if arcs.rows else y).view(-1).double()
+    rows = local_in(y, arcs, "source").view(-1).double()
     alike = (arcs.spread(rows, "source") == arcs.spread(rows, "target")).double()
     values = alike if method == "edge" else arcs.mean(alike, edge_index.roles[1])
     total, count = _sums(edge_index, values.sum().item(), len(values))
@@ -174,5 +151,4 @@ OURS: dict[str, Callable[..., Any]] = {
     **{name: _refuses(name) for name in UTILS},
     "homophily": _homophily,
     "contains_self_loops": _contains_self_loops,
-    **{name: _dropout(name) for name in MODULES if name.startswith("dropout")},
 }

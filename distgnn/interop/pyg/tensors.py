@@ -34,7 +34,7 @@ from distgnn.rows.space import Space
 
 Handler = Callable[..., Any]
 HANDLERS: dict[str, Handler] = {}  # name of torch's function -> ours; filled by functions.py
-METADATA = METADATA_OF_ROWS - {"numel", "nelement"} | frozenset(
+METADATA = METADATA_OF_ROWS | frozenset(
     ("requires_grad", "is_leaf", "grad_fn", "_is_view", "retains_grad", "output_nr", "_version")
 )
 BOTH = ("source", "target")
@@ -89,28 +89,24 @@ class ArcTensor(torch.Tensor):
     @classmethod
     def _run(cls, name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if any(isinstance(one, ArcNorm) and one.written is not None for one in tree_leaves((args, kwargs))):
-            args, kwargs = tree_map_only(ArcNorm, lambda one: one.rows_or_plain(name), (args, kwargs))
+            args, kwargs = tree_map_only(ArcNorm, lambda one: one.as_rows(name), (args, kwargs))
             return func(*args, **kwargs)
         if name in HANDLERS:
-            given: Any = (args, kwargs)
-            found = [one for one in tree_leaves(given) if isinstance(one, ArcTensor)]
+            found = [one for one in tree_leaves((args, kwargs)) if isinstance(one, ArcTensor)]
             takes_shifts = name in TAKE_SHIFTS and isinstance(args[0], ArcTensor | list | tuple)
             if not takes_shifts and any(one.is_shifted for one in found):
                 raise InputError(SHIFTED.format(name=name))
-            arcs: Any = found[0].arcs if found else None
-            role = next((one.role for one in found if isinstance(one, ArcEnds)), "source")
-            rows = arcs is not None and arcs.rows
-            if rows and _writes(name) and not isinstance(args[0], RowTensor | ArcTensor):
+            arcs, role = found[0].arcs, next((one.role for one in found if isinstance(one, ArcEnds)), "source")
+            if _writes(name) and not isinstance(args[0], RowTensor | ArcTensor):
                 return _into_ordinary(func, arcs.graph.space_at(role), *args, **kwargs)
-            if rows:
-                given = _of_this_rank(name, found[0], role, args, kwargs)
+            given = _of_this_rank(name, found[0], role, args, kwargs)
             if takes(HANDLERS[name], func, *given):
                 result = HANDLERS[name](func, *given[0], **given[1])
                 if result is not NotImplemented:
-                    return _as_rows(result, name, arcs, args, role) if rows else result
+                    return _as_rows(result, name, arcs, args, role)
         if args and isinstance(args[0], ArcNorm) and _writes(name):
             args[0].written = args[0].plain(name)
-        args, kwargs = tree_map_only(ArcTensor, lambda tensor: tensor.rows_or_plain(name), (args, kwargs))
+        args, kwargs = tree_map_only(ArcTensor, lambda tensor: tensor.as_rows(name), (args, kwargs))
         return func(*args, **kwargs)
 
     @classmethod
@@ -126,10 +122,9 @@ class ArcTensor(torch.Tensor):
         """The same as a real tensor, for torch's function `name`. Collective: yes."""
         refuse(name)
 
-    def rows_or_plain(self, name: str) -> torch.Tensor:
-        """The same as rows of all ranks where the others are. Collective: yes."""
-        found = self.plain(name)
-        return rows_of(found, self.arcs.space, self.arc_dim) if self.arcs.rows else found
+    def as_rows(self, name: str) -> torch.Tensor:
+        """The same as rows of all ranks. Collective: yes."""
+        return rows_of(self.plain(name), self.arcs.space, self.arc_dim)
 
     def __repr__(self, **options: Any) -> str:  # type: ignore[override]
         return f"{type(self).__name__}({list(self.size())}, {self.arcs.graph.num_ranks} ranks)"
@@ -160,8 +155,7 @@ class ArcIndex(ArcTensor):
         return any(self.shifts)
 
     def row(self, number: int) -> "ArcEnds":
-        """One end of every arc. These arcs are then the ones that a dropout of arc rows means."""
-        self.arcs.graph.kept_arcs["last"] = self.arcs
+        """One end of every arc."""
         found = ArcEnds.of(self.arcs, self.roles[number])
         found.shift = self.shifts[number]
         return found
@@ -231,7 +225,6 @@ class ArcNorm(ArcTensor):
 
     @classmethod
     def of(cls, norm: GcnNorm, dims: int = 1) -> "ArcNorm":
-        norm.arcs.graph.kept_arcs["last"] = norm.arcs
         made = cls.wrap((norm.arcs.num_all, *[1] * (dims - 1)), norm.factors.dtype)
         made.arcs, made.factors, made.arc_dim = norm.arcs, norm, 0
         return made

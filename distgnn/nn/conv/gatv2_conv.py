@@ -7,8 +7,7 @@ from torch import nn
 
 from distgnn import ops
 from distgnn.nn.conv.attention import AttentionConv
-from distgnn.nn.conv.graph_module import is_watched
-from distgnn.ops.entry import opaque
+from distgnn.ops.entry import is_watched, opaque
 from distgnn.ops.graph_view import GraphView
 from distgnn.ops.rowwise.chain import Rows, leave
 

@@ -8,10 +8,9 @@ from torch import nn
 
 from distgnn import ops
 from distgnn.config import check_choice
-from distgnn.nn.conv.graph_module import is_watched
 from distgnn.nn.fusion import Fusion
 from distgnn.ops.aggregation.convolve import Plan, choose_plan
-from distgnn.ops.entry import opaque
+from distgnn.ops.entry import is_watched, opaque
 from distgnn.ops.graph_view import GraphView
 from distgnn.ops.rowwise.chain import Rows, enter, leave, tensor_of
 from distgnn.ops.rowwise.sparse_rows import SparseRows

@@ -7,9 +7,6 @@ from torch import nn
 from distgnn.errors import InputError
 from distgnn.ops.graph_view import GraphView
 
-OF_GRADIENTS = ("_backward", "_backward_pre")  # as torch calls its tables of hooks
-HOOKS = ("_forward", *OF_GRADIENTS)
-
 
 class GraphModule(nn.Module):
     """Base of dropout and norms: the graph comes with the call, or once by `distgnn.nn.distribute(model, graph)`."""
@@ -35,14 +32,3 @@ def check_in_arcs(layer: Any, graph: GraphView, who: str = "") -> None:
             f"there are vertices without in-arcs{who}: partition with --self-loops add, or set "
             "allow_zero_in_degree=True"
         )
-
-
-def is_watched(module: Any, kinds: tuple[str, ...] = HOOKS) -> bool:
-    """Has a user hooks on a module (or on all modules), which may keep its result or the gradient of it?"""
-    everywhere = vars(nn.modules.module)
-    return any(getattr(module, f"{kind}_hooks") or everywhere[f"_global{kind}_hooks"] for kind in kinds)
-
-
-def is_seen(module: nn.Module) -> bool:
-    """Has a user hooks on a module that see what it is given, what it gives, or gradients?"""
-    return is_watched(module) or bool(getattr(module, "_forward_pre_hooks"))  # noqa: B009 - torch has no public name

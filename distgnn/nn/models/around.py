@@ -8,10 +8,11 @@ from torch import nn
 
 from distgnn import ops
 from distgnn.config import NORMS, check_choice
-from distgnn.nn.conv.graph_module import OF_GRADIENTS, GraphModule, is_watched
+from distgnn.nn.conv.graph_module import GraphModule
 from distgnn.nn.dropout import Dropout
 from distgnn.nn.fusion import NOT_FUSED, Fusion
 from distgnn.nn.norms import BatchNorm1d, ColumnNorm, GraphNorm, PairNorm
+from distgnn.ops.entry import OF_GRADIENTS, is_watched
 from distgnn.ops.graph_view import GraphView
 from distgnn.ops.rowwise.chain import enter, leave
 

@@ -9,13 +9,12 @@ from torch import nn
 
 from distgnn.nn.conv.appnp_conv import APPNPConv
 from distgnn.nn.conv.gcn2_conv import GCN2Conv
-from distgnn.nn.conv.graph_module import is_seen
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.edge_weight_norm import constant
 from distgnn.nn.fusion import NOT_FUSED
 from distgnn.nn.models.around import fused_layer, fused_linear, make_norms
 from distgnn.nn.models.stacks import Described
-from distgnn.ops.entry import opaque
+from distgnn.ops.entry import is_seen, opaque
 from distgnn.ops.graph_view import GraphView
 from distgnn.ops.rowwise.chain import enter, leave
 
@@ -87,8 +86,9 @@ class GCN2(DeepStack):
 
     def make_layers(self, in_feats: int, hidden_feats: int, num_classes: int, num_layers: int) -> tuple[int, int]:
         self.first, self.last = nn.Linear(in_feats, hidden_feats), nn.Linear(hidden_feats, num_classes)
-        options: dict[str, Any] = {"alpha": self.alpha, "lambda_": self.lambda_}
-        convs = [GCN2Conv(hidden_feats, layer + 1, allow_zero_in_degree=True, **options) for layer in range(num_layers)]
+        options: dict[str, Any] = {"alpha": self.alpha, "lambda_": self.lambda_, "allow_zero_in_degree": True}
+        options["bias"] = False  # as published: with 64 layers biases keep it from learning
+        convs = [GCN2Conv(hidden_feats, layer + 1, **options) for layer in range(num_layers)]
         for conv in convs:
             nn.init.xavier_uniform_(conv.weight1)  # DGL's standard normal weights blow up from a few layers on
         self.convs: nn.ModuleList = nn.ModuleList(convs)

@@ -19,7 +19,6 @@ from distgnn.nn.conv.gat_conv import GATConv
 from distgnn.nn.conv.gatv2_conv import GATv2Conv
 from distgnn.nn.conv.gin_conv import GINConv
 from distgnn.nn.conv.graph_conv import GraphConv
-from distgnn.nn.conv.graph_module import is_seen, is_watched
 from distgnn.nn.conv.sage_conv import SAGEConv
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.edge_weight_norm import constant
@@ -32,7 +31,7 @@ from distgnn.nn.models.around import (
     normed_and_activated,
 )
 from distgnn.nn.norms import ColumnNorm
-from distgnn.ops.entry import opaque
+from distgnn.ops.entry import is_seen, is_watched, opaque
 from distgnn.ops.graph_view import GraphView
 from distgnn.ops.rowwise.chain import Rows, enter, leave
 
@@ -151,12 +150,6 @@ class Stack(Described):
 
     def own_settings(self) -> dict[str, Any]:
         return {"num_layers": len(self.convs), **asdict(self.around)}
-
-    def touch_ahead(self, graph: GraphView) -> None:
-        """Before the first step on a graph: the memory of each hidden layer's rows, and of one gradient, is touched."""
-        gradients = int(graph.dtype != torch.bfloat16)  # those are float32
-        if len(self.drops) and not self.remat and self.forwards is None:
-            graph.buffers.touch_ahead(len(self.drops) + gradients, len(graph.row_ids), self.sizes[1], graph.dtype)
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         raise NotImplementedError

@@ -256,10 +256,6 @@ class Aggregator:
         """Owned rows that sums go to."""
         return len(self.arcs.owned_owned.indptr) - 1
 
-    def scales_at(self, _site: Site | None, scales: Scales) -> Scales:
-        """The factors by which arcs counted in a training step: the same in all."""
-        return scales
-
     def arc_dots(
         self, rows: np.ndarray, sources: np.ndarray, grads: np.ndarray, target_grads: np.ndarray, scales: Scales
     ) -> np.ndarray:

@@ -18,23 +18,22 @@ The plan decides where the aggregation runs and what is saved; the first row tha
 The narrower row is the one that travels. Late rows (a delayed algorithm) make A x a sum of rows of several epochs, and
 its gradient is that of what was used: x' t would be another one. With `transform_first` off, the paper's form, products
 of dense rows are never first. x is kept in any case, and y where ReLU or dropout follow, without a norm: it says what
-they let through. With a norm z is kept, not y. How long x and y live in a stack says `dense/chain.py`. Constant rows
+they let through. With a norm z is kept, not y. How long x and y live in a stack says `rowwise/chain.py`. Constant rows
 are aggregated by `spmm`, which keeps the result over epochs.
 
-x Ws, x' g and g Ws' need no remote data: where an aggregation waits for messages they overlap it.
-
-Over 300 lines: the plans forward and backward mirror each other and are read side by side.
+x Ws, x' g and g Ws' need no remote data: where an aggregation waits for messages they overlap it. The plans of the
+backward pass are in convolve_gradient.py.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, NamedTuple, cast
 
 import torch
 
+from distgnn.ops.aggregation.convolve_gradient import Gradients, aggregate_in, goes_over
 from distgnn.ops.aggregation.row_scale import Scales
-from distgnn.ops.aggregation.spmm import SelfLoops, aggregate, spmm
+from distgnn.ops.aggregation.spmm import SelfLoops, spmm
 from distgnn.ops.entry import operator
 from distgnn.ops.graph_view import GraphView
 from distgnn.ops.rowwise.activation import (
@@ -51,17 +50,14 @@ from distgnn.ops.rowwise.activation import (
 )
 from distgnn.ops.rowwise.chain import Rows, apply, tensor_of
 from distgnn.ops.rowwise.layer import PLAIN, Call, Given, Kept, Layer, Room
-from distgnn.ops.rowwise.piecewise import PieceRows, Through, unread, whole
+from distgnn.ops.rowwise.piecewise import PieceRows, Through, unread
 from distgnn.ops.rowwise.products import (
     Work,
     add_product,
     has_own_products,
-    pieces,
     product,
     product_pieces,
     sum_of_products,
-    weight_gradient,
-    weight_gradients,
 )
 from distgnn.ops.rowwise.sparse_rows import SparseRows
 
@@ -233,7 +229,7 @@ class _Convolve(Layer):
             grad = grad.contiguous()
             grads, *more = activated_backward(call.graph, grad, before, bias, norm, call.epilogue, call.alone)
         more[0] = more[0] if bias is not None else None
-        found = _Backward(call, feats, aggregated, neigh, own, grads, norm is not None, given.needs[0])
+        found = Gradients(call, feats, aggregated, neigh, own, grads, norm is not None, given.needs[0])
         del grad, before, aggregated, feats, grads
         keeps = call.plan in (Plan.CONSTANT, Plan.KEEP_AGGREGATE)
         grad_feats = found.from_aggregate() if keeps else found.from_rows()
@@ -274,45 +270,29 @@ def _product_first(call: Call, x: _Operands, room: Room) -> tuple[torch.Tensor, 
     graph = call.graph
     if x.own is not None and _overlaps(graph, x):
         z, work = _own_product_in_pieces(graph, x.feats, x.own)
-        return z.add_(_aggregate(call, product(graph, x.feats, x.neigh), work)), None
+        return z.add_(aggregate_in(call, product(graph, x.feats, x.neigh), work)), None
     rows = product(graph, x.feats, x.neigh)
-    z = _aggregate(call, rows, dtype=x.dtype)
+    z = aggregate_in(call, rows, dtype=x.dtype)
     del rows  # its buffer is free for the next result
     if x.own is not None:
         add_product(graph, x.feats, x.own, z)
     return z, None
 
 
-def _aggregate_only(call: Call, x: _Operands, room: Room) -> tuple[torch.Tensor, torch.Tensor]:
-    """As `_aggregate_first`, where nobody needs A x later: where x has gone, z takes its place, and y that of A x."""
-    if x.own is None or not _overlaps(call.graph, x) or not _goes_over(call, x.feats, x.own):
-        return _aggregate_first(call, x, room)
-    place = room.take(x.feats)
-    z, aggregated = _aggregate_first(call, x, room, place)
-    if place is not None:
-        room.rows = aggregated
-    return z, aggregated
-
-
-def _goes_over(call: Call, rows: torch.Tensor, weight: torch.Tensor) -> bool:
-    """May rows times a weight be written over the rows while messages of them travel? They are packed, and arcs between
-    owned vertices have read them; loops have not."""
-    return call.how.loops is None and weight.shape[0] == weight.shape[1] == rows.shape[1]
-
-
-def _aggregate_first(
-    call: Call, x: _Operands, room: Room, place: torch.Tensor | None = None
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """z and A x; place: where z is to be written, the memory of x."""
-    graph = call.graph
+def _aggregate_first(call: Call, x: _Operands, room: Room) -> tuple[torch.Tensor, torch.Tensor]:
+    """z and A x. Where nobody needs A x later, and x has gone, z takes the place of x, and y that of A x."""
+    graph, is_only = call.graph, call.plan is Plan.AGGREGATE_ONLY
     if x.own is not None and _overlaps(graph, x):
+        place = room.take(x.feats) if is_only and goes_over(call, x.feats, x.own) else None
         z, work = _own_product_in_pieces(graph, x.feats, x.own, place)
-        aggregated = _aggregate(call, x.feats, work)
+        aggregated = aggregate_in(call, x.feats, work)
         add_product(graph, aggregated, x.neigh, z)
+        if place is not None:
+            room.rows = aggregated
         return z, aggregated
-    aggregated = _aggregate(call, x.feats)
+    aggregated = aggregate_in(call, x.feats)
     # A x is not needed later: z takes its place. In float32 only: other dtypes go by blocks, which would cost time.
-    over = aggregated if call.plan is Plan.AGGREGATE_ONLY and x.dtype == torch.float32 else None
+    over = aggregated if is_only and x.dtype == torch.float32 else None
     return _add_up(graph, x, aggregated, over), aggregated
 
 
@@ -339,130 +319,9 @@ def _own_product_in_pieces(
     return z, product_pieces(graph, feats, own, z)
 
 
-def _aggregate(
-    call: Call,
-    rows: torch.Tensor,
-    overlap_work: Work = (),
-    backward: bool = False,
-    dtype: torch.dtype | None = None,
-) -> torch.Tensor:
-    spec = call.how
-    how = backward, dtype, overlap_work, spec.loops
-    return aggregate(call.graph, rows, spec.edge_weight, spec.scales, call.site, *how)[0]
-
-
-# --- backward ------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class _Backward:
-    """A backward pass on its way: what it needs and gives up, and the gradients of weights that it has found."""
-
-    call: Call
-    feats: Any
-    aggregated: torch.Tensor | None  # A x, where the plan saves it
-    neigh: torch.Tensor
-    own: torch.Tensor | None
-    grads: torch.Tensor  # g
-    has_norm: bool
-    needs_grad: bool
-    of_own: torch.Tensor | None = None
-    of_neigh: torch.Tensor | None = None
-
-    @property
-    def own_work(self) -> Work:
-        """The work for dWs. Not an attribute: in a cycle of references, rows would live on to the next collection."""
-        return [] if self.own is None else [self.make_own]
-
-    def make_own(self) -> None:
-        self.of_own = weight_gradient(self.call.graph, self.feats, self.grads)
-
-    def make_neigh(self) -> None:
-        self.of_neigh = weight_gradient(self.call.graph, cast(torch.Tensor, self.aggregated), self.grads)
-
-    def from_aggregate(self) -> torch.Tensor | None:
-        """dx = g Ws' + A' (g Wn'), and dWn = (A x)' g."""
-        graph, grads = self.call.graph, self.grads
-        recording = self._recording(self.aggregated, grads)
-        work: Work = [*self.own_work, self.make_neigh, *recording]
-        grad_feats = None
-        if not (self.needs_grad and graph.waits_for_rows):
-            work = _do(work)
-            self.aggregated = None
-        if self.needs_grad:
-            grad_feats = _aggregate(self.call, product(graph, grads, self.neigh.T), work, backward=True)
-            if self.own is not None:
-                add_product(graph, grads, self.own.T, grad_feats)
-        self.aggregated = None
-        return grad_feats
-
-    def from_rows(self) -> torch.Tensor | Through | None:
-        """dx = g Ws' + t Wn', and dWn = x' t, t = A' g."""
-        call, graph, feats, grads, own = self.call, self.call.graph, self.feats, self.grads, self.own
-        together = own is not None and isinstance(feats, PieceRows) and not graph.waits_for_rows
-        grad_feats = None
-        # `grads` is ours to write over where the epilogue made it, or nobody else uses it.
-        made_here = self.has_norm or not call.epilogue.is_empty or call.alone
-        is_ours = made_here and grads.shape == feats.shape
-        passes = self.needs_grad and isinstance(feats, PieceRows) and feats.is_unread
-        if self.needs_grad and own is not None and graph.waits_for_rows and not passes:
-            over = is_ours and graph.factor_recorder is None and _goes_over(call, grads, own)
-            grad_feats = grads if over else graph.buffers.empty(len(grads), own.shape[0], grads.dtype)
-            work = [*self.own_work, *product_pieces(graph, grads, own.T, grad_feats)]
-        else:
-            work = [] if together else _do(self.own_work)
-        turned = _aggregate(call, grads, work, backward=True)
-        if together:  # x is made again once for both
-            self.of_own, self.of_neigh = weight_gradients(graph, feats, [grads, turned])
-        else:
-            self.of_neigh = weight_gradient(graph, feats, turned)
-        _do(self._recording(feats, turned))
-        if passes:
-            return self._gradient_before(turned)
-        if grad_feats is not None:
-            add_product(graph, turned, self.neigh.T, grad_feats)
-        elif self.needs_grad:
-            pairs = [(turned, self.neigh.T), *([] if own is None else [(grads, own.T)])]
-            grad_feats = sum_of_products(graph, pairs, over=grads if is_ours else None)
-        return grad_feats
-
-    def _gradient_before(self, turned: torch.Tensor) -> Through:
-        """dx through what made x. Products come in the order in which they make dx."""
-        graph, grads, neigh, own = self.call.graph, self.grads, self.neigh, self.own
-
-        def make(rows: slice) -> torch.Tensor:
-            of_neigh = turned[rows], neigh.T
-            if own is None or not graph.waits_for_rows:
-                return sum_of_products(graph, [of_neigh, *([] if own is None else [(grads[rows], own.T)])])
-            made = product(graph, grads[rows], own.T)
-            add_product(graph, *of_neigh, made)
-            return made
-
-        gradient: Through = self.feats.gradient(make, pieces(len(grads)))
-        return gradient
-
-    def _recording(self, inputs: Any, of_neigh: torch.Tensor) -> Work:
-        """Tell the recorder, where there is one: Wn multiplies `inputs` with gradient `of_neigh`, Ws multiplies x."""
-        recorder, own = self.call.graph.factor_recorder, self.own
-        if recorder is None:
-            return []
-        shared = inputs is self.feats  # the recorder knows rows that it has met
-        inputs = whole(inputs)
-        feats = None if own is None else inputs if shared else whole(self.feats)
-        factors = [(self.neigh, inputs, of_neigh), *([] if own is None else [(own, feats, self.grads)])]
-        return [lambda: recorder.add(factors, constant=not self.needs_grad)]
-
-
-def _do(work: Work) -> list[Callable[[], object]]:
-    """Do it now; nothing is left."""
-    for piece in work:
-        piece()
-    return []
-
-
 _FORWARD = {
     Plan.CONSTANT: _constant,
     Plan.PRODUCT_FIRST: _product_first,
     Plan.KEEP_AGGREGATE: _aggregate_first,
-    Plan.AGGREGATE_ONLY: _aggregate_only,
+    Plan.AGGREGATE_ONLY: _aggregate_first,
 }

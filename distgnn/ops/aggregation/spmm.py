@@ -191,7 +191,6 @@ class _Spmm(Function):
         grad_weight = None
         if ctx.needs_input_grad[1]:
             arrays = as_array(rows), ctx.sources, as_array(grad_out), target_grads
-            forward = ctx.graph.forward_arcs
-            dots = forward.arc_dots(*arrays, forward.scales_at(ctx.site, ctx.scales))
+            dots = ctx.graph.forward_arcs.arc_dots(*arrays, ctx.scales)
             grad_weight = torch.from_numpy(dots).view(edge_weight.shape)
         return grad_rows, grad_weight, None, None, None, None

@@ -17,8 +17,6 @@ backward pass comes first and would need r at once. The gradient of r is written
 it is never written: see through_scores.py.
 
 Legend: O owned rows, S / T source and target halos, H heads, F features per head, I columns in.
-
-Over 300 lines: one function and its gradient.
 """
 
 from dataclasses import dataclass
@@ -30,6 +28,7 @@ import torch
 from distgnn import kernels
 from distgnn.kernels.attention.attention import PARTS
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
+from distgnn.ops.attention.through_heads import arcs_of, through_activation, through_mean
 from distgnn.ops.attention.through_scores import ThroughScores
 from distgnn.ops.edges.on_arcs import check_update
 from distgnn.ops.entry import operator
@@ -41,15 +40,12 @@ from distgnn.ops.rowwise.activation import (
     SavedEpilogue,
     activated,
     activated_again,
-    activated_backward,
-    rows_of,
     statistics,
-    through_norm,
 )
 from distgnn.ops.rowwise.chain import Rows, apply
 from distgnn.ops.rowwise.layer import Call, Given, Kept, Layer, Room
-from distgnn.ops.rowwise.piecewise import PieceRows, no_sums, unread, whole
-from distgnn.ops.rowwise.products import has_own_products, pieces, product, sum_of_products
+from distgnn.ops.rowwise.piecewise import PieceRows, unread, whole
+from distgnn.ops.rowwise.products import has_own_products, product, sum_of_products
 
 KEPT_COLUMNS = 128  # of x, from which on r is saved: a product's time for each number of r grows with them
 KEPT_NARROW = 64  # the same of bfloat16 rows, whose memory is half
@@ -173,12 +169,11 @@ class _Attend(Layer):
         saved.feats, saved.weights, saved.bias = feats, (weight, attn), bias
         saved.norm = None if gamma is None else (gamma, beta)
         graph, heads = call.graph, call.how
-        before_heads = _through_mean if heads.mean else _through_activation
+        before_heads = through_mean if heads.mean else through_activation
         before: Any = saved.epilogue
         saved.epilogue = None
         grads, dots, *more = before_heads(call, saved, before, grad)
-        del before
-        del grad
+        del before, grad
         grad_rows, grad_scores = _through_attention(graph, saved, grads, dots, heads)
         del grads
         through = ThroughScores(graph, saved.feats, *saved.weights)
@@ -186,16 +181,6 @@ class _Attend(Layer):
         grad_weight, grad_attn = through.of_parameters(grad_rows, grad_scores)
         of_feats = through.of_feats(grad_rows, grad_scores, saved.together) if given.needs[0] else None
         return of_feats, grad_weight, grad_attn, *more
-
-
-def _arcs(graph: GraphView) -> tuple:
-    """(indptr, indices) by target copy and by source copy."""
-    if graph.num_ranks == 1:
-        both: Any = graph.forward_arcs, graph.backward_arcs(weighted=False)  # `Aggregator`s: see check_update
-        blocks = [one.arcs.owned_owned for one in both]
-        return tuple((block.indptr, block.indices) for block in blocks)
-    groups = graph.local_arcs.grouped
-    return tuple((groups[role].indptr, groups[role].others) for role in ("target", "source"))
 
 
 def _makes_pieces(call: Call, feats: Any) -> bool:
@@ -246,7 +231,7 @@ def _attention(
     out = as_array(z).reshape(len(z), count, width // count)
     attention: Any = kernels.attention if one_rank else kernels.attention_partial
     with graph.transport.counters.timing("aggregate_seconds"):
-        _, maximum, sums = attention(*_arcs(graph)[0], sources, *ends, slope=heads.slope, out=out)
+        _, maximum, sums = attention(*arcs_of(graph)[0], sources, *ends, slope=heads.slope, out=out)
     if not one_rank:
         _merge(graph, out, maximum, sums)
         if heads.loops is not None:  # arcs of vertices to themselves
@@ -299,66 +284,6 @@ def _mean(
     return out, short
 
 
-def _through_mean(call: Call, saved: _Kept, before: Any, grad: torch.Tensor) -> tuple:
-    """(H dz [O, F], the same for all heads, in the dtype of feats, H <dz, z> [O, H], gradients of bias, gamma, beta).
-
-    What is missing, 1 / H, is in the sums from now on.
-    """
-    count, grad = call.how.num_heads, grad.contiguous()
-    grads = grad
-    if grad.dtype != saved.feats.dtype:
-        grads = call.graph.buffers.empty_like(grad, saved.feats.dtype).copy_(grad)
-    saved.sums = saved.sums * saved.sums.dtype.type(count)
-    dots = kernels.head_dots(as_array(before.out), as_array(grads), count)
-    return grads, dots, None if saved.bias is None else grad.sum(0).div_(count).repeat(count), None, None
-
-
-def _through_activation(call: Call, saved: _Kept, before: Any, grad: torch.Tensor) -> tuple:
-    """As `_through_mean`, through bias, norm, ReLU and dropout."""
-    graph, heads, count = call.graph, call.how, call.how.num_heads
-    grad = grad.contiguous()
-    if saved.norm is not None and before.is_made_in_pieces:
-        return _through_pieces(graph, saved, saved.norm, heads, grad if call.alone else grad.clone())
-    if saved.norm is None and heads.epilogue.relu:  # <dz, z> in the pass that makes dz
-        grads = grad if call.alone else graph.buffers.empty_like(grad)
-        offset = None if saved.bias is None else as_array(saved.bias)
-        given: Any = as_array(grad), as_array(before.out), offset, count
-        _, sums, found = kernels.relu_backward_dots(*given, p=heads.epilogue.p, grad_feats=as_array(grads))
-        return grads, found, None if offset is None else torch.from_numpy(sums), None, None
-    last = heads.epilogue.is_empty and saved.norm is None
-    # Without a norm <dz, z + bias> = <dy, y>, to be taken before the gradient is written over.
-    dots = None if saved.norm is not None else kernels.head_dots(as_array(grad), as_array(before.out), count)
-    if last:
-        grads, grad_bias, gamma, beta = grad, None if saved.bias is None else grad.sum(0), None, None
-    else:
-        given = before, saved.bias, saved.norm, heads.epilogue, call.alone
-        grads, grad_bias, gamma, beta = activated_backward(graph, grad, *given)
-    if before.rows is not None:
-        dots = kernels.head_dots(as_array(grads), as_array(before.rows), count)
-    elif saved.bias is not None:
-        dots -= kernels.head_dots(as_array(grads), as_array(saved.bias[None]), count)
-    return grads.to(saved.feats.dtype), dots, None if saved.bias is None else grad_bias, gamma, beta
-
-
-def _through_pieces(graph: GraphView, saved: _Kept, norm: Norm, heads: Heads, grads: torch.Tensor) -> tuple:
-    """As `_through_activation` on one rank, which makes z, maximum and sums of some rows at a time."""
-    indptr, indices = _arcs(graph)[0]
-    (left, right), (_, count, width) = saved.scores, saved.rows.shape
-    dots, sums = np.empty_like(right), no_sums(count * width)
-    for rows in pieces(len(grads)):
-        z = graph.buffers.empty_like(grads[rows])
-        ends = indptr[rows.start : rows.stop + 1]
-        arcs = ends - ends[0], indices[ends[0] : ends[-1]]
-        out = as_array(z).reshape(len(z), count, width)
-        _, saved.maximum[rows], saved.sums[rows] = kernels.attention(
-            *arcs, saved.rows, left, right[rows], slope=heads.slope, out=out
-        )
-        sums = through_norm(graph, grads[rows], z, saved.bias, norm, rows_of(heads.epilogue, rows), sums)
-        dots[rows] = kernels.head_dots(as_array(grads[rows]), as_array(z), count)
-        del z, out  # their buffer is free for the next piece
-    return grads.to(saved.feats.dtype), dots, None if saved.bias is None else sums[0], *sums[1:]
-
-
 def _through_attention(
     graph: GraphView, saved: _Kept, grads: torch.Tensor, dots: np.ndarray, heads: Heads
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -388,7 +313,7 @@ def _through_attention(
     beside = np.empty((len(out), 2 * shape[0]), dots.dtype) if graph.num_ranks == 1 else None
     where: Any = {"grad_feats": places, "grad_scores": beside, "room": _room(graph, saved, len(targets), dots)}
     with graph.transport.counters.timing("aggregate_seconds"):
-        _, left, right = kernels.attention_backward(*_arcs(graph)[1], *arguments, slope=heads.slope, **where)
+        _, left, right = kernels.attention_backward(*arcs_of(graph)[1], *arguments, slope=heads.slope, **where)
     if graph.num_ranks > 1:
         out = torch.from_numpy(onto_owners(graph, as_array(out), "source")).to(grads.dtype)
         left, right = onto_owners(graph, left, "source"), onto_owners(graph, right, "target")

@@ -30,7 +30,7 @@ def dropout(graph: GraphView, rows: torch.Tensor, p: float, site: int, over: str
     source = before_relu(rows) if over == "vertices" else None
     if source is not None:
         return activate(graph, source, relu_dropout(graph, p, site))
-    ids = graph.row_ids if over == "vertices" else graph.part.arc_ids
+    ids = graph.row_ids if over == "vertices" else graph.local.arc_ids
     return dropout_of(graph, rows, ids, p, site)
 
 

@@ -270,4 +270,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "run":
         run_program(sys.argv[2:])
     else:
-        clean_up(*sys.argv[2:4], float(sys.argv[4]))
+        clean_up(sys.argv[2], sys.argv[3], float(sys.argv[4]))

@@ -3,9 +3,7 @@
     run/checkpoint/
         best.safetensors             weights at the best validation epoch (see run_folder)
         epoch-00000050/              complete as soon as it has this name: written as .epoch-00000050.partial, renamed
-            checkpoint.json          epochs done, settings, graph, schedules; size and SHA-256 of each file, its own.
-                                     Within a pass of several steps those that are done: "begun", with the ranks'
-                                     shares of their losses, norms of gradients and seconds
+            checkpoint.json          epochs done, settings, graph, stopping; size and SHA-256 of each file, its own
             model.safetensors        weights and buffers after the last of these epochs
             adam.safetensors         the optimiser's means, squares and step counts; the file has the optimiser's name
                                      (one of an extra: all that its step keeps)
@@ -143,7 +141,7 @@ def read_state(path: Path) -> dict[str, Any]:
     files = state.get("files")
     counts = [state.get(name) for name in ("epochs_done", "ranks")]
     good = all(type(count) is int and count >= 0 for count in counts) and isinstance(files, dict)
-    if not good or not all(isinstance(state.get(name), dict) for name in ("settings", "graph", "schedules")):
+    if not good or not all(isinstance(state.get(name), dict) for name in ("settings", "graph", "stopping")):
         raise RunError(f"{file} is damaged: a field is missing or wrong")
     if state["epochs_done"] != epochs_of(path):
         raise RunError(f"{file} is damaged: it says {state['epochs_done']} epochs")

@@ -33,14 +33,15 @@ def fingerprint(graph: Any) -> dict[str, object]:
     Collective: yes. One pass over this rank's arcs and features, in blocks: a step's free rows may be there beside it.
     The same for dense and for sparse features.
     """
-    local, arcs, comm = graph.local, graph.arcs_counted, graph.comm
+    local, comm = graph.local, graph.comm
     masks = [mask for mask in (local.train_mask, local.valid_mask, local.test_mask) if mask is not None]
     splits = _column(local.global_ids, np.stack(masks, axis=1) if len(masks) == 3 else None)
-    mine = [_arcs(arcs), _weights(arcs), _feats(graph), splits, _edge_splits(local), _typed(local, arcs)]
+    weights = _column(local.arc_ids, local.edge_weight)
+    mine = [_arcs(local), weights, _feats(graph), splits, _edge_splits(local), _typed(local)]
     for name in COLUMNS:
-        part, ids = (arcs, arcs.arc_ids) if name in OF_ARCS else (local, local.global_ids)
-        mine.append(_column(ids, getattr(part, name)))
-    counts = np.array([local.num_owned, arcs.num_arcs], dtype=np.uint64)
+        ids = local.arc_ids if name in OF_ARCS else local.global_ids
+        mine.append(_column(ids, getattr(local, name)))
+    counts = np.array([local.num_owned, local.num_arcs], dtype=np.uint64)
     every = sum_over_ranks(comm, np.concatenate([np.array(mine, dtype=np.uint64), counts]))
     hashes: dict[str, object] = {name: f"{int(value):016x}" for name, value in zip(PARTS, every, strict=False)}
     return {"vertices": int(every[-2]), "arc count": int(every[-1]), **hashes}
@@ -81,18 +82,6 @@ def _arcs(local: LocalGraph) -> int:
     return total % 2**64
 
 
-def _weights(local: LocalGraph) -> int:
-    if local.edge_weight is None:
-        return 0
-    total = 0
-    for begin in range(0, len(local.edge_weight), BLOCK_ROWS):
-        arcs = slice(begin, begin + BLOCK_ROWS)
-        bits = np.ascontiguousarray(local.edge_weight[arcs], dtype=np.float32).view(np.uint32).astype(np.uint64)
-        total += _total(_mix(_unsigned(local.arc_ids[arcs]) * MIX[0] + _mix(bits + MIX[2])))
-        leave_on_disk(local.arc_ids)
-    return total % 2**64
-
-
 def _feats(graph: Any) -> int:
     feats, ids = graph.feats, graph.owned_ids
     if feats is None:
@@ -120,7 +109,7 @@ def _edge_splits(local: LocalGraph) -> int:
     return total % 2**64
 
 
-def _typed(local: LocalGraph, arcs: LocalGraph) -> int:
+def _typed(local: LocalGraph) -> int:
     """Numbers of types by global vertex id, of relations by global arc id; file and column are part of the hash."""
     ids, total = local.global_ids[: local.num_owned], 0
     tables = [
@@ -129,8 +118,8 @@ def _typed(local: LocalGraph, arcs: LocalGraph) -> int:
         for name, rows in local.typed[kind].items()
     ]
     tables += [
-        (f"{n} {name}", arcs.arc_ids[arcs.edge_types == n], rows)
-        for n, columns in arcs.relation_columns.items()
+        (f"{n} {name}", local.arc_ids[local.edge_types == n], rows)
+        for n, columns in local.relation_columns.items()
         for name, rows in columns.items()
     ]
     for name, own, rows in tables:
@@ -152,12 +141,13 @@ def _column(ids: np.ndarray, table: np.ndarray | torch.Tensor | None) -> int:
     table = table if isinstance(table, torch.Tensor) else np.asarray(table)
     table = table.reshape(len(table), math.prod(table.shape[1:]))  # -1 is ambiguous where there are no rows
     factors = _factors(table.shape[1])
-    step, total = max(1, BLOCK_ROWS * 16 // max(table.shape[1], 1)), 0
+    step, total = max(1, BLOCK_ROWS * 16 // max(table.shape[1], 16)), 0
     for begin in range(0, len(table), step):
         block = table[begin : begin + step]
         columns = _bits(block.float().numpy() if isinstance(block, torch.Tensor) else block)
         row_ids = _unsigned(ids[begin : begin + len(columns)])
         total += _total(_mix((columns * factors).sum(axis=1, dtype=np.uint64) + row_ids * MIX[0]))
+        leave_on_disk(ids)
     return total % 2**64
 
 

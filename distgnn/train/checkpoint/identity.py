@@ -1,10 +1,11 @@
 """Is a checkpoint of this model, graph and settings? Compared name by name, so that the difference can be said."""
 
-import ast
 import functools
+import hashlib
 import inspect
 from collections.abc import Callable
 from pathlib import Path
+from types import CellType, CodeType
 from typing import Any
 
 from distgnn.config import Schedule, TrainConfig
@@ -20,8 +21,6 @@ FREE_TRAIN = (
 )  # fmt: skip
 
 FREE_MODEL = {"model.remat"}  # nor does this, and `--memory auto` may choose otherwise on another machine
-
-NO_NAME, NO_SOURCE = "<lambda>", "(without source)"
 
 # Of [run]: said by the graph itself, or how ranks share the work, which changes as the number of ranks may.
 OF_RANKS = {"feat_norm", *all_names(Schedule)}
@@ -47,33 +46,22 @@ def run_settings(config: TrainConfig, metric: str, describe: dict[str, Any], gra
 
 
 def name_of(function: Callable[..., Any] | None) -> str | None:
-    """What tells a function from others in a checkpoint: its name; of one without a name, how it is written.
-
-    Notes: a lambda without source is like all such (`is_told_apart`). Lambdas of one line are one. A function with a
-        name may be changed and keeps it.
-    """
+    """What tells a function from others in a checkpoint: its name; of one without a name, a digest of its bytecode.
+    Notes: a function with a name may be changed and keeps it. Another Python may give a lambda another digest."""
     if function is None:
         return None
     if isinstance(function, functools.partial):
         given = [*map(_shown, function.args)]
         given += [f"{name}={_shown(value)}" for name, value in sorted(function.keywords.items())]
         return f"partial({', '.join([str(name_of(function.func)), *given])})"
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    if not inspect.isfunction(function) or not name.endswith(NO_NAME):
+    name: str = getattr(function, "__qualname__", type(function).__qualname__)
+    if not inspect.isfunction(function) or not name.endswith("<lambda>"):
         return name
-    values = []
-    for one, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            values.append(f" {one}={_shown(cell.cell_contents)}")
-        except ValueError:  # a name that gets its value later
-            values.append(f" {one}")
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    later = CellType()  # of a name that gets its value later
+    values = [f" {one}={_shown(cell.cell_contents)}" for one, cell in cells if cell != later]
     values += [f" {place}={_shown(value)}" for place, value in enumerate(function.__defaults__ or ())]
-    return f"{name} {_written(function)}{''.join(values)}"
-
-
-def is_told_apart(name: str | None) -> bool:
-    """Whether a name of `name_of` is of one function only."""
-    return name is None or NO_SOURCE not in name
+    return f"{name} {_digest(function.__code__)}{''.join(values)}"
 
 
 def _shown(value: Any) -> str:
@@ -81,15 +69,9 @@ def _shown(value: Any) -> str:
     return repr(value) if isinstance(value, int | float | str) else type(value).__qualname__
 
 
-def _written(function: Any) -> str:
-    """The lambdas on the line of one, in one way of writing."""
-    try:
-        tree = ast.parse("".join(inspect.findsource(function)[0]))
-    except (OSError, SyntaxError):
-        return NO_SOURCE
-    line = function.__code__.co_firstlineno
-    found = [one for one in ast.walk(tree) if isinstance(one, ast.Lambda) and one.lineno == line]
-    return "; ".join(map(ast.unparse, found))
+def _digest(code: CodeType) -> str:
+    constants = [_digest(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
+    return hashlib.sha256(repr((code.co_code, code.co_names, constants)).encode()).hexdigest()[:8]
 
 
 def check_identity(path: Path, state: dict[str, Any], settings: dict[str, Any], graph: dict[str, Any]) -> None:

@@ -37,8 +37,9 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
         exact, _ = graph.exchanges.exact
         exact.drain()
         exact.release("packed", "sources", "partials", "targets")
-    delayed, identity, cut = held_rows(trainer), trainer.fingerprint, _cut_digests(graph)
-    begun = trainer.passes.state(comm)
+    of_pass = {HELD + name: rows for name, rows in trainer.passes.held().items()}
+    delayed: dict[str, np.ndarray] = graph.exchanges.state_dict() | of_pass  # of this rank; empty where none are late
+    identity, cut = trainer.fingerprint, _cut_digests(graph)
     random = comm.gather(torch.get_rng_state().numpy(), root=0)  # 5 kB of each rank: only rank 0 writes them
     partial = None
     with raise_together(comm), _writing(run):
@@ -71,8 +72,8 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
                 for name, content in contents.items():
                     everything[name] = files.write_file(partial, name, content)
                 state = {"ranks": comm.size, "cut": cut, "settings": trainer.settings, "graph": identity}
-                state |= {"files": everything, "schedules": trainer.schedules.state(), "best": trainer.best_record}
-                state |= {"last": trainer.last_record} | objects | ({"begun": begun} if begun else {})
+                state |= {"files": everything, "stopping": trainer.stopping.state(), "best": trainer.best_record}
+                state |= {"last": trainer.last_record} | objects
                 trainer.outputs.folder.sync_metrics()
                 files.commit(run, partial, epochs_done, state)
     except DistGNNError:
@@ -179,11 +180,7 @@ def _restore(trainer: Any, state: dict[str, Any], tensors: dict[str, Any]) -> No
                 raise RunError(f"the checkpoint's optimiser or callback state does not fit: {reason}") from error
         trainer.best_state = dict(tensors.get("best", {}))
         trainer.best_record, trainer.last_record = state.get("best"), state.get("last")
-        trainer.schedules.load_state(state["schedules"])
-        try:
-            trainer.passes.load_state(state.get("begun", {}), comm)
-        except (KeyError, TypeError, ValueError) as error:
-            raise RunError(f"the checkpoint's steps of a pass are damaged: {error}") from error
+        trainer.stopping.load_state(state["stopping"])
         random = tensors.get("random", {}).get("torch")
         if state["ranks"] == comm.size and random is not None and len(random) == comm.size:
             torch.set_rng_state(random[comm.rank].clone())
@@ -206,15 +203,9 @@ def _restore(trainer: Any, state: dict[str, Any], tensors: dict[str, Any]) -> No
 
 def _cut_digests(graph: Any) -> list[str]:
     """One digest per rank of who has which rows: held rows fit the same cut only. Collective: yes."""
-    mine = hashlib.sha256(np.ascontiguousarray(graph.part.global_ids).tobytes())
-    mine.update(np.ascontiguousarray(graph.part.halo_counts).tobytes())
+    mine = hashlib.sha256(np.ascontiguousarray(graph.local.global_ids).tobytes())
+    mine.update(np.ascontiguousarray(graph.local.halo_counts).tobytes())
     return graph.comm.allgather(mine.hexdigest()[:16])
-
-
-def held_rows(trainer: Any) -> dict[str, np.ndarray]:
-    """What this rank writes of rows that are late or of earlier steps; empty where none are. Collective: yes."""
-    of_pass = {HELD + name: rows for name, rows in trainer.passes.held().items()}
-    return trainer.graph.exchanges.state_dict() | of_pass
 
 
 @contextmanager

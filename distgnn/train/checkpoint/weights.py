@@ -30,11 +30,7 @@ def read_best(path: str) -> dict[str, torch.Tensor]:
 
 
 def load_best(path: str, model: torch.nn.Module) -> None:
-    """Put the best weights of a run folder into `model`.
-
-    Raises:
-        RunError: when there are none, or they belong to another model (names the first difference).
-    """
+    """Put the best weights of a run folder into `model`. Raises: RunError where there are none, or of another model."""
     state, file = read_best(path), best_weights(path)
     expected, found = ({name: tuple(one.shape) for name, one in s.items()} for s in (model.state_dict(), state))
     for name in sorted(expected.keys() | found.keys()):

@@ -17,12 +17,7 @@ from torch import nn
 from distgnn.config import ATTENTION_MODELS
 from distgnn.system.other_libraries import import_dgl
 from distgnn.train.checkpoint.weights import load_best, read_feat_norm
-from distgnn.train.export.plain_stack import (
-    PlainModel,
-    read_run,
-    two_layers,
-    with_feat_norm,
-)
+from distgnn.train.export.plain_stack import PlainModel, read_run, two_layers, with_feat_norm
 from distgnn.train.run.run_folder import read_config
 
 
@@ -65,28 +60,23 @@ class DGLModel(PlainModel):
         name, heads, layers = self.config.name, self.config.num_heads, dgl.nn
         width = out_feats if last or name not in ATTENTION_MODELS else out_feats // heads
         zeros: dict[str, Any] = {"allow_zero_in_degree": True}
-        if name == "sage":
-            return layers.SAGEConv(in_feats, out_feats, "mean")
-        if name == "gcn":
-            return layers.GraphConv(in_feats, out_feats, **zeros)
-        if name == "gin":
-            return layers.GINConv(two_layers(in_feats, out_feats), "sum", learn_eps=True)
-        if name == "gat":
-            return layers.GATConv(in_feats, width, heads, **zeros)
-        if name == "gatv2":
-            return layers.GATv2Conv(in_feats, width, heads, **zeros)
-        if name == "edgegat":
-            return layers.EdgeGATConv(in_feats, self.sizes.num_edge_feats, width, heads, residual=False, **zeros)
-        if name == "gcn2":
-            return layers.GCN2Conv(in_feats, layer + 1, alpha=0.1, lambda_=0.5, **zeros)
-        if name == "appnp":
-            return layers.APPNPConv(k=10, alpha=0.1)
-        if name == "rgcn":
-            bases = self.config.num_bases
-            options = {"regularizer": "basis", "num_bases": bases} if bases else {}
-            return layers.RelGraphConv(in_feats, out_feats, self.sizes.num_relations, **options)
+        edges, relations, bases = self.sizes.num_edge_feats, self.sizes.num_relations, self.config.num_bases
+        shared: dict[str, Any] = {"regularizer": "basis", "num_bases": bases} if bases else {}
+        makers = {
+            "sage": lambda: layers.SAGEConv(in_feats, out_feats, "mean"),
+            "gcn": lambda: layers.GraphConv(in_feats, out_feats, **zeros),
+            "gin": lambda: layers.GINConv(two_layers(in_feats, out_feats), "sum", learn_eps=True),
+            "gat": lambda: layers.GATConv(in_feats, width, heads, **zeros),
+            "gatv2": lambda: layers.GATv2Conv(in_feats, width, heads, **zeros),
+            "edgegat": lambda: layers.EdgeGATConv(in_feats, edges, width, heads, residual=False, **zeros),
+            "gcn2": lambda: layers.GCN2Conv(in_feats, layer + 1, alpha=0.1, lambda_=0.5, bias=False, **zeros),
+            "appnp": lambda: layers.APPNPConv(k=10, alpha=0.1),
+            "rgcn": lambda: layers.RelGraphConv(in_feats, out_feats, relations, **shared),
+        }
+        if name in makers:
+            return makers[name]()
         conv = nn.Module()
-        conv.encoder = nn.Linear(self.sizes.num_edge_feats, in_feats)
+        conv.encoder = nn.Linear(edges, in_feats)
         conv.conv = layers.GINEConv(two_layers(in_feats, out_feats), learn_eps=True)
         return conv
 
@@ -96,14 +86,12 @@ class DGLModel(PlainModel):
     def convolve(self, conv: Any, rows: torch.Tensor, arcs: Any, last: bool, initial: Any = None) -> torch.Tensor:
         name, graph = self.config.name, arcs
         weight = graph.edata["weight"].to(rows.dtype) if self.config.weighted else None
-        if name in ("sage", "gcn"):
+        if name == "appnp" and weight is None and rows.dtype != torch.float32:  # DGL makes them of float32 always
+            weight = torch.ones(graph.num_edges(), dtype=rows.dtype)
+        if name in ("sage", "gcn", "appnp"):
             return conv(graph, rows, edge_weight=weight)
         if name == "gcn2":
             return conv(graph, rows, initial, edge_weight=weight)
-        if name == "appnp":
-            if weight is None and rows.dtype != torch.float32:  # DGL makes weights of float32, whatever the rows are
-                weight = torch.ones(graph.num_edges(), dtype=rows.dtype)
-            return conv(graph, rows, edge_weight=weight)
         if name == "gin":
             return conv(graph, rows, edge_weight=None if weight is None else weight[:, None])
         if name == "gine":

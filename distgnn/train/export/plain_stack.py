@@ -6,6 +6,7 @@ Parameter names: as in `distgnn.nn.models`. The libraries' own layers are in `dg
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -53,32 +54,21 @@ def read_run(run: str) -> tuple[ModelConfig, GraphSizes, torch.dtype]:
     return config, sizes, weights
 
 
-@dataclass
-class NormalizeInput:
-    """A hook in front of a model: does to raw features what was done in training.
-
-    Args: place, name: of the features among the arguments of `forward`.
-    """
-
-    norm: FeatNorm
-    place: int
-    name: str
-
-    def __call__(
-        self, _module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        rows = named[self.name] if self.name in named else args[self.place]
-        prepared = self.norm(rows).to(rows.dtype)
-        if self.name in named:
-            return args, named | {self.name: prepared}
-        return (*args[: self.place], prepared, *args[self.place + 1 :]), named
-
-
 def with_feat_norm(model: nn.Module, norm: FeatNorm | None, place: int, name: str) -> nn.Module:
-    """The model, which takes raw features from now on; parameters keep their names."""
+    """The model, which takes raw features from now on; parameters keep their names. Args: place, name: of the features
+    among the arguments of `forward`."""
     if norm is not None:
-        model.register_forward_pre_hook(NormalizeInput(norm, place, name), with_kwargs=True)
+        model.register_forward_pre_hook(partial(_normalize, norm, place, name), with_kwargs=True)
     return model
+
+
+def _normalize(norm: FeatNorm, place: int, name: str, _module: nn.Module, args: Any, named: Any) -> tuple[Any, Any]:
+    """A hook in front of a model: does to raw features what was done in training."""
+    rows = named[name] if name in named else args[place]
+    prepared = norm(rows).to(rows.dtype)
+    if name in named:
+        return args, named | {name: prepared}
+    return (*args[:place], prepared, *args[place + 1 :]), named
 
 
 class PlainModel(nn.Module):

@@ -22,13 +22,7 @@ from distgnn.config import MODELS, ModelConfig
 from distgnn.errors import InputError, RunError
 from distgnn.system.other_libraries import import_pyg
 from distgnn.train.checkpoint.weights import read_best, read_feat_norm
-from distgnn.train.export.plain_stack import (
-    GraphSizes,
-    PlainModel,
-    read_run,
-    two_layers,
-    with_feat_norm,
-)
+from distgnn.train.export.plain_stack import GraphSizes, PlainModel, read_run, two_layers, with_feat_norm
 from distgnn.train.run.run_folder import read_config
 
 WITH_PYG = tuple(name for name in MODELS if name != "edgegat")
@@ -88,10 +82,7 @@ class Arcs:
     norms: dict[tuple[str, str], torch.Tensor] = field(default_factory=dict)
 
     def norm(self, rows: torch.Tensor, ends: tuple[str, str]) -> torch.Tensor:
-        """Weight of every arc (1 without weights) over the roots of the degrees at its source and target, kept.
-
-        Args: ends: which degree of each, "in" or "out".
-        """
+        """Weight of every arc (or 1) over the roots of the degrees, "in" or "out", at its source and target; kept."""
         if ends not in self.norms:
             values = self.edge_index.new_ones(self.edge_index.size(1), dtype=rows.dtype)
             counted = {"out": self.edge_index[0], "in": self.edge_index[1]}
@@ -116,27 +107,22 @@ class PyGModel(PlainModel):
 
     def make_conv(self, in_feats: int, out_feats: int, layer: int, last: bool) -> nn.Module:
         gnn, name, heads = import_pyg().nn, self.config.name, self.config.num_heads
-        if name == "sage":
-            return (gnn.GraphConv if self.config.weighted else gnn.SAGEConv)(in_feats, out_feats, aggr="mean")
-        if name == "gcn":
-            return gnn.GCNConv(in_feats, out_feats, normalize=False)
-        if name == "gin":
-            return gnn.GINConv(two_layers(in_feats, out_feats), train_eps=True)
-        if name == "gine":
-            return gnn.GINEConv(two_layers(in_feats, out_feats), train_eps=True, edge_dim=self.sizes.num_edge_feats)
-        if name == "rgcn":
-            return gnn.RGCNConv(in_feats, out_feats, self.sizes.num_relations, self.config.num_bases or None)
-        if name == "gcn2":
-            conv = gnn.GCN2Conv(in_feats, 0.1, 0.5, layer + 1, normalize=False)
-            conv.bias = nn.Parameter(torch.zeros(in_feats))  # PyG's has none
-            return conv
-        if name == "appnp":
-            return gnn.APPNP(10, 0.1, normalize=False)
         width, options = out_feats if last else out_feats // heads, {"add_self_loops": False, "concat": not last}
-        if name == "gat":
-            return gnn.GATConv(in_feats, width, heads, **options)
-        conv = gnn.GATv2Conv(in_feats, width, heads, **options)
-        conv.bias = None  # ours, as DGL's, has none behind the attention
+        edges, relations, bases = self.sizes.num_edge_feats, self.sizes.num_relations, self.config.num_bases or None
+        makers = {
+            "sage": lambda: (gnn.GraphConv if self.config.weighted else gnn.SAGEConv)(in_feats, out_feats, aggr="mean"),
+            "gcn": lambda: gnn.GCNConv(in_feats, out_feats, normalize=False),
+            "gin": lambda: gnn.GINConv(two_layers(in_feats, out_feats), train_eps=True),
+            "gine": lambda: gnn.GINEConv(two_layers(in_feats, out_feats), train_eps=True, edge_dim=edges),
+            "rgcn": lambda: gnn.RGCNConv(in_feats, out_feats, relations, bases),
+            "gcn2": lambda: gnn.GCN2Conv(in_feats, 0.1, 0.5, layer + 1, normalize=False),
+            "appnp": lambda: gnn.APPNP(10, 0.1, normalize=False),
+            "gat": lambda: gnn.GATConv(in_feats, width, heads, **options),
+            "gatv2": lambda: gnn.GATv2Conv(in_feats, width, heads, **options),
+        }
+        conv = makers[name]()
+        if name == "gatv2":
+            conv.bias = None  # ours, as DGL's, has none behind the attention
         return conv
 
     def make_norm(self, name: str) -> nn.Module:
@@ -148,7 +134,7 @@ class PyGModel(PlainModel):
         if name in ("gcn", "appnp"):
             return conv(rows, edge_index, arcs.norm(rows, ("out", "in")))
         if name == "gcn2":
-            return conv(rows, initial, edge_index, arcs.norm(rows, ("in", "in"))) + conv.bias
+            return conv(rows, initial, edge_index, arcs.norm(rows, ("in", "in")))
         if name == "gine":
             return conv(rows, edge_index, arcs.edge_attr.to(rows))
         if name == "rgcn":
@@ -184,7 +170,7 @@ MLP = {f"nn.{layer}.{kind}": f"apply_func.{layer}.{kind}" for layer in (0, 2) fo
 # Kind of convolution -> PyG's parameter -> ours; "'" behind ours: transposed.
 PARAMETERS: dict[str, dict[str, str]] = {
     "sage": {"lin_l.weight": "fc_neigh.weight", "lin_l.bias": "fc_self.bias", "lin_r.weight": "fc_self.weight"},
-    "sage weighted": {
+    "weighted sage": {
         "lin_rel.weight": "fc_neigh.weight",
         "lin_rel.bias": "fc_self.bias",
         "lin_root.weight": "fc_self.weight",
@@ -203,18 +189,18 @@ PARAMETERS: dict[str, dict[str, str]] = {
         **{f"lin_l.{kind}": f"fc_src.{kind}" for kind in ("weight", "bias")},
         **{f"lin_r.{kind}": f"fc_dst.{kind}" for kind in ("weight", "bias")},
     },
-    "gcn2": {"weight1": "weight1", "bias": "bias"},
+    "gcn2": {"weight1": "weight1"},
     "rgcn": {"weight": "linear_r.W", "comp": "linear_r.coeff", "root": "loop_weight", "bias": "h_bias"},
 }
 
 
 def load(model: Any, state: dict[str, torch.Tensor]) -> None:
     """Put parameters of ours into a PyGModel. Raises: RunError where they belong to another model."""
-    weighted = " weighted" if model.config.weighted and model.config.name == "sage" else ""
+    weighted = "weighted " if model.config.weighted and model.config.name == "sage" else ""
     names = {}  # of each parameter and buffer -> what ours is called
     for name in model.state_dict():
         words = name.split(".")
-        ours = PARAMETERS[model.config.name + weighted][".".join(words[2:])] if words[0] == "convs" else ""
+        ours = PARAMETERS[weighted + model.config.name][".".join(words[2:])] if words[0] == "convs" else ""
         names[name] = f"convs.{words[1]}.{ours}" if ours else name
     own, wanted = model.state_dict(), {name.rstrip("'") for name in names.values()}
     if wanted != state.keys():

@@ -15,7 +15,6 @@ pages and those of rows read ahead are of files, and the kernel takes them when 
 and gcn lie beside one of the rows at work |
 | outputs | (OUTPUT_ROWS, or of late sage and gcn LATE_OUTPUT_ROWS, + of the model) · O · C · item |
 | messages | (sent + received) · the widest exchange · item: all exchanges use one memory |
-| what t ranks that share a part send each other, and hold of it | SHARED_ROWS · O · W / t · item |
 | late rows of cd-R | held ones, 2 · received · widths; target halos of a warm-up, or late messages, the larger |
 | a sum of late rows | each layer between hidden rows, and one that does not narrow: O · W · item |
 | rows of arcs | `_numbers_of_arcs` |
@@ -32,7 +31,7 @@ has 200 MB of its own and 190 MB of pages of libraries that all ranks map; one t
 
 from typing import Any, NamedTuple
 
-from distgnn.config.extras import attached, ranks_per_part, sees_all_rows
+from distgnn.config.extras import attached, sees_all_rows
 from distgnn.config.model import DEEP_MODELS
 from distgnn.config.target import of_target, target_type
 from distgnn.config.task import HELD_OUT, PAIR_TASKS
@@ -76,10 +75,8 @@ KEEPS = {
     "rgcn": Keeps(1, 1, 5, by_arc=True),
 }
 TYPED_KEEPS = {"rgcn": (105, 3.4), "rgat": (127, 4.8), "hgt": (155, 14.5)}  # bytes of an arc; hidden rows of a layer
-TABLE_ROWS, WHOLE_TABLES = (
-    5,
-    3,
-)  # of a table: weights, gradient, two moments, best; whole ones of rank 0 that writes them
+TABLE_ROWS = 5  # of a table: weights, gradient, two moments, best
+WHOLE_TABLES = 3  # of rank 0, which writes them
 REMAT_BESIDES, ATTENTION_BESIDES = 2.4, 0.6  # with --remat
 REMAT_GIN, REMAT_GAT = 3.2, 1.9  # the same beside the layers' inputs, of gat on one rank
 ALONE_GAT = -1.3  # of gat with a norm on one rank: z of the last layer lies where its input was
@@ -92,14 +89,13 @@ OUTPUT_ROWS = 4
 LATE_OUTPUT_ROWS, LATE_BESIDES = 2.3, -0.16  # of late schedules: pools of sage hold 4.12 hidden rows and 2.2 outputs
 LATE_ATTENTION = 1.0
 IN_PIECES = 32 << 20  # bytes of messages that travel in pieces: two pieces both ways (distgnn/comm/exchange.py)
-SHARED_ROWS = 5.0  # what is held both ways, messages both ways, and a copy that is cut
 TABLES, BYTES_PER_PAIR, BYTES_PER_NEGATIVE = 4, 100, 200
 ID_BYTES, PAIR_BYTES = 8, 16  # in a part's files
 ROWS_PER_PAIR, BLOCK_PAIRS = 12, 1 << 15  # the block: distgnn/nn/pair_predictor.py
 
 
 def estimate_bytes(manifest: dict[str, Any], part_id: int, settings: dict[str, Any]) -> int:
-    """Peak memory of a rank that has part `part_id`, or its share of it, with the libraries that ranks share.
+    """Peak memory of a rank that has part `part_id`, with the libraries that ranks share.
 
     Args: settings: sections [model] and [run] of config.toml, [train] for tasks on pairs, rows in files and extras.
     """
@@ -111,13 +107,12 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
     part, graph, model, run = manifest["parts"][part_id], manifest["graph"], settings["model"], settings["run"]
     if graph.get("types") and model["name"] in TYPED_KEEPS:
         return _typed_blocks(manifest, part_id, settings)
-    item, shares, train = ITEM_BYTES[run["dtype"]], ranks_per_part(run), settings.get("train", {})
+    item, train = ITEM_BYTES[run["dtype"]], settings.get("train", {})
     rows = part["rows"] if sees_all_rows(run) else part["owned"]
-    rows = -(-rows // shares)
     width, layers, outputs = model["hidden_feats"], max(model["num_layers"] - 1, 1), graph["num_classes"]
     keeps = KEEPS[model["name"]]
     exchanged = sum(manifest["pair_rows"][part_id]) + sum(row[part_id] for row in manifest["pair_rows"])
-    alone = not exchanged and shares == 1 and manifest.get("num_parts", 1) == 1
+    alone = not exchanged and manifest.get("num_parts", 1) == 1
     is_alone_gat = alone and model["name"] == "gat" and not model.get("weighted")
     by_arc = (keeps.by_arc and not is_alone_gat) or bool(model.get("weighted"))
     unread = [name for name in part["files"] if name.startswith("feats") or (name == "arc_ids" and not by_arc)]
@@ -129,10 +124,10 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
     inner = max(model["num_layers"] - 2, 0) + keeps.layers / 2
     last = min(outputs, width)
     of_training = inner * width + last + (0 if run.get("cache_first", True) else min(graph["num_feats"], width))
-    messages = exchanged * (1 + keeps.halos) * max(width if inner else last, graph["num_feats"]) / shares
+    messages = exchanged * (1 + keeps.halos) * max(width if inner else last, graph["num_feats"])
     output_rows: float = OUTPUT_ROWS
     if run["algorithm"] != "cd-0":
-        messages = _late_rows(manifest, part_id, run, of_training / shares, messages)
+        messages = _late_rows(manifest, part_id, run, of_training, messages)
         kept += inner + (outputs >= width)  # a sum of late rows is kept: it cannot be made again
         if model["name"] in ("sage", "gcn"):
             kept, output_rows = kept + LATE_BESIDES, LATE_OUTPUT_ROWS
@@ -143,8 +138,6 @@ def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, 
         messages = messages / 2 + min(messages / 2, IN_PIECES / item)
         if model["name"] in ("sage", "gcn"):
             output_rows = max(0.0, output_rows - width / max(outputs, 1))
-    if shares > 1:
-        messages += SHARED_ROWS * part["owned"] * width / shares
     messages += sum(held(part, settings) for held in attached("estimate"))
     pairs = 0
     if train.get("task") in PAIR_TASKS:
@@ -293,7 +286,7 @@ def check_memory(comm: Any, manifest: dict[str, Any], settings: dict[str, Any], 
     from distgnn.comm import raise_together
 
     ranks, free = _machine(comm)
-    needed = _estimate(manifest, settings, comm.rank)
+    needed = estimate_bytes(manifest, comm.rank, settings)
     most, addresses = address_limit(), ADDRESS_BYTES + needed - PRIVATE_BYTES - SHARED_BYTES
     with raise_together(comm):
         if most is not None and most < addresses:
@@ -306,7 +299,7 @@ def check_memory(comm: Any, manifest: dict[str, Any], settings: dict[str, Any], 
 
 def check_memory_here(manifest: dict[str, Any], settings: dict[str, Any], limit: int | None, num_ranks: int) -> None:
     """The same before ranks are started on this machine. Raises: RunError. Args: limit: as of `check_memory`."""
-    largest = max(range(num_ranks), key=lambda rank: _estimate(manifest, settings, rank))
+    largest = max(range(num_ranks), key=lambda rank: estimate_bytes(manifest, rank, settings))
     _check_fits(manifest, settings, limit, list(range(num_ranks)), available_bytes(), largest)
 
 
@@ -319,7 +312,7 @@ def _check_fits(
         return
     where = "rank" if limit is not None else f"machine, shared by {len(ranks)} ranks"
     fixed = together_bytes([PRIVATE_BYTES + SHARED_BYTES] * (1 if limit is not None else len(ranks)))
-    fewer = (free - SHARED_BYTES - (together - fixed)) // PRIVATE_BYTES // ranks_per_part(settings["run"])
+    fewer = (free - SHARED_BYTES - (together - fixed)) // PRIVATE_BYTES
     if fixed < free:
         found = [
             f"{words} ({_gb(less)})"
@@ -370,14 +363,10 @@ def needs(comm: Any, manifest: dict[str, Any], settings: dict[str, Any], limit: 
 def _needs(
     manifest: dict[str, Any], settings: dict[str, Any], limit: int | None, ranks: list[int], free: int, rank: int
 ) -> tuple[int, int, int]:
-    needed = _estimate(manifest, settings, rank)
+    needed = estimate_bytes(manifest, rank, settings)
     if limit is not None:
         return needed, needed, limit
-    return needed, together_bytes([_estimate(manifest, settings, one) for one in ranks]), free
-
-
-def _estimate(manifest: dict[str, Any], settings: dict[str, Any], rank: int) -> int:
-    return estimate_bytes(manifest, rank // ranks_per_part(settings["run"]), settings)
+    return needed, together_bytes([estimate_bytes(manifest, one, settings) for one in ranks]), free
 
 
 def _machine(comm: Any) -> tuple[list[int], int]:

@@ -33,60 +33,47 @@ def make_loggers(trainer: Any) -> Callbacks:
     return Callbacks(makers[name]() for name in names if name != "console" or trainer.on_epoch is None)
 
 
-class EpochText:
-    """What the console says of each epoch, from `distgnn train` and from a script alike; a validation value that is
-    older than the epoch says from which it is.
-
-    Args: best_by: name in the records of what picks the best epoch; metric: what `valid_metric` is.
-    """
-
-    def __init__(self, best_by: str = "valid_metric", metric: str = "accuracy"):
-        self._best_by, self._metric, self._value, self._evaluated = best_by, metric, "", 0
-
-    def of(self, record: dict[str, Any]) -> str:
-        """Words about this record; it is to be given every one. Epochs count from 1."""
-        value, done = record.get(self._best_by), record["epoch"] + 1
-        if value is not None:
-            own = self._best_by != "valid_metric"
-            self._value = f"{self._best_by} {value:.4f}" if own else f"valid {human_metric(self._metric, value)}"
-            self._evaluated = done
-        text = f"loss {record['loss']:.4f}  {human_seconds(record['seconds'])}/epoch"
-        if not self._value:
-            return text
-        return f"{text}  {self._value}" + (f" (epoch {self._evaluated})" if self._evaluated < done else "")
-
-
 class ConsoleLogger(Callback):
-    """A bar on a terminal, else a line now and then, on standard error."""
+    """A bar on a terminal, else a line now and then, on standard error. Of several seeds or folds it has their name.
+
+    A validation value that is older than the epoch says from which it is. Epochs count from 1.
+    """
 
     def __init__(self) -> None:
         self._bar = bool(os.environ.get("DISTGNN_TERMINAL")) or progress_stream().isatty()
-        self._began = self._told = time.monotonic()
-        self._done_before, self._text = 0, EpochText()
 
     def on_train_start(self, trainer: Any, record: dict[str, Any]) -> None:
         self._began = self._told = time.monotonic()
-        self._done_before, self._text = len(trainer.records), EpochText(trainer.best_by, trainer.metric)
+        self._done_before, self._value, self._evaluated = len(trainer.records), "", 0
+        name = Path(trainer.config.run_dir or "").name
+        self._title = f"{name}, epoch" if name.startswith(("seed-", "fold-")) else "epoch"
+
+    def text_of(self, trainer: Any, record: dict[str, Any]) -> str:
+        """Words about this record; it is to be given every one."""
+        value, done, own = record.get(trainer.best_by), record["epoch"] + 1, trainer.best_by != "valid_metric"
+        if value is not None:
+            self._value = f"{trainer.best_by} {value:.4f}" if own else f"valid {human_metric(trainer.metric, value)}"
+            self._evaluated = done
+        text = f"loss {record['loss']:.4f}  {human_seconds(record['seconds'])}/epoch"
+        since = f" (epoch {self._evaluated})" if self._evaluated < done else ""
+        return f"{text}  {self._value}{since}" if self._value else text
 
     def on_train_epoch_end(self, trainer: Any, record: dict[str, Any]) -> None:
         done, total, now = record["epoch"] + 1, trainer.config.epochs, time.monotonic()
-        text = self._text.of(record)
-        since = now - self._told
-        if self._bar:
-            due = done == total or since >= BAR_SECONDS
-        else:
-            due = done == total or done % max(1, total // 10) == 0 or since >= LINE_SECONDS
-        if not due:
+        text, since = self.text_of(trainer, record), now - self._told
+        seldom = done % max(1, total // 10) == 0 or since >= LINE_SECONDS
+        if not (done == total or (since >= BAR_SECONDS if self._bar else seldom)):
             return
         self._told = now
         left = (now - self._began) / max(done - self._done_before, 1) * (total - done)
         if left >= 1:
             text += f"  {left:.0f} s left" if left < 100 else f"  {left / 60:.0f} min left"
+        title = plain(f"{self._title} {done}/{total}")
         if self._bar:  # the cursor goes back to the left: other lines then replace the bar
             filled = BAR_WIDTH * done // total
-            self._write(f"\r\x1b[Kepoch {done}/{total} [{'=' * filled}{' ' * (BAR_WIDTH - filled)}] {plain(text)}\r")
+            self._write(f"\r\x1b[K{title} [{'=' * filled}{' ' * (BAR_WIDTH - filled)}] {plain(text)}\r")
         else:
-            self._write(f"epoch {done}/{total}  {plain(text)}\n")
+            self._write(f"{title}  {plain(text)}\n")
 
     def on_train_end(self, trainer: Any, record: dict[str, Any]) -> None:
         if self._bar:

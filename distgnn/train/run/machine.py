@@ -2,7 +2,6 @@
 
 import os
 import platform
-from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -24,13 +23,8 @@ def where_this_rank_runs() -> str:
 def versions() -> dict[str, str]:
     """Versions that can change a number."""
     library = MPI.Get_library_version().split("\n")[0].strip().strip("\x00")
-    return {"distgnn": distgnn.__version__, "python": platform.python_version(), "mpi": library} | _packages()
-
-
-@cache
-def _packages() -> dict[str, str]:
-    """Versions of libraries: their metadata are files, read once a process."""
-    return {name: metadata.version(name) for name in ("torch", "numba", "numpy", "mpi4py")}
+    packages = {name: metadata.version(name) for name in ("torch", "numba", "numpy", "mpi4py")}
+    return {"distgnn": distgnn.__version__, "python": platform.python_version(), "mpi": library} | packages
 
 
 def check_program(comm: Any) -> None:

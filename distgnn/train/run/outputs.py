@@ -69,7 +69,8 @@ class Outputs:
             if self.folder is not None:
                 try:
                     with writing(self.folder.path):
-                        self.folder.write_trace(events)
+                        (self.folder.path / "trace").mkdir(exist_ok=True)
+                        replace_file(self.folder.path / "trace" / "trace.json", events)
                 except RunError as error:
                     say(f"{error}: the run is whole but for its trace")
         self._callbacks.call("on_train_end", self._trainer, summary)

@@ -104,10 +104,6 @@ class RunFolder:
         self._metrics.write(json.dumps(record) + "\n")
         self._metrics.flush()
 
-    def write_trace(self, events: bytes) -> None:
-        (self.path / "trace").mkdir(exist_ok=True)
-        replace_file(self.path / "trace" / "trace.json", events)
-
     def finish(self, summary: dict[str, Any]) -> None:
         """Write summary.json, whole, and close."""
         replace_file(self.path / "summary.json", json.dumps(summary, indent=1).encode())

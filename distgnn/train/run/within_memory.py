@@ -83,7 +83,7 @@ def check_disk(comm: Any, manifest: dict[str, Any], settings: Settings, by_name:
     with raise_together(comm):
         check_folder(folder)
     here = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    mine = disk_bytes(manifest, comm.rank // settings.schedule.ranks_per_part, settings) if by_name else 0
+    mine = disk_bytes(manifest, comm.rank, settings) if by_name else 0
     needed, free = sum(here.allgather(mine)), min(here.allgather(free_bytes(folder)))
     here.Free()
     with raise_together(comm):
@@ -107,6 +107,6 @@ def disk_bytes(manifest: dict[str, Any], part_id: int, settings: Settings) -> in
         for folder in (None, settings.train.offload)
     )
     columns = WORKING * settings.model.hidden_feats + 2 * manifest["graph"]["num_feats"]  # features, and their sums
-    numbers = manifest["parts"][part_id]["owned"] * columns / settings.schedule.ranks_per_part
+    numbers = manifest["parts"][part_id]["owned"] * columns
     item = 2 if settings.run.dtype == "bfloat16" else 4
     return int(kept["hidden rows"] - offloaded["hidden rows"] + item * numbers)

@@ -20,11 +20,7 @@ MOMENTUM = 0.9
 
 
 class OwnOptimizer:
-    """An optimiser whose state is tensors, a few for each parameter.
-
-    Args:
-        parameters: those that are trained; their `.grad` must be there at each step.
-        lr, weight_decay: learning rate (may be set between steps) and penalty.
+    """An optimiser whose state is tensors, a few for each parameter; every `.grad` must be there at each step.
 
     Notes: a subclass sets `name`, one of `OPTIMIZERS` and the name of its file in a checkpoint, and says in `columns`
         what it keeps.
@@ -62,6 +58,18 @@ class OwnOptimizer:
     def follow(self, rate: float, _loss: float | None) -> None:
         self.lr = rate
 
+    @property
+    def names(self) -> dict[str, Any]:
+        """What is not the program's own: a resumed run must have the same."""
+        return {}
+
+    def objects(self) -> dict[str, Any]:
+        """States that are no tensors alone: none."""
+        return {}
+
+    def load_objects(self, state: dict[str, Any]) -> None:
+        """Take over what `objects` gave."""
+
     def state(self) -> dict[str, torch.Tensor]:
         """What a checkpoint keeps, by name; the tensors are not copied."""
         return {f"{name}.{i}": tensor for name, tensors in self.columns().items() for i, tensor in enumerate(tensors)}
@@ -78,10 +86,7 @@ class OwnOptimizer:
 
 
 class Adam(OwnOptimizer):
-    """Adam with L2 weight decay.
-
-    Source: Kingma and Ba, ICLR'15.
-    """
+    """Adam with L2 weight decay. Source: Kingma and Ba, ICLR'15."""
 
     name = "adam"
     _move: ClassVar[Callable[..., None]] = staticmethod(adam)
@@ -105,10 +110,7 @@ class Adam(OwnOptimizer):
 
 
 class AdamW(Adam):
-    """Adam whose weight decay shrinks the weights themselves, not through the gradient.
-
-    Source: Loshchilov and Hutter, ICLR'19.
-    """
+    """Adam whose weight decay shrinks the weights themselves. Source: Loshchilov and Hutter, ICLR'19."""
 
     name = "adamw"
     _move: ClassVar[Callable[..., None]] = staticmethod(adamw)

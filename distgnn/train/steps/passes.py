@@ -17,13 +17,12 @@ class Taken(NamedTuple):
     """What the steps of an epoch gave.
 
     Args: logits: of the last step if they are kept; share: this rank's, of the loss, the mean over steps; norm: the
-        largest of the gradient; seconds: of steps in earlier processes.
+        largest of the gradient.
     """
 
     logits: torch.Tensor | None
     share: float
     norm: float
-    seconds: float = 0.0
 
 
 class Passes:
@@ -38,11 +37,6 @@ class Passes:
         """Those that the settings ask for. Raises: InputError for what they do not go with."""
         made = (make(config, model, whole, graph) for make in attached("passes"))
         return next((one for one in made if one is not None), None) or cls(whole, graph)
-
-    @property
-    def num_done(self) -> int:
-        """Steps that are done of the epoch that is next."""
-        return 0
 
     def num_steps(self, epoch: int) -> int:
         return 1
@@ -64,13 +58,6 @@ class Passes:
                 module.graph = graph
         self._told = graph
         return graph
-
-    def state(self, comm: Any) -> dict[str, Any]:
-        """What a checkpoint keeps of steps that are done; empty where no step of the epoch is. Collective: yes."""
-        return {}
-
-    def load_state(self, state: dict[str, Any], comm: Any) -> None:
-        """Take over what `state` gave, of any number of ranks."""
 
     def held(self) -> dict[str, np.ndarray]:
         """Rows of this rank that a checkpoint keeps."""

@@ -18,7 +18,6 @@ from distgnn.config.task import HITS, SPLITS
 from distgnn.errors import InputError
 from distgnn.graph.links.edge_pairs import EdgePairs
 from distgnn.graph.links.negatives import negative_edges
-from distgnn.train.loss import OwnLoss
 from distgnn.train.metrics import link_metrics, metric_of_rows
 from distgnn.train.tasks.vertices import (
     Metrics,
@@ -46,10 +45,8 @@ def task_for(config: TrainConfig, model: nn.Module, graph: Any) -> Task:
     return LinkTask(model, config) if config.task == "link" else EdgeTask(model, config)
 
 
-class _PairTask:
+class _PairTask(Task):
     """The pairs of each split with the rows they need, asked for once (collective), and a model's scores of them."""
-
-    loss: OwnLoss | None
 
     def __init__(self, model: Any, config: TrainConfig):
         self._model, self._config, self.loss = model, config, self._loss
@@ -80,7 +77,7 @@ class _PairTask:
 
 
 class EdgeTask(_PairTask):
-    """A class, or a value, of each pair of a split, which may be an edge of the graph. Described by `Task`."""
+    """A class, or a value, of each pair of a split, which may be an edge of the graph."""
 
     def __init__(self, model: Any, config: TrainConfig):
         super().__init__(model, config)
@@ -112,7 +109,7 @@ class EdgeTask(_PairTask):
 
 
 class LinkTask(_PairTask):
-    """Whether two vertices are joined. Described by `Task`."""
+    """Whether two vertices are joined."""
 
     metric: str = "mrr"
 

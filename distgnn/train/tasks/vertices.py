@@ -4,7 +4,7 @@ Legend: O owned rows, C classes, n rows of this rank, T values of each.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ Predicted = tuple[Any, torch.Tensor, int]  # ids of this rank's rows, the rows, 
 ERRORS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {"mse": torch.square, "mae": torch.abs}
 
 
-class Task(Protocol):
+class Task:
     """A loss and metrics of a model's rows.
 
     Attributes:
@@ -29,19 +29,19 @@ class Task(Protocol):
     """
 
     metric: str
-    loss: OwnLoss | None
+    loss: OwnLoss | None = None
 
     def evaluate(self, graph: Any, rows: torch.Tensor, metric: str) -> Metrics:
         """`train_metric`, `valid_metric`, `test_metric`, and further ones by their names. Collective: yes."""
+        raise NotImplementedError
 
     def predict(self, graph: Any, rows: torch.Tensor) -> Predicted:
         """What `distgnn predict` writes. Collective: yes."""
+        return of_vertices(graph, rows)
 
 
-class NodeTask:
+class NodeTask(Task):
     """A class of each vertex, or several (multi-label)."""
-
-    loss: OwnLoss | None = None
 
     def __init__(self, multilabel: bool):
         self.metric = "rocauc" if multilabel else "accuracy"
@@ -49,18 +49,12 @@ class NodeTask:
     def evaluate(self, graph: Any, rows: torch.Tensor, metric: str) -> Metrics:
         return evaluate(graph, rows, metric)
 
-    def predict(self, graph: Any, rows: torch.Tensor) -> Predicted:
-        return of_vertices(graph, rows)
 
-
-class RegressionTask:
+class RegressionTask(Task):
     """Values of each vertex, mean squared or absolute error; rows of NaN count nowhere."""
 
-    loss: OwnLoss | None
-
     def __init__(self, kind: str):
-        self.metric = kind
-        self.loss = self._loss
+        self.metric, self.loss = kind, self._loss
 
     def evaluate(self, graph: Any, rows: torch.Tensor, metric: str) -> Metrics:
         found: Metrics = {}

@@ -4,7 +4,6 @@ import json
 import os
 import platform
 import shutil
-import statistics
 import subprocess
 import sys
 from importlib import metadata
@@ -32,31 +31,13 @@ def partition(source, num_parts: int, out: Path, *words) -> dict:
     return json.loads((out / "partition.json").read_text())
 
 
-def train(parts: Path, run_dir: Path, *words) -> dict:
-    """Train into `run_dir`, replacing it; returns summary.json with `losses` and `epoch_seconds` of every epoch."""
+def train_seeds(parts: Path, run_dir: Path, seeds: range, *words) -> list[dict]:
+    """summary.json of each seed, of one `distgnn train --runs` that replaces `run_dir`."""
     shutil.rmtree(run_dir, ignore_errors=True)
+    words = (*words, "--runs", len(seeds), "--seed", seeds[0], "--threads", 1)
     distgnn("train", parts, "--run-dir", run_dir, "--quiet", *words)
-    summary = json.loads((run_dir / "summary.json").read_text())
-    if (run_dir / "metrics.jsonl").is_file():
-        lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
-        summary |= {"losses": [line["loss"] for line in lines], "epoch_seconds": [line["seconds"] for line in lines]}
-    return summary
-
-
-def train_seeds(parts: Path, run_dir: Path, seeds: range, *words, threads: int = 1) -> list[dict]:
-    """summary.json of each seed, of one `distgnn train --runs`."""
-    train(parts, run_dir, *words, "--runs", len(seeds), "--seed", seeds[0], "--threads", threads)
     folders = [run_dir / f"seed-{seed}" for seed in seeds] if len(seeds) > 1 else [run_dir]
     return [json.loads((folder / "summary.json").read_text()) for folder in folders]
-
-
-def print_seeds(side: str, metric: str, shares: list[float]) -> None:
-    """A row: mean and standard deviation over seeds, in percent, the mean of the first five, and each."""
-    percent = [100 * share for share in shares]
-    std = statistics.stdev(percent) if len(percent) > 1 else 0.0
-    first, each = statistics.fmean(percent[:5]), " ".join(f"{value:.2f}" for value in percent)
-    mean = f"{statistics.fmean(percent):6.2f} ± {std:.2f}"
-    print(f"{side:>8}  {metric:12} {mean}   first five {first:6.2f}   {each}", flush=True)
 
 
 def machine() -> dict[str, str]:

@@ -178,7 +178,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", help="folder made with --parts 1")
     parser.add_argument("--contestants", default="dgl,distgnn,distgnn/bfloat16,bound", help=", ".join(CONTESTANTS))
-    parser.add_argument("--model", default="sage", choices=("sage", "gcn", "gat", "gin", "gcn2"))
+    parser.add_argument("--model", default="sage", choices=("sage", "gcn", "gat", "gin"))
     parser.add_argument("--norm", default="layer", choices=("layer", "none"))
     parser.add_argument("--num-layers", type=int, default=3)
     parser.add_argument("--hidden-feats", type=int, default=256)

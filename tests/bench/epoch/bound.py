@@ -27,14 +27,8 @@ from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.rowwise.products import product_dtype, turned_product
 from distgnn.partition import load_part
 
-PRODUCTS_PER_LAYER = {"sage": 2, "gcn": 1, "gat": 1, "gatv2": 2, "gin": 1}
-GATHERS = {
-    "sage": (1, 1),
-    "gcn": (1, 1),
-    "gat": (1, 1),
-    "gatv2": (1, 2),
-    "gin": (1, 1),
-}  # forward, backward: as few as we know how
+PRODUCTS_PER_LAYER = {"sage": 2, "gcn": 1, "gat": 1, "gin": 1}
+GATHERS = 2  # of a layer, forward and backward: as few as we know how
 COPY_BYTES = 1 << 28
 
 
@@ -48,7 +42,7 @@ class Products:
         widths = [local.feats.shape[1], *[config.hidden_feats] * (config.num_layers - 1), local.graph["num_classes"]]
         self.config, self.dtype, self.num_nodes, self.num_arcs = config, dtype, local.num_nodes, local.num_arcs
         self.layers = list(pairwise(widths))
-        if config.name in ("gat", "gatv2"):
+        if config.name == "gat":
             a, b = self.layers[-1]
             self.layers[-1] = (a, b * config.num_heads)
         self.products = self.layers
@@ -99,12 +93,11 @@ class Products:
         return {"bandwidth": bandwidth, "aggregation_bytes": moved, "aggregation_seconds": moved / bandwidth}
 
     def aggregation_bytes(self) -> int:
-        attention = self.config.name in ("gat", "gatv2")
+        attention = self.config.name == "gat"
         size, total = self.dtype.itemsize, 0
         for layer, (a, b) in enumerate(self.layers):
             if layer == 0 and not attention:
                 continue
             width = b if attention else min(a, b)
-            passes = sum(GATHERS[self.config.name])
-            total += passes * (self.num_arcs * (width * size + 4) + self.num_nodes * width * size)
+            total += GATHERS * (self.num_arcs * (width * size + 4) + self.num_nodes * width * size)
         return total

@@ -33,15 +33,15 @@ CHECKED_LOSS = "loss_without_dropout"  # of the first weights: the same for all,
 
 
 class Ours:
-    """distgnn, in float32 or another dtype, with or without rematerialisation."""
+    """distgnn, in float32 or bfloat16."""
 
-    def __init__(self, order: dict, dtype: str = "float32", remat: bool = False):
+    def __init__(self, order: dict, dtype: str = "float32"):
         from distgnn.graph.loader import load
         from distgnn.train import Trainer
 
         sparse = ModelConfig(**order["model"]).takes_sparse_feats
         self.graph = load(order["parts"], dtype=dtype, seed=order["seed"], sparse_feats=sparse, plain_tensors=True)
-        self.model = _our_model(order, self.graph.num_feats, self.graph.num_classes, remat=remat)
+        self.model = _our_model(order, self.graph.num_feats, self.graph.num_classes)
         self.trainer = Trainer(self.model, self.graph, TrainConfig(seed=order["seed"]))
         self.epoch = 0
 
@@ -63,8 +63,6 @@ class TorchContestant:
     make_graph: Callable[[torch.Tensor, torch.Tensor, int], Any]
     convolve: Callable[[nn.Module, torch.Tensor], torch.Tensor]
 
-    autocast = False  # as torch.amp: parameters stay float32
-
     def __init__(self, order: dict):
         torch.set_num_threads(num_threads())
         local = load_part(order["parts"], 0)
@@ -74,37 +72,28 @@ class TorchContestant:
         self.train = torch.tensor(local.train_mask) & (self.labels >= 0)
         ours = _our_model(order, self.feats.shape[1], local.graph["num_classes"])
         config = ModelConfig(**order["model"])
-        hidden = [config.hidden_feats] * (config.num_layers - (config.name != "gcn2"))
+        hidden = [config.hidden_feats] * (config.num_layers - 1)
         self.widths = [self.feats.shape[1], *hidden, local.graph["num_classes"]]
         self.config = config
         self.convs = nn.ModuleList(self.make_convs())
-        self.ends = nn.ModuleList()  # of gcn2: linear layers before and behind its convolutions
-        if config.name == "gcn2":
-            self.ends.extend([nn.Linear(*self.widths[:2]), nn.Linear(*self.widths[-2:])])
-            for layer, reference in zip(self.ends, (ours.first, ours.last), strict=True):
-                layer.load_state_dict(cast(nn.Module, reference).state_dict())
         for conv, reference in zip(self.convs, cast(nn.ModuleList, ours.convs), strict=True):
             self.copy_weights(conv, reference.state_dict())
         norms = (nn.LayerNorm(width) if config.norm == "layer" else nn.Identity() for width in hidden)
         self.norms = nn.ModuleList(norms)
         self.drop = nn.Dropout(config.dropout)
         self.graph = self.make_graph(torch.tensor(csr.indptr), torch.tensor(csr.indices), len(self.feats))
-        parameters = [*self.convs.parameters(), *self.norms.parameters(), *self.ends.parameters()]
+        parameters = [*self.convs.parameters(), *self.norms.parameters()]
         self.optimizer = torch.optim.Adam(parameters, lr=TrainConfig().lr)
 
     def forward(self) -> torch.Tensor:
         feats = self.feats
-        if self.ends:
-            feats = self.initial = self.drop(torch.relu(self.ends[0](feats)))
         for conv, norm in zip(self.convs, self.norms, strict=False):
             feats = self.drop(torch.relu(norm(self.convolve(conv, feats).flatten(1))))
-        out = self.ends[1](feats) if self.ends else self.convolve(self.convs[-1], feats)
+        out = self.convolve(self.convs[-1], feats)
         return out.mean(1) if out.dim() == 3 else out
 
     def loss(self) -> torch.Tensor:
-        with torch.autocast("cpu", torch.bfloat16, self.autocast):
-            logits = self.forward()
-        return functional.cross_entropy(logits.float()[self.train], self.labels[self.train])
+        return functional.cross_entropy(self.forward()[self.train], self.labels[self.train])
 
     def train_epoch(self) -> float:
         self.drop.train()
@@ -121,32 +110,17 @@ class TorchContestant:
 
 
 class Dgl(TorchContestant):
-    """Stock DGL; `returns` gives it the malloc setting that distgnn makes for itself (`kernels.return_large_blocks`).
+    """Stock DGL."""
 
-    In another `dtype` rows and weights are in it, as DGL describes: its GATConv does not run under autocast.
-    """
-
-    def __init__(self, order: dict, returns: bool = False, dtype: torch.dtype = torch.float32):
+    def __init__(self, order: dict):
         from distgnn.system.other_libraries import import_dgl
 
-        if returns:
-            from distgnn.kernels import return_large_blocks
-
-            return_large_blocks()
         self.dgl = import_dgl()
         __import__("dgl.nn")
         super().__init__(order)
-        if dtype is not torch.float32:
-            self.feats = self.feats.to(dtype)
-            for modules in (self.convs, self.norms):
-                modules.to(dtype)
 
     def make_convs(self) -> Iterator[Any]:
         layers, heads = self.dgl.nn, self.config.num_heads
-        if self.config.name == "gcn2":
-            options: dict[str, Any] = {"alpha": 0.1, "lambda_": 0.5, "allow_zero_in_degree": True}
-            yield from (layers.GCN2Conv(width, layer + 1, **options) for layer, width in enumerate(self.widths[1:-1]))
-            return
         for layer, (a, b) in enumerate(pairwise(self.widths)):
             if self.config.name == "sage":
                 yield layers.SAGEConv(a, b, "mean")
@@ -155,9 +129,8 @@ class Dgl(TorchContestant):
             elif self.config.name == "gin":
                 yield layers.GINConv(two_layers(a, b), "sum", learn_eps=True)
             else:
-                make = layers.GATConv if self.config.name == "gat" else layers.GATv2Conv
                 last = layer == len(self.widths) - 2
-                yield make(a, b if last else b // heads, heads, allow_zero_in_degree=True)
+                yield layers.GATConv(a, b if last else b // heads, heads, allow_zero_in_degree=True)
 
     def copy_weights(self, conv: Any, weights: dict) -> None:
         conv.load_state_dict(weights, strict=False)
@@ -167,24 +140,19 @@ class Dgl(TorchContestant):
         return self.dgl.graph((indices.long(), targets), num_nodes=num_nodes)
 
     def convolve(self, conv: Any, feats: Any) -> Any:
-        return conv(self.graph, feats, *([self.initial] if self.ends else []))
+        return conv(self.graph, feats)
 
 
 class Pyg(TorchContestant):
     """PyTorch Geometric on a torch.sparse CSR adjacency, or with `edges` on an edge list (attention always)."""
 
-    def __init__(self, order: dict, edges: bool = False, autocast: bool = False):
+    def __init__(self, order: dict, edges: bool = False):
         import torch_geometric.nn as layers
 
-        self.layers, self.edges, self.autocast = layers, edges, autocast
+        self.layers, self.edges = layers, edges
         super().__init__(order)
 
     def make_convs(self) -> Iterator[Any]:
-        if self.config.name == "gcn2":
-            options: dict[str, Any] = {"alpha": 0.1, "theta": 0.5, "add_self_loops": False, "cached": True}
-            for layer, width in enumerate(self.widths[1:-1]):
-                yield self.layers.GCN2Conv(width, layer=layer + 1, **options)
-            return
         for layer, (a, b) in enumerate(pairwise(self.widths)):
             last = layer == len(self.widths) - 2
             if self.config.name == "sage":
@@ -204,7 +172,6 @@ class Pyg(TorchContestant):
             "sage": {"fc_neigh.weight": "lin_l.weight", "fc_self.bias": "lin_l.bias", "fc_self.weight": "lin_r.weight"},
             "gcn": {"weight": "lin.weight", "bias": "bias"},
             "gin": {"eps": "eps"} | {name: name.replace("apply_func", "nn") for name in weights if "apply" in name},
-            "gcn2": {"weight1": "weight1"},  # PyG's has no bias
             "gat": {"fc.weight": "lin.weight", "attn_l": "att_src", "attn_r": "att_dst", "bias": "bias"},
         }[self.config.name]
         turned = weights | ({"weight": weights["weight"].T.contiguous()} if "weight" in weights else {})
@@ -219,7 +186,7 @@ class Pyg(TorchContestant):
         return torch.sparse_csr_tensor(indptr, indices.long(), ones, (num_nodes, num_nodes))
 
     def convolve(self, conv: Any, feats: Any) -> Any:
-        out = conv(feats, *([self.initial] if self.ends else []), self.graph)
+        out = conv(feats, self.graph)
         last = conv is self.convs[-1] and self.config.name == "gat"
         return out.view(len(out), self.config.num_heads, -1) if last else out
 
@@ -229,22 +196,17 @@ def two_layers(in_feats: int, out_feats: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(in_feats, out_feats), nn.ReLU(), nn.Linear(out_feats, out_feats))
 
 
-def _our_model(order: dict, in_feats: int, num_classes: int, **options: Any) -> nn.Module:
+def _our_model(order: dict, in_feats: int, num_classes: int) -> nn.Module:
     torch.manual_seed(order["seed"])
-    return build_model(ModelConfig(**(order["model"] | options)), in_feats, num_classes)
+    return build_model(ModelConfig(**order["model"]), in_feats, num_classes)
 
 
 CONTESTANTS: dict[str, Callable[[dict], Any]] = {
     "dgl": Dgl,
-    "dgl/returns": lambda order: Dgl(order, returns=True),
-    "dgl/bfloat16": lambda order: Dgl(order, dtype=torch.bfloat16),
     "pyg": Pyg,
     "pyg/edges": lambda order: Pyg(order, edges=True),
-    "pyg/edges/bfloat16": lambda order: Pyg(order, edges=True, autocast=True),
     "distgnn": Ours,
     "distgnn/bfloat16": lambda order: Ours(order, "bfloat16"),
-    "distgnn/remat": lambda order: Ours(order, remat=True),
-    "distgnn/bfloat16/remat": lambda order: Ours(order, "bfloat16", remat=True),
     "bound": bound.Products,
     "bound/bfloat16": lambda order: bound.Products(order, torch.bfloat16),
 }

@@ -47,9 +47,9 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 class Scratch:
     """One copy; `run` puts a fault in, runs tests, and takes it out again."""
 
-    def __init__(self, place: Path | None = None):
-        self._made = None if place else tempfile.TemporaryDirectory(prefix="distgnn-mutants-")
-        self.root = place or Path(self._made.name)
+    def __init__(self) -> None:
+        self._made = tempfile.TemporaryDirectory(prefix="distgnn-mutants-")
+        self.root = Path(self._made.name)
         self._copy()
         self._jit = self.root / "kernels" / "runtime" / "jit.py"
         self._jit_text = self._jit.read_text()
@@ -110,6 +110,5 @@ class Scratch:
             return code, out.read()
 
     def close(self) -> None:
-        """Remove the copy, unless its place was given."""
-        if self._made:
-            self._made.cleanup()
+        """Remove the copy."""
+        self._made.cleanup()

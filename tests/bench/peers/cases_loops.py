@@ -1,14 +1,13 @@
 """Whole training loops as people publish them for PyG, with one line changed: where the graph comes from."""
 
 import copy
-import math
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from loops import Net, accuracy, loop, per_class_f1
+from loops import Net, accuracy, descend, loop, per_class_f1
 from torch import nn
-from torch_geometric.nn import APPNP, GATv2Conv, GCN2Conv, GCNConv, JumpingKnowledge, MessagePassing, SAGEConv, SGConv
+from torch_geometric.nn import GATv2Conv, GCNConv, JumpingKnowledge, MessagePassing, SAGEConv, SGConv
 from torch_geometric.utils import degree
 
 
@@ -43,38 +42,6 @@ def early_stopping_with_the_best_state(data):
 
 
 @loop()
-def gcnii_with_two_groups_warmup_and_smoothing(data):
-    class GCNII(nn.Module):
-        def __init__(self, hidden=16, layers=6):
-            super().__init__()
-            self.lins = nn.ModuleList([nn.Linear(data.num_features, hidden), nn.Linear(hidden, 4)])
-            self.convs = nn.ModuleList(GCN2Conv(hidden, 0.1, 0.5, i + 1, normalize=True) for i in range(layers))
-
-        def forward(self, x, edge_index):
-            x = x_0 = self.lins[0](x).relu()
-            for conv in self.convs:
-                x = conv(x, x_0, edge_index).relu()
-            return self.lins[1](x).log_softmax(dim=-1)
-
-    model = GCNII()
-    groups = [{"params": model.convs.parameters(), "weight_decay": 0.01},
-              {"params": model.lins.parameters(), "weight_decay": 5e-4}]  # fmt: skip
-    optimizer = torch.optim.AdamW(groups, lr=0.02)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda e: (e + 1) / 3 if e < 3 else 0.5 * (1 + math.cos(math.pi * (e - 3) / 5))
-    )
-    criterion, losses = nn.CrossEntropyLoss(label_smoothing=0.1), []
-    for _ in range(8):
-        optimizer.zero_grad(set_to_none=False)
-        loss = criterion(model(data.x, data.edge_index)[data.train_mask], data.y[data.train_mask])
-        loss.backward()
-        optimizer.step()
-        scheduler.step()
-        losses += [loss.item(), *scheduler.get_last_lr()]
-    return losses, model
-
-
-@loop()
 def mixup_of_features_and_labels(data):
     np.random.seed(1)
     model = Net(SAGEConv, 16)
@@ -86,10 +53,7 @@ def mixup_of_features_and_labels(data):
         target = lam * onehot + (1 - lam) * onehot[perm]
         out = model(x, data.edge_index)
         loss = -(target * out.log_softmax(-1)).sum(-1)[data.train_mask].mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        losses.append(descend(optimizer, loss))
     return losses, model
 
 
@@ -109,35 +73,14 @@ def own_split_by_randperm(data):
     optimizer = torch.optim.RMSprop(model.parameters(), lr=0.01)
     for epoch in range(4):
         model.train()
-        optimizer.zero_grad()
         out = model(data.x, data.edge_index)
         loss = F.nll_loss(F.log_softmax(out[data.train_mask], dim=1), data.y[data.train_mask])
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, loss)
         pred = out.argmax(1)
         results.append(
             [epoch, loss.item(), *((pred[ids] == data.y[ids]).sum().item() / len(ids) for ids in split.values())]
         )
     return results, model
-
-
-@loop()
-def k_fold_of_permuted_ids(data):
-    folds, scores = np.array_split(np.random.RandomState(0).permutation(data.num_nodes), 3), []
-    for k, test_ids in enumerate(folds):
-        torch.manual_seed(k)
-        train_ids = np.concatenate([fold for i, fold in enumerate(folds) if i != k])
-        model = Net(SAGEConv, 8)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True)
-        for _ in range(3):
-            optimizer.zero_grad()
-            loss = F.cross_entropy(model(data.x, data.edge_index)[train_ids], data.y[train_ids])
-            loss.backward()
-            optimizer.step()
-        with torch.no_grad():
-            pred = model(data.x, data.edge_index)[test_ids].argmax(1)
-        scores.append((loss.item(), (pred == data.y[test_ids]).double().mean().item()))
-    return scores, np.mean(scores, 0), np.std(scores, 0)
 
 
 @loop()
@@ -154,46 +97,9 @@ def columns_standardised_and_transformed(data):
     for _ in range(4):
         model.train()
         loss = F.cross_entropy(model(data.x, data.edge_index)[data.train_mask], data.y[data.train_mask])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        losses.append(descend(optimizer, loss))
     model.eval()
     return losses, mean, std, data.x, model(data.x, data.edge_index), model
-
-
-@loop()
-def appnp_over_several_seeds(data):
-    class Net2(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.lin1, self.lin2, self.prop1 = nn.Linear(data.num_features, 16), nn.Linear(16, 4), APPNP(10, 0.1)
-
-        def forward(self):
-            return F.log_softmax(self.prop1(self.lin2(F.relu(self.lin1(data.x))), data.edge_index), dim=1)
-
-    tests = []
-    for seed in range(2):
-        torch.manual_seed(seed)
-        np.random.seed(seed)
-        model = Net2()
-        optimizer = torch.optim.Adam([{"params": model.lin1.parameters(), "weight_decay": 5e-3},
-                                      {"params": model.lin2.parameters()}], lr=0.01)  # fmt: skip
-        best_val_acc = test_acc = 0
-        for _ in range(4):
-            model.train()
-            optimizer.zero_grad()
-            loss = F.nll_loss(model()[data.train_mask], data.y[data.train_mask])
-            loss.backward()
-            optimizer.step()
-            model.eval()
-            pred, accs = model().max(1)[1], []
-            for _, mask in data("train_mask", "val_mask", "test_mask"):
-                accs.append(pred[mask].eq(data.y[mask]).sum().item() / mask.sum().item())
-            if accs[1] > best_val_acc:
-                best_val_acc, test_acc = accs[1:]
-        tests.append([loss.item(), best_val_acc, test_acc])
-    return torch.tensor(tests).mean(0), torch.tensor(tests).std(0)
 
 
 @loop()
@@ -237,10 +143,8 @@ def jumping_knowledge_and_the_average_of_late_weights(data):
     swa = torch.optim.swa_utils.SWALR(optimizer, swa_lr=0.05, anneal_epochs=2)
     for epoch in range(6):
         model.train()
-        optimizer.zero_grad()
         loss = F.cross_entropy(model(data.x, data.edge_index)[data.train_mask], data.y[data.train_mask])
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, loss)
         if epoch >= 3:
             average.update_parameters(model)
             swa.step()
@@ -297,8 +201,5 @@ def own_layer_and_a_weight_per_arc(data):
         weight = torch.sigmoid(gate) * data.edge_weight
         out = convs[1](F.relu(convs[0](data.x, data.edge_index, weight)), data.edge_index, weight)
         loss = F.cross_entropy(out[data.train_mask], data.y[data.train_mask]) + 1e-2 * torch.sigmoid(gate).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        losses.append(descend(optimizer, loss))
     return losses, per_class_f1(out, data.y, data.test_mask), convs, gate

@@ -1,31 +1,14 @@
 """Whole training loops as people publish them for DGL, with one line changed: where the graph comes from."""
 
-import copy
 import functools
 
 import dgl
 import dgl.function as fn
 import dgl.nn as dglnn
-import numpy as np
 import torch
 import torch.nn.functional as F
-from loops import MLP2, accuracy, loop, per_class_f1
+from loops import MLP2, accuracy, descend, loop, per_class_f1
 from torch import nn
-
-
-class EarlyStopping:
-    """As in DGL's GAT example, of a copy in memory."""
-
-    def __init__(self, patience=2):
-        self.patience, self.counter, self.best_score, self.early_stop, self.kept = patience, 0, None, False, None
-
-    def step(self, score, model):
-        if self.best_score is None or score >= self.best_score:
-            self.best_score, self.counter, self.kept = score, 0, copy.deepcopy(model.state_dict())
-        else:
-            self.counter += 1
-            self.early_stop = self.counter >= self.patience
-        return self.early_stop
 
 
 class Layers(nn.Module):
@@ -49,10 +32,7 @@ def run(g, model, epochs=4, lr=0.01, **options):
     for _ in range(epochs):
         model.train()
         loss = F.cross_entropy(model(g, feat, **options)[g.ndata["train_mask"]], label[g.ndata["train_mask"]])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        losses.append(descend(optimizer, loss))
     model.eval()
     with torch.no_grad():
         out = model(g, feat, **options)
@@ -65,46 +45,6 @@ def run(g, model, epochs=4, lr=0.01, **options):
 
 
 @loop("dgl")
-def early_stopping_of_a_gcn(g):
-    features, labels = g.ndata["feat"], g.ndata["label"]
-    model, stopper, found = Layers(graph_conv), EarlyStopping(), []
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.1, weight_decay=5e-4)
-    scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[2, 4], gamma=0.1)
-    for epoch in range(12):
-        model.train()
-        logits = model(g, features)
-        logp = F.log_softmax(logits, 1)
-        loss = F.nll_loss(logp[g.ndata["train_mask"]], labels[g.ndata["train_mask"]])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        scheduler.step()
-        model.eval()
-        with torch.no_grad():
-            acc = accuracy(model(g, features), labels, g.ndata["val_mask"])
-        found.append((epoch, loss.item(), acc))
-        if stopper.step(acc, model):
-            break
-    model.load_state_dict(stopper.kept)
-    return found, accuracy(model(g, features), labels, g.ndata["test_mask"]), model
-
-
-@loop("dgl", random=True)
-def attention_with_dropout_and_a_validation_loss(g):
-    class GAT(nn.Module):
-        def __init__(self):
-            super().__init__()
-            options = {"feat_drop": 0.4, "attn_drop": 0.4, "allow_zero_in_degree": True}
-            self.one = dglnn.GATConv(8, 4, 2, activation=F.elu, **options)
-            self.two = dglnn.GATv2Conv(8, 4, 2, residual=True, **options)
-
-        def forward(self, g, h):
-            return self.two(g, self.one(g, h).flatten(1)).mean(1)
-
-    return run(g, GAT())
-
-
-@loop("dgl")
 def self_loops_and_reverse_arcs_added_first(g):
     g = dgl.add_self_loop(dgl.remove_self_loop(g))
     degs = g.in_degrees().to(g.ndata["feat"].dtype)
@@ -112,56 +52,6 @@ def self_loops_and_reverse_arcs_added_first(g):
     norm[torch.isinf(norm)] = 0
     g.ndata["norm"] = norm.unsqueeze(1)
     return run(g, Layers(graph_conv))
-
-
-@loop("dgl")
-def appnp_of_update_all(g):
-    class APPNP(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.mlp = MLP2(8, 16, 4)
-
-        def forward(self, g, h):
-            h = h0 = self.mlp(h)
-            norm = torch.pow(g.in_degrees().to(h.dtype).clamp(min=1), -0.5).unsqueeze(1)
-            with g.local_scope():
-                for _ in range(5):
-                    g.ndata["h"] = h * norm
-                    g.update_all(fn.copy_u("h", "m"), fn.sum("m", "h"))
-                    h = 0.9 * g.ndata.pop("h") * norm + 0.1 * h0
-            return h
-
-    return run(g, APPNP())
-
-
-@loop("dgl", ids=True)
-def links_scored_by_a_perceptron(g, ids):
-    class Scorer(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.W1, self.W2 = nn.Linear(32, 16), nn.Linear(16, 1)
-
-        def forward(self, h, u, v):
-            return self.W2(F.relu(self.W1(torch.cat([h[u], h[v]], 1)))).squeeze(1)
-
-    model, pred, losses = Layers(sage, out=16), Scorer(), []
-    optimizer = torch.optim.Adam([*model.parameters(), *pred.parameters()], lr=0.01)
-    eids = np.random.permutation(ids.pos.shape[1])
-    (u, v), (tu, tv) = ids.pos[:, eids[8:]], ids.pos[:, eids[:8]]
-    for _ in range(3):
-        h = model(g, g.ndata["feat"])
-        neg_u, neg_v = (torch.from_numpy(np.random.choice(g.num_nodes(), len(u))) for _ in range(2))
-        scores = torch.cat([pred(h, u, v), pred(h, neg_u, neg_v)])
-        labels = torch.cat([torch.ones(len(u)), torch.zeros(len(neg_u))])
-        loss = F.binary_cross_entropy_with_logits(scores, labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    with torch.no_grad():
-        pos, neg = pred(h, tu, tv).numpy(), pred(h, *ids.neg).numpy()
-    auc = np.mean((pos[:, None] > neg[None, :]) + 0.5 * (pos[:, None] == neg[None, :]))
-    return losses, auc, np.argsort(-neg), model
 
 
 @loop("dgl", world="web")
@@ -176,46 +66,7 @@ def scores_of_all_arcs_and_a_margin(g):
             g.apply_edges(fn.u_dot_v("h", "h", "pos"))
             g.apply_edges(fn.u_dot_v("h", "n", "neg"))
             loss = (1 - g.edata["pos"] + g.edata["neg"]).clamp(min=0).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses, model
-
-
-@loop("dgl")
-def gcnii_with_groups_of_parameters(g):
-    class GCNII(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.lins = nn.ModuleList([nn.Linear(8, 16), nn.Linear(16, 4)])
-            options = {"alpha": 0.1, "lambda_": 0.5, "allow_zero_in_degree": True}
-            self.convs = nn.ModuleList(dglnn.GCN2Conv(16, layer=i, **options) for i in range(1, 5))
-
-        def forward(self, g, h):
-            h = h0 = self.lins[0](h).relu()
-            for conv in self.convs:
-                h = conv(g, h, h0).relu()
-            return self.lins[1](h)
-
-    return run(g, GCNII(), lr=0.05)
-
-
-@loop("dgl")
-def sgc_with_lbfgs_and_normalised_features(g):
-    feat = g.ndata["feat"]
-    g.ndata["feat"] = feat = (feat - feat.mean(0)) / feat.std(0)
-    model = dglnn.SGConv(8, 4, k=2, cached=True, allow_zero_in_degree=True)
-    optimizer, mask, losses = torch.optim.LBFGS(model.parameters(), max_iter=4), g.ndata["train_mask"], []
-    for _ in range(2):
-
-        def closure():
-            optimizer.zero_grad()
-            loss = F.cross_entropy(model(g, feat)[mask], g.ndata["label"][mask])
-            loss.backward()
-            return loss
-
-        losses.append(optimizer.step(closure).item())
+        losses.append(descend(optimizer, loss))
     return losses, model
 
 
@@ -232,59 +83,6 @@ def relations_with_self_loops(g):
             return self.two(g, self.one(g, h + self.emb.weight, g.edata["etype"]).relu(), g.edata["etype"])
 
     return run(g, RGCN())
-
-
-@loop("dgl")
-def jumping_knowledge_of_sages(g):
-    class JK(nn.Module):
-        def __init__(self, mode="max"):
-            super().__init__()
-            self.layers = nn.ModuleList([sage(8, 16), sage(16, 16), sage(16, 16)])
-            self.norms = nn.ModuleList(nn.BatchNorm1d(16) for _ in range(3))
-            self.jump, self.out = dglnn.JumpingKnowledge(mode), nn.Linear(16, 4)
-
-        def forward(self, g, h):
-            hs = []
-            for layer, norm in zip(self.layers, self.norms, strict=True):
-                h = norm(layer(g, h)).relu()
-                hs.append(h)
-            return self.out(self.jump(hs))
-
-    return run(g, JK())
-
-
-@loop("dgl")
-def infomax_of_dgl_then_a_linear_probe(g):
-    class Discriminator(nn.Module):
-        def __init__(self, hidden):
-            super().__init__()
-            self.weight = nn.Parameter(torch.randn(hidden, hidden) / hidden**0.5)
-
-        def forward(self, features, summary):
-            return torch.matmul(features, torch.matmul(self.weight, summary))
-
-    encoder, discriminator, losses = graph_conv(8, 16), Discriminator(16), []
-    optimizer = torch.optim.Adam([*encoder.parameters(), *discriminator.parameters()], lr=0.01)
-    criterion = nn.BCEWithLogitsLoss()
-    for _ in range(3):
-        optimizer.zero_grad()
-        positive = encoder(g, g.ndata["feat"])
-        negative = encoder(g, g.ndata["feat"][torch.randperm(g.num_nodes())])
-        positive, negative = (discriminator(h, torch.sigmoid(positive.mean(dim=0))) for h in (positive, negative))
-        l1, l2 = criterion(positive, torch.ones_like(positive)), criterion(negative, torch.zeros_like(negative))
-        loss = l1 + l2
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    embeds, probe, label = encoder(g, g.ndata["feat"]).detach(), nn.Linear(16, 4), g.ndata["label"]
-    optimizer = torch.optim.Adam(probe.parameters(), lr=0.1)
-    for _ in range(3):
-        optimizer.zero_grad()
-        loss = F.nll_loss(F.log_softmax(probe(embeds)[g.ndata["train_mask"]], -1), label[g.ndata["train_mask"]])
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses, accuracy(probe(embeds), label, g.ndata["test_mask"]), encoder, probe
 
 
 @loop("dgl")
@@ -357,10 +155,7 @@ def random_propagation_with_consistency(g):
         mean = torch.stack([out.exp() for out in outs], 2).mean(2)
         sharp = (mean.pow(2) / mean.pow(2).sum(1, keepdim=True)).detach()
         loss = loss + sum((out.exp() - sharp).pow(2).sum(1).mean() for out in outs) / 2
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        losses.append(descend(optimizer, loss))
     return losses, mlp
 
 
@@ -392,8 +187,5 @@ def views_of_dropped_edges_and_masked_features(g):
     for _ in range(3):
         one, two = (transform(g) for _ in range(2))
         loss = -F.cosine_similarity(model(one, one.ndata["feat"]), model(two, two.ndata["feat"])).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        losses.append(descend(optimizer, loss))
     return losses, model

@@ -6,46 +6,9 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
-from loops import MLP2, Net, accuracy, loop
+from loops import MLP2, Net, accuracy, descend, loop
 from torch import nn
-from torch_geometric.nn import ARGVA, GAE, GATConv, GCNConv, SAGEConv
-from torch_geometric.utils import add_self_loops, dropout_edge, negative_sampling, remove_self_loops
-
-
-@loop()
-def contrast_of_two_dropped_views(data):
-    """GRACE: edges dropped, columns of features set to zero."""
-
-    def drop_feature(x, p):
-        mask = torch.empty((x.size(1),), dtype=torch.float32).uniform_(0, 1) < p
-        x = x.clone()
-        x[:, mask] = 0
-        return x
-
-    class Model(nn.Module):
-        def __init__(self, hidden=16):
-            super().__init__()
-            self.encoder = Net(GCNConv, hidden, out=hidden)
-            self.fc1, self.fc2 = nn.Linear(hidden, 8), nn.Linear(8, hidden)
-
-        def loss(self, z1, z2, tau=0.5):
-            one, two = (F.normalize(self.fc2(F.elu(self.fc1(z)))) for z in (z1, z2))
-            between, within = torch.exp(one @ two.t() / tau), torch.exp(one @ one.t() / tau)
-            return -torch.log(between.diag() / (within.sum(1) + between.sum(1) - within.diag()))
-
-    model = Model()
-    optimizer, losses, seeds = torch.optim.Adam(model.parameters(), lr=5e-3), [], torch.randperm(data.num_nodes)[:30]
-    for _ in range(3):
-        optimizer.zero_grad()
-        views = []
-        for p in (0.2, 0.4):
-            edge_index = dropout_edge(data.edge_index, p=p)[0]
-            views.append(model.encoder(drop_feature(data.x, p), edge_index)[seeds])
-        loss = ((model.loss(*views) + model.loss(*views[::-1])) * 0.5).mean()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses, model
+from torch_geometric.nn import ARGVA, GATConv, GCNConv, SAGEConv
 
 
 @loop()
@@ -63,9 +26,7 @@ def bootstrapped_views_with_a_moving_target(data):
         with torch.no_grad():
             y1, y2 = target(x2, data.edge_index).detach(), target(x1, data.edge_index).detach()
         loss = 2 - F.cosine_similarity(q1, y1, dim=-1).mean() - F.cosine_similarity(q2, y2, dim=-1).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, loss)
         mm = 1 - 0.01 * (math.cos(math.pi * step / 4) + 1) / 2
         for slow, fast in zip(target.parameters(), online.parameters(), strict=True):
             slow.data.mul_(mm).add_(fast.data, alpha=1.0 - mm)
@@ -89,20 +50,14 @@ def canonical_correlation_of_two_views(data):
         c, c1, c2 = z1.T @ z2 / data.num_nodes, z1.T @ z1 / data.num_nodes, z2.T @ z2 / data.num_nodes
         iden = torch.eye(c.shape[0])
         loss = -torch.diagonal(c).sum() + 1e-3 * ((iden - c1).pow(2).sum() + (iden - c2).pow(2).sum())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        losses.append(descend(optimizer, loss))
     embeds = model(data.x, data.edge_index).detach()
     probe = nn.Linear(8, 4)
     opt = torch.optim.Adam(probe.parameters(), lr=1e-2, weight_decay=1e-4)
     train_embs, train_labels = embeds[data.train_mask], data.y[data.train_mask]
     for _ in range(5):
         loss = F.cross_entropy(probe(train_embs), train_labels)
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
-        losses.append(loss.item())
+        losses.append(descend(opt, loss))
     return losses, accuracy(probe(embeds), data.y, data.test_mask), probe
 
 
@@ -120,10 +75,7 @@ def infomax_by_hand(data):
         logits = torch.cat([positive @ (weight @ summary), negative @ (weight @ summary)])
         labels = torch.cat([torch.ones(data.num_nodes), torch.zeros(data.num_nodes)])
         loss = F.binary_cross_entropy_with_logits(logits, labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        losses.append(descend(optimizer, loss))
         if loss < best:
             best, cnt, kept = loss, 0, copy.deepcopy(encoder.state_dict())
         else:
@@ -209,25 +161,5 @@ def masked_autoencoder_with_a_token(data):
         recon = decoder(rep, data.edge_index)
         one, two = F.normalize(recon[mask_nodes], dim=-1), F.normalize(data.x[mask_nodes], dim=-1)
         loss = (1 - (one * two).sum(dim=-1)).pow(2).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        losses.append(descend(optimizer, loss))
     return losses, encoder, token
-
-
-@loop()
-def autoencoder_with_negatives_of_the_library(data):
-    edge_index, _ = remove_self_loops(data.edge_index)
-    edge_index, _ = add_self_loops(edge_index)
-    model = GAE(Net(GCNConv, 16, out=8))
-    optimizer, losses = torch.optim.Adam(model.parameters(), lr=0.01), []
-    for _ in range(3):
-        optimizer.zero_grad()
-        z = model.encode(data.x, data.edge_index)
-        neg = negative_sampling(edge_index, z.size(0))
-        loss = model.recon_loss(z, edge_index, neg)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses, model

@@ -1,10 +1,9 @@
-"""Every layer, norm, pool, aggregation and model of `torch_geometric.nn` that runs without compiled extras."""
+"""Every layer, norm and model of `torch_geometric.nn` that runs without compiled extras."""
 
 import torch
 import torch_geometric.nn as gnn
 from layer_cases import Function, add_layer
 from torch import nn
-from torch_geometric.nn import aggr as aggregations
 from worlds import EDGE_WIDTH, NUM_CLASSES, RELATIONS, WIDTH
 
 OUT = 6
@@ -77,10 +76,8 @@ CONVS = {
     "SAGEConv max": (lambda: gnn.SAGEConv(WIDTH, OUT, "max", normalize=True), plain),
     "SAGEConv project": (lambda: gnn.SAGEConv(WIDTH, OUT, "sum", project=True, root_weight=False), plain),
     "SAGEConv pair": (lambda: gnn.SAGEConv((WIDTH, WIDTH), OUT), lambda m, s, x: m((x, x.tanh()), s.g.edge_index)),
-    "SAGEConv lstm": (lambda: gnn.SAGEConv(WIDTH, OUT, "lstm"), plain),
     "GraphConv": (lambda: gnn.GraphConv(WIDTH, OUT), weighted),
     "GraphConv max": (lambda: gnn.GraphConv(WIDTH, OUT, "max"), plain),
-    "GravNetConv": (lambda: gnn.GravNetConv(WIDTH, OUT, 2, 2, 3), alone),
     "GatedGraphConv": (lambda: gnn.GatedGraphConv(WIDTH, 2), weighted),
     "ResGatedGraphConv": (lambda: gnn.ResGatedGraphConv(WIDTH, OUT), plain),
     "ResGatedGraphConv edges": (lambda: gnn.ResGatedGraphConv(WIDTH, OUT, edge_dim=EDGE_WIDTH), with_attr),
@@ -126,14 +123,11 @@ CONVS = {
     "DNAConv": (lambda: gnn.DNAConv(WIDTH, 2), lambda m, s, x: m(torch.stack([x, x.tanh()], 1), s.g.edge_index)),
     "PointNetConv": (lambda: gnn.PointNetConv(linear(WIDTH + 3), linear(OUT)), with_pos),
     "GMMConv": (lambda: gnn.GMMConv(WIDTH, OUT, EDGE_WIDTH, 3), with_attr),
-    "SplineConv": (lambda: gnn.SplineConv(WIDTH, OUT, EDGE_WIDTH, 2), with_attr),
     "NNConv": (lambda: gnn.NNConv(WIDTH, OUT, linear(EDGE_WIDTH, WIDTH * OUT), aggr="mean"), with_attr),
     "CGConv": (lambda: gnn.CGConv(WIDTH, EDGE_WIDTH), with_attr),
     "CGConv norm": (lambda: gnn.CGConv(WIDTH, EDGE_WIDTH, batch_norm=True), with_attr),
     "EdgeConv": (lambda: gnn.EdgeConv(mlp(2 * WIDTH)), plain),
     "EdgeConv norm": (lambda: gnn.EdgeConv(normed(2 * WIDTH), aggr="mean"), plain),
-    "DynamicEdgeConv": (lambda: gnn.DynamicEdgeConv(mlp(2 * WIDTH), 3), alone),
-    "XConv": (lambda: gnn.XConv(WIDTH, OUT, 3, 3), lambda m, s, x: m(x, x[:, :3])),
     "PPFConv": (
         lambda: gnn.PPFConv(linear(WIDTH + 4), linear(OUT)),
         lambda m, s, x: m(x, x[:, :3], x[:, 3:6], s.g.edge_index),
@@ -150,7 +144,6 @@ CONVS = {
     "GENConv power": (lambda: gnn.GENConv(WIDTH, OUT, "powermean", learn_p=True, norm="layer"), plain),
     "GCN2Conv": (lambda: gnn.GCN2Conv(WIDTH, 0.1, 0.5, 1), with_first),
     "GCN2Conv separate": (lambda: gnn.GCN2Conv(WIDTH, 0.1, 0.5, 1, shared_weights=False), with_first),
-    "PANConv": (lambda: gnn.PANConv(WIDTH, OUT, 2), plain),
     "WLConv": (lambda: gnn.WLConv(), lambda m, s, x: m(s.y, s.g.edge_index)),
     "WLConvContinuous": (lambda: gnn.WLConvContinuous(), weighted),
     "FiLMConv": (lambda: gnn.FiLMConv(WIDTH, OUT), plain),
@@ -237,67 +230,6 @@ class _Wrapped(nn.Module):
 
     def forward(self, x):
         return self.norms["second"](self.norms["first"](x) * self.scale)
-
-
-POOLS = {
-    "global_add_pool": (lambda: Function(lambda x: gnn.global_add_pool(x, None)), alone),
-    "global_mean_pool": (lambda: Function(lambda x: gnn.global_mean_pool(x, None)), alone),
-    "global_max_pool": (lambda: Function(lambda x: gnn.global_max_pool(x, None)), alone),
-    "global_mean_pool by batch": (lambda: Function(gnn.global_mean_pool), by_batch),
-    "global_add_pool by labels": (lambda: Function(gnn.global_add_pool), lambda m, s, x: m(x, s.y)),
-    "TopKPooling": (lambda: gnn.TopKPooling(WIDTH, 0.5), plain),
-    "SAGPooling": (lambda: gnn.SAGPooling(WIDTH, 0.5), plain),
-    "EdgePooling": (lambda: gnn.EdgePooling(WIDTH), one_batch),
-    "ClusterPooling": (lambda: gnn.pool.ClusterPooling(WIDTH), one_batch),
-    "ASAPooling": (lambda: gnn.ASAPooling(WIDTH, 0.5), plain),
-    "PANPooling": (lambda: gnn.PANPooling(WIDTH), plain),
-    "MemPooling": (lambda: gnn.MemPooling(WIDTH, OUT, 2, 3), alone),
-    "graclus": (lambda: Function(gnn.graclus), lambda m, s, x: m(s.g.edge_index)),
-    "knn_graph": (lambda: Function(lambda x: gnn.knn_graph(x, 3)), alone),
-    "radius_graph": (lambda: Function(lambda x: gnn.radius_graph(x, 1.0)), alone),
-    "fps": (lambda: Function(lambda x: x[gnn.fps(x)]), alone),
-    "avg_pool_neighbor_x": (lambda: Function(lambda g: gnn.avg_pool_neighbor_x(g).x), lambda m, s, x: m(s.g)),
-    "max_pool_neighbor_x": (lambda: Function(lambda g: gnn.max_pool_neighbor_x(g).x), lambda m, s, x: m(s.g)),
-    "knn_interpolate": (lambda: Function(gnn.knn_interpolate), lambda m, s, x: m(x, x[:, :2], x[:, :2])),
-}
-
-
-def _aggregations():
-    """Each aggregation of `torch_geometric.nn.aggr` over arcs, and over all vertices."""
-    special = {
-        "SoftmaxAggregation": lambda: aggregations.SoftmaxAggregation(learn=True),
-        "PowerMeanAggregation": lambda: aggregations.PowerMeanAggregation(learn=True),
-        "QuantileAggregation": lambda: aggregations.QuantileAggregation(0.3),
-        "LSTMAggregation": lambda: aggregations.LSTMAggregation(WIDTH, WIDTH),
-        "GRUAggregation": lambda: aggregations.GRUAggregation(WIDTH, WIDTH),
-        "Set2Set": lambda: aggregations.Set2Set(WIDTH, 2),
-        "SortAggregation": lambda: aggregations.SortAggregation(2),
-        "AttentionalAggregation": lambda: aggregations.AttentionalAggregation(linear(WIDTH, 1), linear(WIDTH, WIDTH)),
-        "MLPAggregation": lambda: aggregations.MLPAggregation(WIDTH, WIDTH, 60, num_layers=1, norm=None),
-        "DeepSetsAggregation": lambda: aggregations.DeepSetsAggregation(linear(WIDTH, WIDTH), linear(WIDTH, WIDTH)),
-        "SetTransformerAggregation": lambda: aggregations.SetTransformerAggregation(WIDTH, heads=2),
-        "GraphMultisetTransformer": lambda: aggregations.GraphMultisetTransformer(WIDTH, 4, heads=2),
-        "MultiAggregation": lambda: aggregations.MultiAggregation(["mean", "max", "std"]),
-        "DegreeScalerAggregation": lambda: aggregations.DegreeScalerAggregation(
-            ["mean"], ["identity", "linear"], DEGREES
-        ),
-        "LCMAggregation": lambda: aggregations.LCMAggregation(WIDTH, WIDTH),
-        "EquilibriumAggregation": lambda: aggregations.EquilibriumAggregation(WIDTH, WIDTH, [4], 1, 0.1),
-        "PatchTransformerAggregation": lambda: aggregations.PatchTransformerAggregation(WIDTH, WIDTH, 3, 4),
-    }
-    simple = ("Sum", "Mean", "Max", "Min", "Mul", "Var", "Std", "Median", "VariancePreserving")
-    made = {f"{name}Aggregation": getattr(aggregations, f"{name}Aggregation") for name in simple} | special
-    for name, make in made.items():
-        sorts = name.split("Agg")[0] in ("LSTM", "GRU", "Sort", "MLP", "SetTransformer", "LCM", "PatchTransformer")
-        if not sorts and not name.startswith(("Set2", "GraphM", "Equi")):
-            add_layer("pyg", f"SimpleConv of {name}", lambda make=make: gnn.SimpleConv(make()), plain, "whole, mask")
-        add_layer("pyg", f"{name} by targets", make, _by_targets, "whole")
-        add_layer("pyg", f"{name} of all", make, by_batch, "whole, no gradient")
-
-
-def _by_targets(layer, s, x):
-    row, col = s.g.edge_index
-    return layer(x[row], col, dim_size=s.num_nodes)
 
 
 def _jump(mode):
@@ -433,6 +365,3 @@ for name, (make, call) in (CONVS | MODELS).items():
     add_layer("pyg", name, make, call)
 for name, (make, call) in NORMS.items():
     add_layer("pyg", f"norm {name}", make, call, "whole, in place, mask, ids, no gradient")
-for name, (make, call) in POOLS.items():
-    add_layer("pyg", name, make, call, "whole, no gradient")
-_aggregations()

@@ -7,7 +7,6 @@ from cases import Case, add
 from peer import Peer
 
 SCRIPTS = Path(__file__).parent / "scripts"
-RANDOM = ("pyg_gat", "pyg_vgae", "pyg_linkx", "pyg_correct_smooth")  # they drop, or draw noise
 
 
 def changed_text(text: str) -> tuple[str, int]:
@@ -29,8 +28,6 @@ def _run(peer: Peer, path: Path) -> Any:
         "given": lambda world="pages": peer.g,
         "splits": lambda: {"train": ids.train, "valid": ids.valid, "test": ids.test},
         "pairs": lambda: (ids.pos, ids.neg),
-        "some_ids": lambda: ids.some.unique(),
-        "permutation": lambda: ids.perm,
         "print": lambda *words: printed.append(" ".join(map(str, words))),
         "__name__": path.stem,
     }
@@ -50,7 +47,6 @@ for script in sorted(SCRIPTS.glob("*.py")):
             lambda peer, script=script: _run(peer, script),
             library=script.stem[:3],
             world="relations" if "rgcn" in script.stem else "pages",
-            random=script.stem in RANDOM,
             changed=changed_text(script.read_text())[1],
         )
     )

@@ -42,6 +42,14 @@ class MLP2(nn.Sequential):
         super().__init__(nn.Linear(wide, hidden), nn.PReLU(), nn.Linear(hidden, out))
 
 
+def descend(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> float:
+    """A step down a loss, and the loss."""
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
 def accuracy(out: torch.Tensor, y: torch.Tensor, mask: torch.Tensor) -> float:
     """Share of right classes, as most scripts have it."""
     return (out[mask].argmax(dim=-1) == y[mask]).sum().item() / mask.sum().item()

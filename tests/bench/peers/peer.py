@@ -4,13 +4,17 @@ A case reads the graph from `peer.g` (a PyG `Data`, a `DGLGraph`, or a DistGraph
 changes: `peer.distribute`, `peer.optimizer`, and the graph itself. What it returns is flattened to arrays by name.
 """
 
+import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
+
+import distgnn as dg
 
 STEPS, RATE = 3, 0.05
 RTOL, ATOL = 1e-7, 1e-9  # float64 sums in another order, through three steps
@@ -160,3 +164,19 @@ def looks_alike(found: dict[str, np.ndarray], plain: dict[str, np.ndarray]) -> s
             if abs(shares[0] - shares[1]) > 0.15:
                 return f"{name}: {shares[0]:.2f} of zeros in place of {shares[1]:.2f}"
     return ""
+
+
+def failure(error: BaseException) -> tuple[str, str]:
+    """ "refused" for an error that this program raised in one line, else "crashed"."""
+    text = str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    last = frames[-1]
+    deliberate = isinstance(error, dg.DistGNNError) or (
+        isinstance(error, (ValueError, IndexError, NotImplementedError))
+        and Path(last.filename).is_relative_to(Path(dg.__file__).parent)
+        and (last.line or "").startswith("raise")
+    )
+    if deliberate and "\n" not in text.strip():
+        return "refused", text.strip()
+    where = f"{Path(last.filename).name}:{last.lineno}"
+    return "crashed", f"{type(error).__name__}: {' '.join(text.split())[:300]} ({where})"

@@ -1,177 +1,190 @@
 """Scripts of one process, run on 1, 2 and 3 ranks beside the plain library, in float64: equal, refused, or a fault.
 
-    python tests/bench/peers/run.py                       # every case
-    python tests/bench/peers/run.py "rows x rows" "pyg:"  # cases whose name has one of these texts, or fits a pattern
-    python tests/bench/peers/run.py --tree CHECKOUT       # of another checkout of distgnn
-    python tests/bench/peers/run.py --list
+    python tests/bench/peers/run.py WORK                       # every case
+    python tests/bench/peers/run.py WORK "rows x rows" "pyg:"  # whose names have one of these, or fit a pattern
+    python tests/bench/peers/run.py WORK --list
 
-Each case has one verdict per number of ranks: "equal"; "refused", with the line; "wrong", with what differs; "crashed";
-"hung". Nothing is fetched. `--json FILE` keeps all of it, added to what the file holds of other cases and ranks; the
-exit code is 1 where a case is wrong, crashed or hung. `--write` makes distgnn/interop/tried.json, which
-`distgnn models` prints, of what the file holds.
+Each case has one verdict per number of ranks (0: the plain library): "equal"; "refused", with the line; "wrong", with
+what differs; "crashed"; "ended", where the process hung or died; "not run", where the plain library fails. Verdicts are
+kept in WORK/verdicts.jsonl: a call measures what is missing; `--again` measures all. The exit code is 1 where a case is
+wrong, crashed or ended. `--write` makes distgnn/interop/tried.json, which `distgnn models` prints, of what WORK holds.
 """
 
 import argparse
+import faulthandler
 import hashlib
 import json
 import os
+import pickle
+import random
 import subprocess
 import sys
-import tempfile
-import time
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+from cases import Case, select
+from peer import Peer, difference, failure, looks_alike
+from worlds import WORLDS, ids_of, plain_graph, write_parts
+
+import distgnn as dg
+
 HERE = Path(__file__).resolve().parent
-VERDICTS = ("equal", "refused", "wrong", "crashed", "hung", "not run")
-FAULTS = ("wrong", "crashed", "hung")
+VERDICTS = ("equal", "refused", "wrong", "crashed", "ended", "not run")
+FAULTS = ("wrong", "crashed", "ended")
 BATCH = 200  # cases of one mpiexec: a graph keeps a communicator to the end
+FIRST_SECONDS = 900  # kernels compile while the first case runs
+Verdicts = dict[str, dict[int, dict[str, Any]]]  # case -> number of ranks -> verdict, line
 
 
 def main() -> int:
-    """Run what is asked for, and print a row per case that is not equal, and counts by kind."""
+    """Run what is asked for and not there, and print a row per case that is not equal, and counts by kind."""
     options = _options()
-    tree = str(Path(options.tree).resolve())
-    if options.inside != tree:  # cases import distgnn: of that tree
-        env = dict(os.environ, PYTHONPATH=os.pathsep.join([tree, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]))
-        return subprocess.run(
-            [sys.executable, __file__, *sys.argv[1:], "--inside", tree], env=env, check=False
-        ).returncode
-    sys.path.insert(0, str(HERE))
-    from cases import select
-
     cases = select(options.names)
+    if options.inside is not None:
+        run_batch(options, cases)
+        return 0
     if options.list:
         print(*(one.name for one in cases), sep="\n")
         return 0
+    if options.again:
+        (options.work / "verdicts.jsonl").unlink(missing_ok=True)
+    for count in (0, *options.ranks):
+        if count:
+            write_parts(options.work, count)
+        while left := len(_left(cases, options.work, count)):
+            print(f"{count or 'plain'}: {left} cases left", file=sys.stderr, flush=True)
+            _start(count)
+            if len(_left(cases, options.work, count)) == left:
+                raise SystemExit(f"no case ran on {count} ranks")
+    found = _read(options.work)
     if options.write:
-        write_tried(cases, json.loads(Path(options.json).read_text()), Path(options.tree))
-        return 0
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(options.keep or temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        results = run_cases(cases, folder, options.ranks, options.seconds)
-    show(cases, results, options.ranks, options.all)
-    if options.json:
-        kept = Path(options.json)
-        before = json.loads(kept.read_text()) if kept.exists() else {}
-        kept.write_text(json.dumps(before | {name: before.get(name, {}) | results[name] for name in results}, indent=1))
-    return int(any(one["verdict"] in FAULTS for by_rank in results.values() for one in by_rank.values()))
+        write_tried(cases, found)
+    show(cases, found, options.ranks, options.all)
+    return int(any(found[one.name][count]["verdict"] in FAULTS for one in cases for count in options.ranks))
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("work", type=Path, help="folder for parts and results")
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--tree", default=str(HERE.parents[2]))
     parser.add_argument("--ranks", type=lambda text: [int(one) for one in text.split(",")], default=[1, 2, 3])
     parser.add_argument("--seconds", type=int, default=30, help="of one case")
-    parser.add_argument("--keep", help="folder for parts and results, else a temporary one")
-    parser.add_argument("--json", metavar="FILE")
-    parser.add_argument("--write", action="store_true", help="the program's table of what --json FILE holds")
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--write", action="store_true")
     parser.add_argument("--all", action="store_true", help="rows of equal cases, too")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--inside", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    parser.add_argument("--inside", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    options.work = options.work.resolve()
+    options.work.mkdir(parents=True, exist_ok=True)
+    return options
 
 
-def run_cases(cases: list, folder: Path, ranks: list[int], seconds: int) -> dict[str, dict[str, Any]]:
-    """name -> number of ranks -> verdict, line, seconds."""
-    from worlds import write_parts
+def _start(count: int) -> None:
+    """The cases that are left, on ranks or in the plain library, until a batch is done or a process ends."""
+    from distgnn.system.launch import find_mpiexec
 
-    results: dict[str, dict[str, Any]] = {one.name: {} for one in cases}
-    plain = run_plain([one.name for one in cases], folder, seconds)
-    for name, found in plain.items():
-        if found["verdict"] != "equal":
-            results[name]["plain"] = found | {"verdict": "not run"}
-    names = [one.name for one in cases if "plain" not in results[one.name]]
-    random = [one.name for one in cases if one.random and one.name in names]
-    if ranks and 1 not in ranks and random:
-        write_parts(folder, 1)
-        run_batches(random, 1, folder, seconds)
-    for count in ranks:
-        write_parts(folder, count)
-        for name, found in run_batches(names, count, folder, seconds).items():
-            results[name][str(count)] = found
-    return results
+    launcher = [find_mpiexec() or "mpiexec", "-n", str(count)] if count else []
+    command = [*launcher, sys.executable, __file__, *sys.argv[1:], "--inside", str(count)]
+    subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1", "DISTGNN_LAUNCHED": "0"}, check=False)
 
 
-def run_plain(names: list[str], folder: Path, seconds: int) -> dict[str, dict[str, Any]]:
-    """What the plain library gives; of a folder that is kept, what it gave to these same scripts before."""
-    sources = [path for path in sorted(HERE.rglob("*.py")) if path.name != "run.py"]
-    key = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-    path = folder / "plain.json"
-    before = json.loads(path.read_text()) if path.exists() else {}
-    if before.get("key") != key:
-        before = {"key": key, "found": {}}
-    found = before["found"] | run_batches([name for name in names if name not in before["found"]], 0, folder, seconds)
-    path.write_text(json.dumps({"key": key, "found": found}))
-    return {name: found[name] for name in names}
+def _read(work: Path) -> Verdicts:
+    """The last verdict of each case and number of ranks."""
+    file, found = work / "verdicts.jsonl", {}
+    for line in map(json.loads, file.read_text().splitlines() if file.exists() else ()):
+        found.setdefault(line["name"], {})[line["ranks"]] = line
+    return found
 
 
-def run_batches(names: list[str], ranks: int, folder: Path, seconds: int) -> dict[str, dict[str, Any]]:
-    """Every case, in as many processes as hangs and crashes make necessary."""
-    results: dict[str, dict[str, Any]] = {}
-    left = list(names)
-    while left:
-        started = time.perf_counter()
-        found, current, output = run_batch(left[:BATCH], ranks, folder, seconds)
-        results |= found
-        left = [name for name in left if name not in results]
-        if current is not None and current in left:
-            results[current] = ended_in(current, folder, max(ranks, 1), output)
-            left.remove(current)
-        elif not found:
-            raise SystemExit(f"no case ran on {ranks} ranks:\n{output[-3000:]}")
-        took = time.perf_counter() - started
-        print(f"{ranks or 'plain'}: {len(results)} of {len(names)} cases, {took:.0f} s", file=sys.stderr, flush=True)
-    return results
+def _left(cases: list[Case], work: Path, count: int) -> list[Case]:
+    found = _read(work)
+    return [one for one in cases if count not in found.get(one.name, {})]
 
 
-def run_batch(names: list[str], ranks: int, folder: Path, seconds: int) -> tuple[dict, str | None, str]:
-    """What one start of processes found, the case it ended in before its time, and what it printed."""
-    log, job, out = folder / "log.jsonl", folder / "job.json", folder / "out.txt"
-    log.unlink(missing_ok=True)
-    for trace in folder.glob("hung-*.txt"):
-        trace.unlink()
-    job.write_text(
-        json.dumps({"ranks": ranks, "cases": names, "folder": str(folder), "seconds": seconds, "log": str(log)})
-    )
-    command = [sys.executable, str(HERE / "worker.py"), str(job)]
-    if ranks:
-        from distgnn.system.launch import find_mpiexec
+def run_batch(options: argparse.Namespace, cases: list[Case]) -> None:
+    """Some of the cases that are left, in this process or on this rank, and their verdicts."""
+    warnings.simplefilter("ignore")
+    torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(1)
+    count, work, comm, graphs = options.inside, options.work, None, {}
+    chosen = _left(cases, work, count)[:BATCH]
+    if count:
+        from mpi4py import MPI
 
-        command = [find_mpiexec() or "mpiexec", "-n", str(ranks), *command]
-    env = dict(os.environ, OMP_NUM_THREADS="1", DISTGNN_LAUNCHED="0")
-    with out.open("w") as stream:
-        subprocess.run(command, env=env, stdout=stream, stderr=subprocess.STDOUT, check=False)
-    found, current = {}, None
-    for line in map(json.loads, log.read_text().splitlines() if log.exists() else ()):
-        if "start" in line:
-            current = line["start"]
-        elif "name" in line:
-            found[line["name"]] = {key: line[key] for key in ("verdict", "line", "seconds")}
+        comm = MPI.COMM_WORLD.Dup()
+        comm.barrier()  # all have read what is left
+    for number, case in enumerate(chosen):
+        _say(work, comm, case, "ended", "the process hung or died")  # the last line of a case counts
+        faulthandler.dump_traceback_later(options.seconds if number else FIRST_SECONDS, exit=True)
+        verdict, line = _agree(comm, *_verdict(case, count, work, graphs, comm))
+        faulthandler.cancel_dump_traceback_later()
+        if verdict != "equal":
+            graphs.pop(case.world, None)
+        _say(work, comm, case, verdict, line)
+
+
+def _say(work: Path, comm: Any, case: Case, verdict: str, line: str) -> None:
+    """A line of the file, on rank 0."""
+    if comm is None or comm.rank == 0:
+        found = {"name": case.name, "ranks": comm.size if comm else 0, "verdict": verdict, "line": line}
+        with (work / "verdicts.jsonl").open("a") as file:
+            file.write(json.dumps(found) + "\n")
+
+
+def _verdict(case: Case, count: int, work: Path, graphs: dict[str, Any], comm: Any) -> tuple[str, str]:
+    """The verdict of this process, and a line on it. Args: graphs: loaded; a random or failed case loads anew."""
+    for seed in (torch.manual_seed, np.random.seed, random.seed):
+        seed(0)
+    data, parts = WORLDS[case.world](), work / f"{case.world}-{count}"
+    plain, alone = (work / f"{hashlib.sha1(case.name.encode()).hexdigest()}-{one}.pickle" for one in (0, 1))
+    try:
+        if not count:
+            graph = plain_graph(data, case.library)
         else:
-            current = None
-    return found, current, out.read_text(errors="replace")
+            if case.random or case.world not in graphs:
+                graphs[case.world] = dg.load(parts, dtype="float64", say=None)
+            graph = graphs[case.world].clone()  # a case may set columns
+        peer = Peer(case.library, graph, ids_of(data), count and dg, str(parts))
+        arrays = peer.arrays(case.run(peer))
+    except Exception as error:
+        return failure(error)
+    if count < 2 and (comm is None or comm.rank == 0):
+        (alone if count else plain).write_bytes(pickle.dumps(arrays))
+    if not count:
+        return "equal", ""
+    if not plain.exists():
+        return "not run", "the plain library fails, too"
+    if case.random and count > 1:
+        if not alone.exists():
+            return "wrong", "runs on several ranks and not on one"
+        plain = alone
+    apart = (looks_alike if case.random and count == 1 else difference)(arrays, pickle.loads(plain.read_bytes()))
+    return ("wrong", apart) if apart else ("equal", "")
 
 
-def ended_in(name: str, folder: Path, ranks: int, output: str) -> dict[str, Any]:
-    """The verdict of a case in which a process ended: hung, or crashed."""
-    traces = [folder / f"hung-{rank}.txt" for rank in range(ranks)]
-    hung = [path.read_text() for path in traces if path.exists() and "Timeout" in path.read_text()]
-    if hung:
-        frames = [line.strip() for line in hung[0].splitlines() if line.strip().startswith("File")]
-        return {"verdict": "hung", "line": " < ".join(frames[:4])[:500], "seconds": None}
-    lines = [line for line in output.splitlines() if line.strip()]
-    return {"verdict": "crashed", "line": f"process ended: {' | '.join(lines[-4:])[:500]}", "seconds": None}
+def _agree(comm: Any, verdict: str, line: str) -> tuple[str, str]:
+    """One verdict for all ranks: the worst, and "crashed" where some ranks refuse and others go on."""
+    found = [(verdict, line)] if comm is None else comm.allgather((verdict, line))
+    kinds = {one for one, _ in found}
+    if len(kinds) == 1:
+        return found[0]
+    worst = next(kind for kind in ("crashed", "wrong", "refused") if kind in kinds)
+    who, text = next((rank, text) for rank, (one, text) in enumerate(found) if one == worst)
+    if "refused" in kinds:
+        return "crashed", f"ranks disagree ({', '.join(one for one, _ in found)}): {text}"
+    return worst, f"rank {who}: {text}"
 
 
-def show(cases: list, results: dict[str, dict[str, Any]], ranks: list[int], everything: bool) -> None:
+def show(cases: list[Case], results: Verdicts, ranks: list[int], everything: bool) -> None:
     """A row per case that is not equal, and counts by kind."""
     counts: dict[str, Counter] = {}
     for one in cases:
-        found = results[one.name]
+        found = {count: results[one.name][count] for count in ranks}
         verdicts = {count: entry["verdict"] for count, entry in found.items()}
         worst = max(verdicts.values(), key=VERDICTS.index)
         counts.setdefault(one.kind, Counter())[worst] += 1
@@ -186,21 +199,21 @@ def show(cases: list, results: dict[str, dict[str, Any]], ranks: list[int], ever
     print(f"{'all':28}" + "".join(f"{total[verdict]:9}" for verdict in VERDICTS))
 
 
-def write_tried(cases: list, results: dict[str, dict[str, Any]], tree: Path) -> None:
+def write_tried(cases: list[Case], results: Verdicts) -> None:
     """distgnn/interop/tried.json: counts by kind, and the lines of refusals. Raises: SystemExit for a fault."""
     equal, refused, alone, lines = Counter(), Counter(), Counter(), {}
     for one in cases:
         found = results.get(one.name, {})
-        if "plain" in found:  # the plain library cannot run it
+        verdicts = {count: entry["verdict"] for count, entry in found.items() if count}
+        if "not run" in verdicts.values():
             continue
-        verdicts = {count: entry["verdict"] for count, entry in found.items()}
-        if set(verdicts) != {"1", "2", "3"} or set(verdicts.values()) & set(FAULTS):
+        if set(verdicts) != {1, 2, 3} or set(verdicts.values()) & set(FAULTS):
             raise SystemExit(f"{one.name}: {verdicts}: run it on 1, 2 and 3 ranks, and mend what is wrong")
-        if {verdicts["2"], verdicts["3"]} == {"equal"}:
+        if {verdicts[2], verdicts[3]} == {"equal"}:
             equal[one.kind] += 1
             continue
         refused[one.kind] += 1  # on several ranks; on one, most of these run
-        alone[one.kind] += verdicts["1"] == "equal"
+        alone[one.kind] += verdicts[1] == "equal"
         line = next(entry["line"] for entry in found.values() if entry["verdict"] == "refused")
         lines.setdefault(one.name.rpartition(", ")[0] if one.kind.startswith("layers of ") else one.name, line)
     kinds = dict.fromkeys(one.kind for one in cases if equal[one.kind] or refused[one.kind])
@@ -211,7 +224,7 @@ def write_tried(cases: list, results: dict[str, dict[str, Any]], tree: Path) -> 
     texts = [[line, ", ".join(names)] for line, names in by_line.items()]
     tables = [f' "{name}": [\n' + ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in of) + "\n ]"
               for name, of in (("kinds", rows), ("refused", texts))]  # fmt: skip
-    path = tree / "distgnn" / "interop" / "tried.json"
+    path = HERE.parents[2] / "distgnn" / "interop" / "tried.json"
     path.write_text("{\n" + ",\n".join(tables) + "\n}\n")
 
 

@@ -1,4 +1,4 @@
-"""Layers of DGL and PyG on hundreds of random typed graphs, on ranks, beside the plain libraries: 5 steps in float64.
+"""Layers of DGL and PyG on hundreds of random typed graphs, on ranks, beside the plain libraries, in float64.
 
     mpiexec -n 3 python tests/bench/typed/random_graphs.py 400         # seeds 0 to 399, a case each in turn
 

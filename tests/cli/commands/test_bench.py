@@ -9,8 +9,7 @@ import pytest
 import distgnn as dg
 from distgnn.bench import study
 from distgnn.bench.contenders import Contender, parse_contenders
-from distgnn.bench.result import StudyResult
-from distgnn.bench.rows import Measured, rows_of
+from distgnn.bench.result import Measured, StudyResult, rows_of
 from distgnn.config import Settings
 from distgnn.errors import InputError
 from distgnn.train.checkpoint.fingerprint import PARTS
@@ -98,9 +97,6 @@ def test_tables_and_figures(tmp_path):
     assert text.count("caution: once") == 1 and "× cd-0: how many times as fast as exact training" in text
     assert "predicted differs by 12 % in the median, -25 % at worst" in text
     assert "89.00 % ± 1.41" in text and "| 4 | 1gbit | cd-5 |" in text
-    latex = (tmp_path / "table.tex").read_text()
-    assert r"89.00 \% $\pm$ 1.41" in latex and r"$\times$ cd-0" in latex and "g\\_1" not in latex.splitlines()[0]
-    assert all(line.count("&") == latex.splitlines()[-4].count("&") for line in latex.splitlines() if "&" in line)
     assert json.loads((tmp_path / "study.json").read_text())["rows"][0]["curve"]
     figures = {path.stem for path in tmp_path.glob("*.png")}
     assert figures == {path.stem for path in tmp_path.glob("*.svg")} == {"time", "scaling", "accuracy-2", "accuracy-4"}
@@ -154,10 +150,10 @@ def test_what_is_found_while_measuring(parts, two_parts, tmp_path, monkeypatch, 
 
 
 @pytest.mark.slow
-def test_a_study_that_was_stopped_goes_on(parts, two_parts, tmp_path, monkeypatch, run):
+def test_a_study_that_was_stopped_goes_on(parts, two_parts, tmp_path, monkeypatch, run, ran):
     jobs, out = [], tmp_path / "study"
     real = study.fit, study.call_on_ranks
-    words = [parts, two_parts, "--algorithms", "cd-2,cd-0/suppressed", "--rounds", 1, "--hidden-feats", 8]
+    words = [parts, two_parts, "--algorithms", "cd-0/suppressed", "--rounds", 1, "--hidden-feats", 8]
     words += ["--runs", 2, "--num-layers", 2]
     words += ["--accuracy", "--epochs", 8, "--eval-every", 4, "--out", out]
 
@@ -175,19 +171,17 @@ def test_a_study_that_was_stopped_goes_on(parts, two_parts, tmp_path, monkeypatc
     code, _, err = run("bench", *words)
     assert code == 130, err
     assert jobs == ["turns", "turns", "fit", "fit"] and not (out / "table.csv").exists()
-    code, shown, err = run("bench", *words)
-    assert code == 0, err
-    assert jobs[4:] == ["fit"] * 3  # what was finished is not measured again
+    shown = ran("bench", *words)
+    assert jobs[4:] == ["fit"]  # what was finished is not measured again
     found = json.loads((out / "study.json").read_text())
     rows = {(row["ranks"], row["name"]): row for row in found["rows"]}
-    assert list(rows) == [(count, name) for count in (1, 2) for name in ("cd-0", "cd-2", "cd-0/suppressed")]
+    assert list(rows) == [(count, name) for count in (1, 2) for name in ("cd-0", "cd-0/suppressed")]
     assert found["versions"]["torch"] and found["machine"]["cpu"] and found["command"][0] == "bench"
     for row in rows.values():
         assert row["epoch_seconds_low"] <= row["epoch_seconds_median"] <= row["epoch_seconds_high"]
         assert row["wait_seconds_min"] <= row["wait_seconds"] <= row["wait_seconds_max"]
         assert (row["final_metric"] is None) == ("suppressed" in row["name"])
     assert rows[2, "cd-0/suppressed"]["sent_bytes_per_rank"] == 0
-    assert 0 < rows[2, "cd-2"]["sent_bytes_per_rank"] < rows[2, "cd-0"]["sent_bytes_per_rank"]
     assert rows[2, "cd-0"]["messages_per_rank"] == 4  # of layer 2, as the first one's rows are kept
     assert [point["epoch"] for point in rows[2, "cd-0"]["curve"]] == [4, 8] and rows[2, "cd-0"]["seeds"] == 2
     assert rows[1, "cd-0"]["curve"][-1]["loss"] == pytest.approx(rows[2, "cd-0"]["curve"][-1]["loss"], rel=1e-3)

@@ -11,7 +11,7 @@ from distgnn.cli.commands import setup
 from distgnn.datasets import load_graph
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
 
-GRAPH = "communities:nodes=3000,communities=20,avg_degree=6,feats=8,classes=6,seed=2"
+GRAPH = "communities:nodes=3000,communities=20,avg_degree=6,feats=8,classes=4,seed=2"
 USED = """
 import gc, json, os, sys
 out = sys.argv.pop(1)
@@ -56,8 +56,8 @@ def test_after_warmup_neither_a_cut_nor_training_compiles(run, tmp_path, monkeyp
     monkeypatch.setattr(
         setup, "_python", lambda words, what, environment: measured.append(environment["NUMBA_CACHE_DIR"])
     )
-    options = ["--model", "gcn", "--hidden-feats", 4]
-    code, out, err = run("warmup", "--cache", cache, *options, "--feats", 8, "--classes", 6)
+    options = ["--model", "gcn", "--hidden-feats", 8]
+    code, out, err = run("warmup", "--cache", cache, *options, "--feats", 8, "--classes", 4)
     assert code == 0 and "0 kernels in" in out and measured == [str(cache)], err
     parts = tmp_path / "parts"
     cut = kernels_of(["partition", GRAPH, "--parts", 2, "--out", parts], 1)

@@ -83,10 +83,10 @@ def test_what_it_knew_is_removed_by_the_last_rank(watch, tmp_path):
 def test_a_script_under_distgnn_run(tmp_path):
     partition_graph(random_graph(1), 2, tmp_path / "parts", method="libra")
     (tmp_path / "script.py").write_text(SCRIPT)
-    done = distgnn("run", "-n", 2, "--timeout", 12, tmp_path / "script.py", tmp_path / "parts")
+    done = distgnn("run", "-n", 2, "--timeout", 6, tmp_path / "script.py", tmp_path / "parts")
     assert done.returncode == 124, done.stderr
     says = (
-        r"distgnn: error: nothing moved for [\d.]+ s \(--timeout 12\): rank 1 is in the loop, .* at script\.py:\d+ in "
+        r"distgnn: error: nothing moved for [\d.]+ s \(--timeout 6\): rank 1 is in the loop, .* at script\.py:\d+ in "
     )
     assert re.search(says, done.stderr), done.stderr
 

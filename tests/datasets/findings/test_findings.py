@@ -237,9 +237,6 @@ def test_a_table_has_all_that_is_wrong_at_once(capsys):
     assert [one.field for one in dg.check_graph([["ann", "bob"]]).wrong] == ["edges", "num_nodes"]
     assert not dg.check_graph(networkx.path_graph(4)).wrong
     assert dg.check_graph("no such graph").wrong
-
-
-def test_a_table_of_what_is_right_counts_it(capsys):
     findings = dg.check_graph(PAIRS, labels=[0, 1, -1, 0, 1], num_nodes=6, x=None)
     assert {one.field: one.count for one in findings if one.severity == "wrong"} == {"labels": 0}
 

@@ -2,6 +2,7 @@ import shutil
 
 import numpy as np
 import pytest
+from valid_graphs import write_papers
 
 from distgnn.datasets import load_graph
 from distgnn.errors import GraphFormatError, GraphWarning, InputError
@@ -45,30 +46,26 @@ def test_proteins_feats_are_means_over_edges(ogb_folder):
     assert np.allclose(graph.feats, expected)
 
 
-def write_papers(tmp_path, save=np.savez, width: int = 32, **changes):
+def papers(tmp_path, save=np.savez, **changes):
     """The binary layout: 3,000 vertices, so that the arrays are large enough to be mapped."""
     rng = np.random.default_rng(0)
-    raw = tmp_path / "ogbn_papers100M" / "raw"
-    raw.mkdir(parents=True)
     labels = np.full((3000, 1), np.nan, dtype=np.float32)
     labels[:4, 0] = [0, 171, 5, 5]
     arrays = {
         "edge_index": rng.integers(0, 3000, (2, 9000)),
         "num_nodes_list": np.array([3000]),
         "num_edges_list": np.array([9000]),
-        "node_feat": rng.standard_normal((3000, width)).astype(np.float16),
+        "node_feat": rng.standard_normal((3000, 32)).astype(np.float16),
         "node_year": np.full((3000, 1), 2000),
-    }
-    arrays.update(changes)
-    save(raw / "data.npz", **{key: value for key, value in arrays.items() if value is not None})
-    save(raw / "node-label.npz", node_label=labels)
-    return raw.parent, arrays
+    } | changes
+    shutil.rmtree(tmp_path / "ogbn_papers100M", ignore_errors=True)
+    splits = {"train": [0, 1], "valid": [2], "test": [3]}
+    return write_papers(tmp_path / "ogbn_papers100M", labels, splits, save, **arrays), arrays
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_papers_binary_form(tmp_path, ogb_folder, save):
-    folder, arrays = write_papers(tmp_path, save)
-    shutil.copytree(ogb_folder("donor", "time", EDGES, 4, [0] * 4) / "split", folder / "split")
+def test_papers_binary_form(tmp_path, save):
+    _, arrays = papers(tmp_path, save)
     graph = load_graph("ogbn-papers100M", tmp_path)
     assert graph.directed
     assert np.array_equal(graph.edges, arrays["edge_index"].T)
@@ -83,15 +80,13 @@ def test_papers_binary_form(tmp_path, ogb_folder, save):
     assert both.src.dtype == np.int32
 
 
-def test_damaged_papers_archives_are_named(tmp_path, ogb_folder):
-    folder, _ = write_papers(tmp_path)
-    shutil.copytree(ogb_folder("donor", "time", EDGES, 4, [0] * 4) / "split", folder / "split")
+def test_damaged_papers_archives_are_named(tmp_path):
+    folder, _ = papers(tmp_path)
     data = folder / "raw" / "data.npz"
     whole = data.read_bytes()
     data.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(GraphFormatError, match=r"data\.npz: damaged"):
         load_graph(str(folder))
-    shutil.rmtree(tmp_path / "ogbn_papers100M" / "raw")
     for changes, message in [
         ({"node_feat": None}, "lacks the array 'node_feat'"),
         ({"edge_index": np.zeros((3, 9), dtype=int)}, r"must have shape \[2, E\]"),
@@ -100,10 +95,9 @@ def test_damaged_papers_archives_are_named(tmp_path, ogb_folder):
         ({"node_feat": np.full((3000, 2), np.inf)}, "row 0 holds a value that is NaN or infinite"),
         ({"node_year": np.array([{}])}, "Python objects"),
     ]:
-        write_papers(tmp_path, **changes)
+        papers(tmp_path, **changes)
         with pytest.raises(GraphFormatError, match=message):
             load_graph(str(folder))
-        shutil.rmtree(tmp_path / "ogbn_papers100M" / "raw")
 
 
 def test_wrong_tables_are_named(ogb_folder):

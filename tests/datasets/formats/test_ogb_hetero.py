@@ -1,14 +1,11 @@
 """ogbn-mag's layout: types of vertices and relations."""
 
-import gzip
-
 import numpy as np
 import pytest
+from valid_graphs import write_mag, write_tables
 
 from distgnn.datasets import load_graph
 from distgnn.errors import GraphFormatError, InputError
-
-from ..conftest import write_csv
 
 SIZES = {"author": 3, "field_of_study": 2, "institution": 1, "paper": 4}
 FIRST = {"author": 0, "field_of_study": 3, "institution": 5, "paper": 6}
@@ -21,31 +18,12 @@ EDGES = {
 FEATS = np.arange(8).reshape(4, 2) / 4
 
 
-def write_words(path, *rows) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress("\n".join(",".join(map(str, row)) for row in rows).encode() + b"\n"))
-
-
 @pytest.fixture
 def mag(tmp_path):
     """A small folder of ogbn-mag's layout, with its types not in order."""
-    folder = tmp_path / "ogbn_mag"
-    raw, split = folder / "raw", folder / "split" / "time"
-    names = ["paper", "author", "institution", "field_of_study"]
-    only_papers = [name == "paper" for name in names]
-    write_words(raw / "num-node-dict.csv.gz", names, [SIZES[name] for name in names])
-    write_words(raw / "nodetype-has-label.csv.gz", names, only_papers)
-    write_words(raw / "triplet-type-list.csv.gz", *reversed(EDGES))
-    for triplet, edges in EDGES.items():
-        place = raw / "relations" / "___".join(triplet)
-        write_csv(place / "edge.csv.gz", edges)
-        write_csv(place / "num-edge-list.csv.gz", [len(edges)])
-    write_csv(raw / "node-feat" / "paper" / "node-feat.csv.gz", FEATS)
-    write_csv(raw / "node-label" / "paper" / "node-label.csv.gz", [5, 348, 0, 7])
-    write_words(split / "nodetype-has-split.csv.gz", names, only_papers)
-    for part, ids in {"train": [0, 3], "valid": [1], "test": [2]}.items():
-        write_csv(split / "paper" / f"{part}.csv.gz", ids)
-    return folder
+    sizes = {name: SIZES[name] for name in ("paper", "author", "institution", "field_of_study")}
+    splits = {"train": [0, 3], "valid": [1], "test": [2]}
+    return write_mag(tmp_path / "ogbn_mag", sizes, EDGES, FEATS, [5, 348, 0, 7], splits)
 
 
 def test_types_and_relations_are_in_the_order_of_their_names(mag):
@@ -59,7 +37,7 @@ def test_types_and_relations_are_in_the_order_of_their_names(mag):
     masks = {"train_mask": [1, 0, 0, 1], "valid_mask": [0, 1, 0, 0], "test_mask": [0, 0, 1, 0]}
     assert paper == {"labels": [5, 348, 0, 7], **masks}
     np.testing.assert_array_equal(graph.typed["paper"]["feats"], FEATS)
-    assert not any(graph.typed[kind] for kind in SIZES if kind != "paper")
+    assert graph.typed.keys() == {"paper"}
     assert graph.labels.tolist() == [-1] * 6 + [5, 348, 0, 7]
     assert [graph.train.tolist(), graph.valid.tolist(), graph.test.tolist()] == [[6, 9], [7], [8]]
 
@@ -81,7 +59,7 @@ def test_both_directions_keep_reciprocal_edges_and_add_reverse_relations(mag):
         (
             "raw/relations/author___writes___paper/edge.csv.gz",
             [[0, 1], [3, 1], [2, 3]],
-            "row 1 holds 3, which is no author",
+            "row 1 has source 3, beyond type author",
         ),
         ("raw/relations/author___writes___paper/num-edge-list.csv.gz", [[3], [4]], "expected one number, found 2"),
         ("raw/node-label/paper/node-label.csv.gz", [["5"], ["inf"], ["0"], ["7"]], "gz: labels: row 1 is infinite"),
@@ -90,7 +68,7 @@ def test_both_directions_keep_reciprocal_edges_and_add_reverse_relations(mag):
     ],
 )
 def test_what_is_wrong_is_named(mag, name, rows, message):
-    write_words(mag / name, *rows)
+    write_tables(mag, {name.removesuffix(".csv.gz"): rows})
     with pytest.raises(GraphFormatError, match=message) as caught:
         load_graph(str(mag))
     assert name.rsplit("/", 1)[1] in str(caught.value)

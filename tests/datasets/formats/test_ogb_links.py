@@ -6,12 +6,11 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from valid_graphs import write_ogb, write_tables
 
 from distgnn.datasets import load_graph
 from distgnn.datasets.formats.torch_file import read_torch_arrays
 from distgnn.errors import GraphFormatError, InputError
-
-from ..conftest import write_csv
 
 EDGES = [[0, 1], [1, 2], [0, 3], [3, 4]]
 PAIRS = {"train": {"edge": np.array(EDGES)}}
@@ -24,12 +23,8 @@ def save(path, content, **options) -> None:
 
 
 def link_folder(tmp_path, name: str, split: str, splits=PAIRS, **tables):
-    raw = tmp_path / name / "raw"
-    write_csv(raw / "edge.csv.gz", EDGES)
-    write_csv(raw / "num-node-list.csv.gz", [5])
-    write_csv(raw / "num-edge-list.csv.gz", [len(EDGES)])
-    for table, rows in tables.items():
-        write_csv(raw / f"{table}.csv.gz", rows)
+    write_ogb(tmp_path / name, split, EDGES, 5, splits={})
+    write_tables(tmp_path / name / "raw", tables)
     for part, content in splits.items():
         save(tmp_path / name / "split" / split / f"{part}.pt", content)
     return tmp_path / name

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-import scipy.sparse
+from valid_graphs import write_reddit
 
 from distgnn.datasets import load_graph
 from distgnn.errors import GraphFormatError, InputError
@@ -9,21 +9,9 @@ from distgnn.errors import GraphFormatError, InputError
 @pytest.fixture
 def reddit_folder(tmp_path):
     """A function that writes DGL's two files for a 4-vertex adjacency."""
-
-    def write(adjacency, **changes):
-        folder = tmp_path / "reddit"
-        folder.mkdir(exist_ok=True)
-        scipy.sparse.save_npz(folder / "reddit_graph.npz", scipy.sparse.coo_matrix(adjacency))
-        arrays = {
-            "feature": np.ones((4, 3), dtype=np.float64),
-            "label": np.array([0, 40, 2, 2]),
-            "node_types": np.array([1, 2, 3, 1]),
-            "node_ids": np.arange(4),
-        }
-        np.savez(folder / "reddit_data.npz", **{**arrays, **changes})
-        return folder
-
-    return write
+    columns = {"feature": np.ones((4, 3)), "label": np.array([0, 40, 2, 2]), "node_types": np.array([1, 2, 3, 1])}
+    columns["node_ids"] = np.arange(4)
+    return lambda adjacency, **changes: write_reddit(tmp_path / "reddit", adjacency, **columns | changes)
 
 
 PATH = np.array([[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 1]])

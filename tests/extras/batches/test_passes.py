@@ -1,8 +1,5 @@
 """Training in cluster batches: one of everything is the full batch; any ranks; resuming; what is refused."""
 
-import os
-import signal
-
 import numpy as np
 import pytest
 import torch
@@ -75,36 +72,6 @@ def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, last):
         assert torch.equal(mine, wanted)
 
 
-@pytest.mark.mpi(2)
-@pytest.mark.parametrize("options", [{}, {"optimizer": "sgd", "batched_epochs": 2}])
-def test_a_run_stopped_within_a_pass_is_resumed_to_the_same_bits(comm, shared_tmp_path, options):
-    """One rank gets the signal in the second step of the second pass; all stop after it."""
-    data, options = random_graph(1), BATCHES | {"epochs": 3, "checkpoint_every": 1} | options
-
-    def trainer(folder: str, **more) -> Trainer:
-        made = make(dist_graph(data, comm, clusters=True), run_dir=str(shared_tmp_path / folder), **options, **more)
-        return made
-
-    expected = trainer("whole")
-    losses = expected.fit().losses
-    stopped = trainer("run")
-    known = stopped.optimizer.step
-
-    def step() -> None:
-        known()
-        if stopped.graph.step == 3 + 1 and comm.rank == comm.size - 1:
-            os.kill(os.getpid(), signal.SIGUSR1)
-
-    stopped.optimizer.step = step
-    with pytest.raises(RunStopped):
-        stopped.fit()
-    assert (stopped.passes.num_done, len(stopped.records)) == (2, 1)
-    resumed = trainer("run", resume=True)
-    assert resumed.fit().losses == losses
-    assert all(map(torch.equal, resumed.optimizer.state().values(), expected.optimizer.state().values()))
-    assert all(map(torch.equal, resumed.model.state_dict().values(), expected.model.state_dict().values()))
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -129,7 +96,6 @@ def test_settings_that_do_not_go_together_are_refused(options, says):
     ("option", "says"),
     [
         ({"optimizer": "natural"}, "do not go with optimizer natural"),
-        ({"ranks_per_part": 2}, "one rank a part"),
         ({"label_reuse": 0.5}, "label reuse"),
     ],
 )

@@ -25,7 +25,6 @@ REFUSED = [
 BESIDE = [  # another extra, its settings, the line
     ("kfac", {"optimizer": "kfac"}, "kfac is for update on owners"),
     ("batches", {"cluster_batches": 4}, "need update on owners"),
-    ("columns", {"split_columns": 2}, "exchange rows in different ways"),
     ("nodes", {"ranks_per_node": 2}, "exchange rows in different ways"),
 ]
 

@@ -45,11 +45,8 @@ def choose(tmp_path, monkeypatch):
 
     monkeypatch.setattr(regroup.subprocess, "run", merge)
 
-    def choose(rooms, fruitless, prepared=(), **options):
+    def choose(rooms, fruitless, **options):
         chosen = Elastic(WORDS, 1, 4, LaunchConfig(restarts=9, **options), tmp_path)
-        for name in prepared:
-            (tmp_path / name).mkdir()
-            (tmp_path / name / "partition.json").touch()
         places, seen = Rooms(*rooms), []
         for count in fruitless:
             team = chosen.team(places, count)
@@ -78,12 +75,6 @@ def test_never_fewer_than_asked_for(choose, capsys):
     assert choose([3], [1]) == [(LOST, "parts")]  # without --min-ranks
 
 
-def test_more_machines_get_the_largest_prepared_folder(choose, tmp_path):
-    prepared = ["cut-6", "cut-3"]
-    seen = choose([9, 5, 3], [1, 1, 1], prepared, min_ranks=2, parts_for=str(tmp_path / "cut-{ranks}"))
-    assert seen == [(6, "cut-6"), (4, "parts"), (3, "cut-3")]
-
-
 def test_parts_that_cannot_be_merged_are_said(choose, monkeypatch, capsys):
     monkeypatch.setattr(regroup.subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 2))
     assert choose([3], [1], min_ranks=2) == [(LOST, "parts")]
@@ -91,9 +82,8 @@ def test_parts_that_cannot_be_merged_are_said(choose, monkeypatch, capsys):
 
 
 def test_settings_of_restarts_are_checked(refused, parts):
-    refused("train", parts, "--min-ranks", 1, says="they need --restarts")
+    refused("train", parts, "--min-ranks", 1, says="it needs --restarts")
     refused("train", parts, "--restarts", 1, "--min-ranks", 0, says="min_ranks is 0: expected at least 1")
-    refused("train", parts, "--restarts", 1, "--parts-for", "x", says="expected a path with {ranks}")
 
 
 def ranks_below(pid: int) -> list[int]:
@@ -109,7 +99,7 @@ def ranks_below(pid: int) -> list[int]:
 
 @pytest.mark.slow
 def test_ranks_that_die_twice_are_gone_on_without(run, parts, two_parts, tmp_path):
-    words = ["--hidden-feats", 4, "--epochs", 600, "--dtype", "float64", "--dropout", "0.5", "--quiet"]
+    words = ["--hidden-feats", 8, "--epochs", 600, "--dtype", "float64", "--dropout", "0.5", "--quiet"]
     words += ["--checkpoint-every", 20]  # dropout masks belong to vertices, not to ranks
     code, _, err = run("train", parts, *words, "--run-dir", tmp_path / "whole")
     assert code == 0, err

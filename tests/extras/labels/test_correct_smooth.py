@@ -1,18 +1,16 @@
-"""Correct and Smooth on P ranks equals a slow dense reference, and DGL's and PyG's own, on the whole graph."""
+"""Correct and Smooth on P ranks equals a slow dense reference, and PyG's own, on the whole graph."""
 
 import numpy as np
 import pytest
 import torch
 from cut_graphs import dense_adjacency, dist_graph, gather_rows, random_cut, random_graph
 
-from distgnn.extras.labels.correct_smooth import CorrectSmoothConfig, correct_and_smooth, propagated
+from distgnn.extras.labels.correct_smooth import CorrectSmoothConfig, correct_and_smooth
 from distgnn.partition import VertexCut
-from distgnn.system.other_libraries import import_dgl
 
 CONFIGS = {
     "autoscale": CorrectSmoothConfig(10, 0.9, 7, 0.8),
     "fixed scale": CorrectSmoothConfig(10, 0.9, 7, 0.8, scale=1.5),
-    "no correction": CorrectSmoothConfig(0, 0.9, 7, 0.8, scale=0.0),
     "all of the neighbours": CorrectSmoothConfig(5, 1.0, 5, 1.0),
 }
 
@@ -59,22 +57,15 @@ def on_ranks(graph, logits: np.ndarray, config: CorrectSmoothConfig) -> np.ndarr
 
 @pytest.mark.mpi(3)
 @pytest.mark.parametrize("name", CONFIGS)
-@pytest.mark.parametrize("directed", [False, True])
-def test_equals_the_dense_reference(comm, name, directed):
-    data = random_graph(31, directed=directed)
+@pytest.mark.parametrize("kind", ["undirected", "directed", "all on rank 0"])
+def test_equals_the_dense_reference(comm, name, kind):
+    data, cut = random_graph(31, directed=kind == "directed"), None
+    if kind == "all on rank 0":
+        cut = random_cut(data.edge_list(), comm.size)
+        cut = VertexCut(comm.size, np.zeros_like(cut.edge_part), np.zeros_like(cut.owner))
     logits = logits_of(data)
-    got = on_ranks(dist_graph(data, comm), logits, CONFIGS[name])
+    got = on_ranks(dist_graph(data, comm, cut), logits, CONFIGS[name])
     np.testing.assert_allclose(got, reference(data, logits, CONFIGS[name]), rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.mpi(3)
-def test_a_rank_without_vertices(comm):
-    data = random_graph(32)
-    cut = random_cut(data.edge_list(), comm.size)
-    cut = VertexCut(comm.size, np.zeros_like(cut.edge_part), np.zeros_like(cut.owner))
-    logits = logits_of(data)
-    got = on_ranks(dist_graph(data, comm, cut), logits, CONFIGS["autoscale"])
-    np.testing.assert_allclose(got, reference(data, logits, CONFIGS["autoscale"]), rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.mpi(1)  # ranks are compared with the formula above
@@ -95,22 +86,6 @@ def test_equals_pygs(comm, graph_named, graph_name, name):
     expected = theirs.smooth(corrected, labels[mask], mask, edge_index).numpy()
     got = on_ranks(dist_graph(data, comm), logits, config)
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)  # PyG's degrees are float32
-
-
-@pytest.mark.mpi(1)
-def test_smoothing_equals_dgls_label_propagation(comm):
-    """DGL 1.1.3 has this half only, for rows that are labels."""
-    data = random_graph(33, directed=True)
-    graph, mask = dist_graph(data, comm, dtype="float32"), data.split_masks()["train"]
-    dgl_nn = import_dgl().nn
-    labels = torch.from_numpy(np.maximum(data.labels, 0))
-    whole = data.to_dgl()
-    expected = dgl_nn.LabelPropagation(k=9, alpha=0.7)(whole, labels, torch.from_numpy(mask)).numpy()
-    rows = torch.zeros(data.num_nodes, data.num_classes)
-    rows[mask, data.labels[mask]] = 1
-    with torch.no_grad():
-        got = propagated(graph, rows[graph.owned_ids], 9, 0.7, lambda rows: rows.clamp_(0, 1))
-    np.testing.assert_allclose(gather_rows(graph, got), expected, rtol=1e-5, atol=1e-6)  # both in float32
 
 
 @pytest.mark.parametrize(

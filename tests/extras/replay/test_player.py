@@ -18,8 +18,7 @@ def rank_of(other: int, before: float, behind: float, num_bytes: int = 10**8) ->
 
 def play(*ranks: list, network: Network = LINK, epochs: int = 1):
     recordings = [
-        Recording(rank, len(ranks), 1, [events] * epochs, [[0] * len(ranks)] * epochs, [])
-        for rank, events in enumerate(ranks)
+        Recording(rank, 1, [events] * epochs, [[0] * len(ranks)] * epochs) for rank, events in enumerate(ranks)
     ]
     return Player(recordings, network).play()
 
@@ -101,7 +100,7 @@ def test_a_prediction_leaves_out_the_first_cycle_and_has_an_interval():
     """Of rank 1 epochs of 9, 1 and 3 s of computation before it sends 1 s of rows: 2 and 4 s count."""
     epochs = [(rank_of(1, 0.0, 0.5), rank_of(0, before, 0.5)) for before in (9.0, 1.0, 3.0)]
     of_ranks = zip(*epochs, strict=True)
-    recordings = [Recording(rank, 2, 1, list(of), [[7, 7]] * 3, [], 100) for rank, of in enumerate(of_ranks)]
+    recordings = [Recording(rank, 1, list(of), [[7, 7]] * 3, 100) for rank, of in enumerate(of_ranks)]
     found = predict.epoch(recordings, LINK)
     assert found.seconds == pytest.approx(3.001) and found.sent_bytes == 28 and found.messages == 2
     assert found.low == pytest.approx(2.001 / (1 + predict.ERROR))

@@ -10,7 +10,7 @@ from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConf
 from distgnn.errors import InputError
 from distgnn.extras.replay import predict
 from distgnn.extras.replay.network import Network
-from distgnn.extras.replay.record import RecordedComm, _Log, check_recordable, record, record_in_turn
+from distgnn.extras.replay.record import RecordedComm, _Log, check_recordable, record
 from distgnn.graph.loader import load
 from distgnn.nn import model_for
 from distgnn.partition import partition_graph
@@ -32,10 +32,10 @@ def test_what_ranks_send_is_recorded(comm, parts):
     """One rank has a core at a time; each algorithm has turns of two epochs."""
     train, sage = TrainConfig(), ModelConfig("sage", 8, 3)
     asked = [Settings(train, sage, RunConfig(algorithm=name), Schedule(wire=wire)).checked() for name, wire in CASES]
-    both = comm.bcast(record_in_turn(parts, asked, comm, repeats=2, at_once=1, epochs=2))
+    both = comm.bcast(record(parts, asked, comm, repeats=2, at_once=1, epochs=2))
     for (name, _), found in zip(CASES, both, strict=True):
         check_recordings(name, found)
-    assert len(comm.bcast(record(parts, asked[1], comm, repeats=1))[0].epochs) == 4
+    assert len(comm.bcast(record(parts, asked[1:], comm, repeats=1, epochs=1))[0][0].epochs) == 4
 
 
 def check_recordings(name, found):

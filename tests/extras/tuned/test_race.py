@@ -10,7 +10,7 @@ from distgnn.config import Settings, read_sections
 from distgnn.errors import InputError
 from distgnn.extras.tuned import settings as table
 from distgnn.extras.tuned.settings import FEW_LABELS, MANY_LABELS, candidates
-from distgnn.fitting.on_rank import train_by_recipe
+from distgnn.fitting.on_rank import Job, train_job
 from distgnn.partition import partition_graph, read_manifest
 
 EASY = "communities:nodes=400,communities=8,avg_degree=6,feats=8,classes=4,noise=0.1,mixing=0.1"
@@ -108,5 +108,7 @@ def test_ranks_choose_what_one_process_chooses(comm, shared_tmp_path, few_settin
         partition_graph(EASY, 2, parts)
     comm.barrier()
     settings = Settings().with_options({"epochs": 32, "run_dir": str(shared_tmp_path / "run")})
-    summary, _ = train_by_recipe("tuned", {"epochs"}, parts, read_manifest(parts), settings, False, False)
+    summary = train_job(
+        Job(parts, read_manifest(parts), settings, speak=False, recipe="tuned", given={"epochs"})
+    ).summary
     assert (summary["ranks"], read_sections(shared_tmp_path / "run" / "config.toml")["train"]["lr"]) == (2, 0.05)

@@ -1,6 +1,7 @@
 """The face of a graph answers as PyG's Data of the whole graph does, on any number of ranks, or refuses in one line."""
 
 import copy
+import re
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from distgnn.datasets import GraphData
 from distgnn.errors import InputError
 from distgnn.graph.face.row_graph import with_rows
 from distgnn.interop.pyg.api import register
+from distgnn.interop.pyg.refused import BEFORE_THE_CUT, TRANSFORMS, UTILS
 
 Data = pytest.importorskip("torch_geometric.data").Data
 transforms = pytest.importorskip("torch_geometric.transforms")
@@ -169,24 +171,28 @@ def test_transforms_of_columns(comm, transform):
 def test_what_changes_arcs_is_refused_by_name(comm):
     ours, _ = both(comm)
     edge_index = ours.edge_index
-    for transform, advice in (
-        (transforms.ToUndirected(), "direction='both'"),
-        (transforms.ToSparseTensor(), "give layers data.edge_index"),
-        (transforms.AddSelfLoops(), "self_loops='add'"),
-        (transforms.RandomLinkSplit(), "--link-split"),
-        (transforms.LocalDegreeProfile(), "before it is cut"),
-    ):
-        with pytest.raises(InputError, match=f"T.{type(transform).__name__} cannot run .*{advice}"):
-            transform(ours)
-    for call, advice in (
-        (lambda: utils.negative_sampling(edge_index), "torch.randint"),
-        (lambda: utils.to_undirected(edge_index), "direction='both'"),
-        (lambda: utils.subgraph(torch.tensor([1]), edge_index), "mask rows"),
-        (lambda: utils.k_hop_subgraph(3, 2, edge_index), "mask rows"),
-        (lambda: utils.to_dense_adj(edge_index), "dg.ops.spmm"),
-        (lambda: utils.assortativity(edge_index), "before the graph is cut"),
-        (lambda: utils.to_networkx(ours), "before the graph is cut"),
-        (lambda: utils.is_undirected(edge_index), r"data.is_undirected\(\)"),
-    ):
-        with pytest.raises(InputError, match=advice):
-            call()
+    for name in ("ToUndirected", "ToSparseTensor", "AddSelfLoops", "RandomLinkSplit", "LocalDegreeProfile"):
+        advice = re.escape(TRANSFORMS.get(name, BEFORE_THE_CUT))
+        with pytest.raises(InputError, match=f"T.{name} cannot run .*{advice}"):
+            getattr(transforms, name)()(ours)
+    calls = {
+        **{name: (edge_index,) for name in ("negative_sampling", "to_undirected", "to_dense_adj", "assortativity")},
+        **{"subgraph": (torch.tensor([1]), edge_index), "k_hop_subgraph": (3, 2, edge_index)},
+        **{"to_networkx": (ours,), "is_undirected": (edge_index,), "dropout_node": (edge_index,)},
+    }
+    for name, given in calls.items():
+        with pytest.raises(InputError, match=f"PyG's {name} cannot run .*{re.escape(UTILS[name])}"):
+            getattr(utils, name)(*given)
+    with pytest.raises(InputError, match=r"homophily.* cannot run on the edge_index of a DistGraph"):
+        utils.homophily(edge_index, ours.y, method="edge_insensitive")
+
+
+@pytest.mark.mpi(3)
+def test_homophily_is_that_of_the_graph(comm):
+    ours, theirs = both(comm)
+    for method in ("edge", "node"):
+        found = utils.homophily(ours.edge_index, ours.y, method=method)
+        assert found == pytest.approx(utils.homophily(theirs.edge_index, theirs.y, method=method), rel=1e-6)
+    for loops in ("remove", "add"):
+        graph = with_rows(dist_graph(random_graph(3), comm, self_loops=loops))
+        assert utils.contains_self_loops(graph.edge_index) == (loops == "add")

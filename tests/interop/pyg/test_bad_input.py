@@ -3,8 +3,11 @@
 import pytest
 import torch
 from cut_graphs import dist_graph, random_graph
+from pyg_layers import BelowTorch
 
+from distgnn.graph.face.row_graph import with_rows
 from distgnn.interop.table import PYG
+from distgnn.nn import distribute
 
 pytest.importorskip("torch_geometric")
 from torch_geometric import nn as gnn
@@ -15,11 +18,6 @@ WIDTH = 8
 
 def sage(aggr):
     return gnn.SAGEConv(WIDTH, 4, aggr=aggr).double()
-
-
-def two_loops(edge_index):
-    add = gnn.conv.gcn_conv.add_self_loops_fn
-    return add(add(edge_index)[0])[0]
 
 
 USES = {
@@ -39,17 +37,27 @@ USES = {
         lambda graph: torch.cat([graph.edge_index, torch.tensor([[0], [1]])], dim=1),
         "arcs cannot be added .* before the graph is cut",
     ),
-    "two loops": (
-        lambda graph: gnn.GATConv(WIDTH, 2, add_self_loops=False).double()(graph.x, two_loops(graph.edge_index)),
-        "with two self-loops of each vertex",
+    "rows of other vertices": (
+        lambda graph: gnn.GCNConv(WIDTH, 4).double()(torch.ones(59, WIDTH).double(), graph),
+        "59 rows for 60 vertices of all ranks: give one row for each",
     ),
-    "rows of all vertices": (
-        lambda graph: gnn.GCNConv(WIDTH, 4).double()(torch.ones(60, WIDTH).double(), graph),
-        r"60 rows for a part of \d+ owned vertices: give one row per vertex",
+    "rows of other vertices, any layer": (
+        lambda graph: gnn.EdgeConv(torch.nn.Linear(2 * WIDTH, 4)).double()(torch.ones(59, WIDTH).double(), graph),
+        "59 rows for 60 vertices of all ranks: give one row for each",
     ),
-    "rows of all vertices, any layer": (
-        lambda graph: gnn.EdgeConv(torch.nn.Linear(2 * WIDTH, 4)).double()(torch.ones(60, WIDTH).double(), graph),
-        r"60 rows for a part of \d+ owned vertices: give one row per vertex",
+    "a message below torch's functions": (
+        lambda graph: BelowTorch()(graph.x.clone().requires_grad_(), graph, torch.ones(graph.num_edges).double()),
+        "gradient would be lost",
+    ),
+}
+WITH_PLAIN_TENSORS = {
+    "a layer": (
+        lambda graph: gnn.GCNConv(WIDTH, 4).double()(graph.x, graph),
+        "graph.edge_index cannot run distributed: .* without plain_tensors=True",
+    ),
+    "a model": (
+        lambda graph: distribute(torch.nn.Sequential(gnn.GraphNorm(WIDTH)), graph),
+        "modules of PyG cannot run .* without plain_tensors=True",
     ),
     "edge_index of one process": (
         lambda graph: gnn.GCNConv(WIDTH, 4).double()(graph.x, random_graph(2).to_pyg().edge_index),
@@ -75,17 +83,18 @@ USES = {
 
 
 @pytest.mark.mpi(2)
-@pytest.mark.parametrize("name", USES)
-def test_it_is_one_line_that_names_the_alternative(comm, name):
+@pytest.mark.parametrize("uses", [USES, WITH_PLAIN_TENSORS], ids=["rows", "plain"])
+def test_it_is_one_line_that_names_the_alternative(comm, uses):
     graph = dist_graph(random_graph(2), comm)
-    use, message = USES[name]
-    with pytest.raises(ValueError, match=message) as caught:
-        use(graph)
-    assert "\n" not in str(caught.value)
+    graph = with_rows(graph) if uses is USES else graph
+    for use, message in uses.values():
+        with pytest.raises(ValueError, match=message) as caught:
+            use(graph)
+        assert "\n" not in str(caught.value)
 
 
 def test_every_refusal_of_the_table_is_among_them():
-    assert {layer.name for layer in PYG if layer.how == "refused"} <= USES.keys()
+    assert {layer.name for layer in PYG if layer.how == "refused"} <= USES.keys() | WITH_PLAIN_TENSORS.keys()
 
 
 @pytest.mark.mpi(2)

@@ -5,11 +5,10 @@ import warnings
 
 import pytest
 import torch
-from against_dgl import Inputs, default_float64, num_arc_ids, run_ranks, run_whole, same
+from against_dgl import Inputs, default_float64, num_arc_ids, run_rows, run_whole, same
 from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, random_graph, without_part_1
 from pyg_layers import cases
 
-from distgnn import nn as dnn
 from distgnn.comm.ending.leaving import watched
 from distgnn.graph.face.row_graph import with_rows
 
@@ -30,9 +29,9 @@ def check(comm, name, cut=None, directed=UNDIRECTED):
     model, call = make(name), default_float64()(CASES[name][1])
     inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
     expected = run_whole(data, copy.deepcopy(model), inputs, call, library="pyg")
-    graph = dist_graph(data, comm, cut and cut(data.edge_list(), comm.size), debug=True)
-    same(run_ranks(graph, dnn.distribute(model, graph), inputs, call), expected)
-    return graph
+    graph = with_rows(dist_graph(data, comm, cut and cut(data.edge_list(), comm.size), debug=True))
+    same(run_rows(graph, model, inputs, call), expected)
+    return graph.plain
 
 
 @pytest.mark.mpi(3)

@@ -1,16 +1,16 @@
-"""Norms and dropout of PyG after `distribute`, hooks of layers, and the columns that scripts for PyG read."""
+"""Norms and dropout of PyG, hooks of layers, and the columns that scripts for PyG read."""
 
 import copy
 
 import pytest
 import torch
-from against_dgl import Inputs, num_arc_ids, run_ranks, run_whole, same
-from cut_graphs import dist_graph, gather_rows, random_graph, whole_graph
+from against_dgl import Inputs, num_arc_ids, run_rows, run_whole, same
+from cut_graphs import dist_graph, random_graph, whole_graph
 from torch import nn
 from torch.nn import functional
 
-from distgnn import nn as dnn
-from distgnn.errors import InputError
+from distgnn.graph.face.row_graph import with_rows
+from distgnn.rows import local_of
 
 gnn = pytest.importorskip("torch_geometric.nn")
 
@@ -27,41 +27,20 @@ NORMS = {
 }
 
 
-def on_rows(model, graph, inputs):
-    return model(inputs.feats)
-
-
 @pytest.mark.mpi(2)
-@pytest.mark.parametrize("name", NORMS)
-def test_a_norm_over_vertices_has_the_statistics_of_all_ranks(comm, name):
+def test_a_norm_over_vertices_has_the_statistics_of_all_ranks(comm):
     data = random_graph(3)
-    torch.manual_seed(1)
-    model = nn.Sequential(NORMS[name](), nn.Linear(8, 4)).double()
-    for parameter in model.parameters():
-        nn.init.normal_(parameter)
-    plain = copy.deepcopy(model)
-    inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
-    expected = run_whole(data, plain, inputs, on_rows, library="pyg")
-    graph = dist_graph(data, comm)
-    dnn.distribute(model, graph)
-    same(run_ranks(graph, model, inputs, on_rows), expected)
-    assert model.state_dict().keys() == plain.state_dict().keys()
-    for name, buffer in plain.named_buffers():
-        if not name.endswith("num_batches_tracked"):
-            torch.testing.assert_close(dict(model.named_buffers())[name], buffer)
-
-
-@pytest.mark.mpi(2)
-def test_a_norm_that_has_no_form_for_ranks_is_refused(comm):
-    graph = dist_graph(random_graph(3), comm)
-    model = nn.Sequential(gnn.norm.HeteroBatchNorm(8, 2))
-    with pytest.raises(
-        InputError, match="HeteroBatchNorm: its statistics would be per rank; use BatchNorm or GraphNorm"
-    ):
-        dnn.distribute(model, graph)
-    model = dnn.distribute(nn.Sequential(gnn.GraphNorm(8).double()), graph)
-    with pytest.raises(InputError, match="a DistGraph is one graph: call the norm without batch"):
-        model[0](graph.x, torch.zeros(len(graph.x), dtype=torch.long))
+    graph, inputs = with_rows(dist_graph(data, comm)), Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
+    for name, make in NORMS.items():
+        torch.manual_seed(1)
+        model = nn.Sequential(make(), nn.Linear(8, 4)).double()
+        for parameter in model.parameters():
+            nn.init.normal_(parameter)
+        plain, call = copy.deepcopy(model), lambda model, graph, inputs: model(inputs.feats)
+        expected = run_whole(data, plain, inputs, call, library="pyg")
+        same(run_rows(graph, model, inputs, call), expected)
+        for key, buffer in plain.named_buffers():
+            torch.testing.assert_close(dict(model.named_buffers())[key], buffer, msg=name)
 
 
 class Dropping(nn.Module):
@@ -89,15 +68,14 @@ def test_functional_dropout_does_not_depend_on_the_number_of_ranks(comm):
     model = Dropping().double()
 
     def rows_of(graph):
-        module = dnn.distribute(copy.deepcopy(model), graph)
-        graph.step = 3
-        out = [gather_rows(graph, module(graph.x, graph).detach()) for _ in range(2)]
-        return [*out, gather_rows(graph, module.eval()(graph.x, graph).detach())]
+        torch.manual_seed(3)
+        made = [model.train(mode)(graph.x, graph).detach() for mode in (True, True, False)]
+        return [one.whole() for one in made]
 
-    one, again, still = rows_of(whole_graph(data))
+    one, again, still = rows_of(with_rows(whole_graph(data)))
     assert abs(one - again).max() > 1e-3 and abs(one - still).max() > 1e-3  # a mask of its own each time
-    for mine, theirs in zip(rows_of(dist_graph(data, comm)), (one, again, still), strict=True):
-        torch.testing.assert_close(torch.from_numpy(mine), torch.from_numpy(theirs), rtol=1e-9, atol=1e-10)
+    for mine, theirs in zip(rows_of(with_rows(dist_graph(data, comm))), (one, again, still), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-10)
 
 
 class Hidden(nn.Module):
@@ -119,13 +97,12 @@ class Hidden(nn.Module):
 
 @pytest.mark.mpi(3)
 def test_relu_and_dropout_in_one_pass_are_those_of_torch(comm, monkeypatch):
-    data = random_graph(4)
-    graph = dist_graph(data, comm)
+    graph = with_rows(dist_graph(random_graph(4), comm))
     torch.manual_seed(2)
-    model = dnn.distribute(Hidden().double(), graph)
+    model = Hidden().double()
 
     def found():
-        graph.step = 5
+        torch.manual_seed(5)
         rows = graph.x.clone().requires_grad_()
         out = model(rows, graph)
         out.pow(2).sum().backward()
@@ -134,24 +111,9 @@ def test_relu_and_dropout_in_one_pass_are_those_of_torch(comm, monkeypatch):
         return [out.detach(), *grads]
 
     ours = found()
-    monkeypatch.setattr("distgnn.nn.dropout.RELU", ())  # torch's own
+    monkeypatch.setattr("distgnn.rows.row_by_row.FLOATS", ())  # torch's own
     for mine, theirs in zip(ours, found(), strict=True):
-        torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-12)
-
-
-def test_dropout_of_other_rows_is_refused():
-    graph = whole_graph(random_graph(4))
-
-    class Other(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.conv = gnn.SAGEConv(8, 4)
-
-        def forward(self, x):
-            return functional.dropout(x[:5])
-
-    with pytest.raises(InputError, match="neither this rank's 60 vertices nor its arcs"):
-        dnn.distribute(Other(), graph)(graph.x)
+        torch.testing.assert_close(local_of(mine), local_of(theirs), rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.mpi(2)
@@ -169,7 +131,7 @@ def test_hooks_see_and_change_messages(comm, layer):
         return module(inputs.feats, graph if hasattr(graph, "local") else graph.edge_index)
 
     expected = run_whole(data, copy.deepcopy(conv), inputs, call, library="pyg")
-    same(run_ranks(dist_graph(data, comm), conv, inputs, call), expected)
+    same(run_rows(with_rows(dist_graph(data, comm)), conv, inputs, call), expected)
 
 
 def test_a_script_for_pyg_finds_its_columns():
@@ -181,4 +143,4 @@ def test_a_script_for_pyg_finds_its_columns():
     arcs = torch.from_numpy(graph.local.arc_ids.copy())
     for name in ("edge_weight", "edge_attr", "edge_type"):
         torch.testing.assert_close(getattr(graph, name), getattr(theirs, name)[arcs], check_dtype=False)
-    assert repr(graph.edge_index) == f"ArcIndex([2, {theirs.num_edges}], 1 ranks)"
+    assert repr(with_rows(graph).edge_index) == f"ArcIndex([2, {theirs.num_edges}], 1 ranks)"

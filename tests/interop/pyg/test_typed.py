@@ -1,6 +1,6 @@
 """Layers and models of PyG on the types and relations of P ranks equal plain PyG on the whole HeteroData.
 
-Outputs by type, gradients of parameters, and the losses of 5 steps. Each rank works out the plain ones, too.
+Outputs by type, gradients of parameters, and the losses of some steps.
 """
 
 import warnings
@@ -78,6 +78,16 @@ def test_relations_from_one_type_share_one_exchange(comm):
         found = counters.since(before)
         sent[aggr] = [comm.allreduce(found[name]) for name in ("sent_messages", "sent_bytes")]
     assert sent["sum"][0] <= 0.7 * sent["mean"][0] and sent["sum"][1] < sent["mean"][1], sent
+
+
+@pytest.mark.mpi(2)
+@default_float64()
+def test_hooks_on_all_modules_see_every_layer_of_a_sum(comm):
+    graph, seen = typed_graph(random_typed(same_width=True), comm), []
+    layer = pyg.HeteroConv({key: SAGEConv(6, 6) for key in graph.edge_types}, "sum")
+    with torch.nn.modules.module.register_module_forward_hook(lambda module, _inputs, _output: seen.append(module)):
+        layer(graph.x_dict, graph.edge_index_dict)
+    assert set(layer.convs.values()) <= set(seen)
 
 
 @pytest.mark.mpi(2)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from distgnn.datasets import load_graph
 from distgnn.errors import InputError
-from distgnn.partition import PartitionBook, cut_edges
-from distgnn.partition.baselines.vertex_cover import cover_arcs, hybrid_cut
+from distgnn.partition import PartitionBook, VertexCut, cut_edges
+from distgnn.partition.baselines.vertex_cover import cover_arcs
 from distgnn.partition.core.shares import part_shares
 
 from ..core.test_local_graph import every_law
@@ -38,8 +38,7 @@ def covers(ends, arcs):
 def test_the_cover_is_the_smallest(pairs, directed, seed):
     edges = edge_list(pairs, 8, directed)
     owner = np.random.default_rng(seed).integers(0, 3, 8)
-    cut = hybrid_cut(edges, owner, 3)
-    np.testing.assert_array_equal(cut.edge_part, cover_arcs(edges, owner, part_shares(3)))
+    cut = VertexCut(3, cover_arcs(edges, owner, part_shares(3)), owner)
     assert PartitionBook(edges, cut).exchange_rows == fewest_rows(edges, owner, 3)
 
 
@@ -57,14 +56,6 @@ def test_a_failure_of_metis_is_one_line(monkeypatch):
     )
     with pytest.raises(InputError, match=r"no cut into 2 parts \(Failed during initial partitioning\)"):
         cut_edges(edge_list(*awkward("path")), 2, "metis")
-
-
-@pytest.mark.slow
-def test_rows_on_arxiv(data_root):
-    """METIS with a minimum cover: 0.42 rows per vertex at 8 parts."""
-    edges = load_graph("ogb/ogbn_arxiv", data_root).edge_list("both")
-    plain = PartitionBook(edges, cut_edges(edges, 8, "metis"))
-    assert plain.exchange_rows / edges.num_nodes <= 0.44 and plain.owned_balance <= 1.05
 
 
 def test_refined_arcs_are_balanced_too(data_root):

@@ -1,15 +1,15 @@
 """The order of vertices that keeps clusters together: of the graph alone, and kept in the partition folder."""
 
-import json
-
 import numpy as np
 import pytest
 
 from distgnn.datasets import load_graph
-from distgnn.errors import InputError, PartitionFormatError
+from distgnn.errors import PartitionFormatError
 from distgnn.partition import load_part, partition_graph, read_manifest
 from distgnn.partition.cmr.levels import cluster_places
 from distgnn.partition.repartition import repartition
+
+from ..folders import replace_array
 
 SOURCE = "communities:nodes=600,communities=6,avg_degree=8,classes=4,feats=3"
 
@@ -49,18 +49,7 @@ def test_it_is_the_same_for_any_number_of_parts_and_absent_unless_asked_for(fold
 
 
 def test_places_out_of_range_are_named(folders):
-    from distgnn.partition.folder.writer import manifest_digest, write_array
-
-    manifest = json.loads((folders / "1" / "partition.json").read_text())
-    file = folders / "1" / "part-0" / "cluster_places.npy"
-    places = np.load(file)
-    manifest["parts"][0]["files"]["cluster_places"] = write_array(file, places + 1)
-    manifest["sha256"] = manifest_digest(manifest)
-    (folders / "1" / "partition.json").write_text(json.dumps(manifest))
+    places = np.load(folders / "1" / "part-0" / "cluster_places.npy")
+    replace_array(folders / "1", "cluster_places", places + 1)
     with pytest.raises(PartitionFormatError, match=r"cluster_places\.npy: places must lie in 0 to"):
         load_part(folders / "1", 0)
-
-
-def test_a_memory_limit_is_refused(tmp_path):
-    with pytest.raises(InputError, match="leave memory out"):
-        partition_graph(SOURCE, 2, tmp_path / "parts", clusters=True, memory="1GB")

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from distgnn.datasets import load_graph
-from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.cmr.levels import PER_PART, coarser, contract, find_levels, finest_level, v_cycle
 from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
 from distgnn.partition.refinement.vertex_moves import move_vertices
@@ -73,30 +71,6 @@ def test_imbalance_weighs_as_much_as_there_are_copies_to_save():
     moved = move_vertices(edges, parts, degrees, shares, cluster)
     np.testing.assert_array_equal(moved, np.where(src < 470, 0, 1))
     np.testing.assert_array_equal(move_vertices(edges, parts, degrees, shares, cluster, extra_price=1000.0), parts)
-
-
-def test_cluster_numbers_may_be_far_apart():
-    """Keys in a table where that is small, sorted where it is not: the same groups."""
-    edges, parts, cliques = clique_in_the_wrong_part()
-    degrees, shares = endpoint_degrees(edges), np.array([1 / 3, 2 / 3])
-    near = move_vertices(edges, parts, degrees, shares, cliques[edges.src])
-    far = move_vertices(edges, parts, degrees, shares, cliques[edges.src] * 10**6)
-    np.testing.assert_array_equal(near, far)
-
-
-def test_levels_make_copies_fewer(monkeypatch, data_root):
-    """Beside the same cut with vertices and edges moved, but no clusters."""
-    num_parts = 8
-    edges = load_graph("facebook-pages", data_root).edge_list("both")
-    with_levels = PartitionBook(edges, cut_edges(edges, num_parts, "cmr"))
-
-    def no_clusters(edges, parts, degrees, shares, clusters=None, **prices):
-        return parts if clusters is not None else move_vertices(edges, parts, degrees, shares, **prices)
-
-    monkeypatch.setattr("distgnn.partition.cmr.levels.move_vertices", no_clusters)
-    without = PartitionBook(edges, cut_edges(edges, num_parts, "cmr"))
-    assert with_levels.replication_factor - 1 < 0.97 * (without.replication_factor - 1)
-    assert with_levels.edge_balance <= 1.03 and with_levels.copies_balance <= 1.05
 
 
 def test_levels_are_those_of_contracting_the_edges_each_time():

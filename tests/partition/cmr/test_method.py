@@ -97,12 +97,21 @@ def test_the_best_cut_that_was_met_is_kept(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("graph", "large", "in_turn"),
-    [(COMMUNITIES, False, 0), (COMMUNITIES, True, 0), (HUBS, True, 10**6), (HUBS, True, 0)],
+    ("graph", "large", "in_turn", "two_way"),
+    [
+        (COMMUNITIES, False, 0, True),
+        (COMMUNITIES, True, 0, True),
+        (HUBS, True, 10**6, True),
+        (HUBS, True, 0, True),
+        (HUBS, False, 10**6, False),
+    ],
 )
-def test_the_same_bytes_for_any_number_of_threads(graph, large, in_turn, as_large, monkeypatch, set_num_threads):
+def test_the_same_bytes_for_any_number_of_threads(
+    graph, large, in_turn, two_way, as_large, monkeypatch, set_num_threads
+):
     """Clusters merged in blocks, judged in parallel, as in large graphs; and one after the other."""
     edges = load_graph(graph).edge_list()
+    edges.two_way = two_way
     if large:
         as_large()
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
@@ -155,13 +164,7 @@ def test_clusters_of_large_graphs_move_where_there_are_some(power_law, as_large,
 
 
 # Sparse, and of many parts; docs/benchmarks has the table of all graphs.
-FAST = [("citeseer", 8), ("cora", 32)]
-SLOW = [("facebook-pages", 32)]
-
-
-@pytest.mark.parametrize(
-    ("name", "num_parts"), [*FAST, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)]
-)
+@pytest.mark.parametrize(("name", "num_parts"), [("citeseer", 8), ("cora", 32)])
 def test_fewer_rows_than_libra_at_the_balances(name, num_parts, data_root):
     """Arcs within 3 % of the mean, owned vertices within 5 %, rows within 30 %; and never more rows than Libra's."""
     edges = load_graph(name, data_root).edge_list("both")

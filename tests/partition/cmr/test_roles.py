@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from distgnn.datasets import load_graph
-from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges, methods
 from distgnn.partition.cmr.roles import refine_roles
 from distgnn.partition.core.shares import owned_limit, part_shares
@@ -68,13 +67,3 @@ def test_awkward_graphs_one_way(name):
         assert part.shape == edges.src.shape and owner.shape == (edges.num_nodes,)
         assert part.size == 0 or (part.min() >= 0 and part.max() < num_parts)
         assert owner.min(initial=0) >= 0 and owner.max(initial=0) < num_parts
-
-
-def test_the_same_bytes_for_any_number_of_threads(one_way, monkeypatch, set_num_threads):
-    monkeypatch.setattr(threads, "SERIAL_WORK", 0)
-    cuts = []
-    for count in (1, 8):
-        set_num_threads(count)
-        cuts.append(cut_edges(one_way, 5))
-    np.testing.assert_array_equal(cuts[1].edge_part, cuts[0].edge_part)
-    np.testing.assert_array_equal(cuts[1].owner, cuts[0].owner)

@@ -219,13 +219,6 @@ def test_an_edge_cut_has_source_halos_only():
     assert sum(build_local(book, part).num_target_halos for part in range(3)) == 0
 
 
-def test_degrees_stay_global_and_wide_graphs_use_int32():
-    edges = edge_list(*awkward("star"))
-    local = build_local(PartitionBook(edges, random_cut(edges, 4, np.random.default_rng(0))), 2)
-    assert local.in_degrees.dtype == np.int32
-    assert local.blocks["owned_owned"].indices.dtype == np.int32
-
-
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [

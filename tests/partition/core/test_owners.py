@@ -15,6 +15,13 @@ def path(first, count):
     return [(v, v + 1) for v in range(first, first + count - 1)]
 
 
+def cut_into(in_parts, num_nodes):
+    """Two-way edges from lists of pairs, one for each part, and the part of each edge."""
+    src, dst = np.array([edge for edges in in_parts for edge in edges], dtype=np.int32).T.copy()
+    edge_part = np.repeat(np.arange(len(in_parts), dtype=np.int16), [len(edges) for edges in in_parts])
+    return EdgeArrays(src, dst, num_nodes, True, 2 * len(src)), edge_part
+
+
 @pytest.mark.parametrize(("alone", "given"), [(10, [0, 4, 4, 11]), (13, [0, 1, 5, 12])])
 def test_vertices_are_given_to_parts_that_exchange_little(alone, given):
     """Part 0 has 40 vertices alone, more than it may own. Parts 1 and 2 share 16 and have 10 (13) and two alone, part 3
@@ -23,10 +30,7 @@ def test_vertices_are_given_to_parts_that_exchange_little(alone, given):
     shared = 40 + alone
     after = shared + 16
     in_parts = [path(0, 40), path(40, alone) + path(shared, 16), path(shared, 16) + path(after, 2), path(after + 2, 10)]
-    src, dst = np.array([edge for edges in in_parts for edge in edges], dtype=np.int32).T.copy()
-    edge_part = np.repeat(np.arange(4, dtype=np.int16), [len(edges) for edges in in_parts])
-    edges = EdgeArrays(src, dst, after + 12, True, 2 * len(src))
-    owner = balanced_owners(edges, edge_part, np.full(4, 1 / 4))
+    owner = balanced_owners(*cut_into(in_parts, after + 12), np.full(4, 1 / 4))
     assert np.bincount(owner).max() <= owned_limit(after + 12, np.full(4, 1 / 4)).max()
     givers = owner[:40]
     assert np.bincount(givers[givers > 0], minlength=4).tolist() == given
@@ -37,15 +41,11 @@ def test_hubs_stay_where_little_is_exchanged():
 
     Whoever has too many gives to whom has few: not hubs, whose owner would exchange 14 rows of each.
     """
-    edges, edge_part = [], []
+    in_parts = []
     for part in range(8):
         first, size = 200 + 100 * part, 100 if part < 7 else 2
-        mine = path(first, size) + [(hub, first + hub % size) for hub in range(200)]
-        edges += mine
-        edge_part += [part] * len(mine)
-    src, dst = np.array(edges, dtype=np.int32).T.copy()
-    edge_list = EdgeArrays(src, dst, 902, True, 2 * len(src))
-    cut = np.array(edge_part, dtype=np.int16)
+        in_parts.append(path(first, size) + [(hub, first + hub % size) for hub in range(200)])
+    edge_list, cut = cut_into(in_parts, 902)
     owner = balanced_owners(edge_list, cut, np.full(8, 1 / 8))
     book = PartitionBook(edge_list, VertexCut(8, cut, owner))
     rows = book.pair_rows.sum(axis=0) + book.pair_rows.sum(axis=1)
@@ -59,9 +59,7 @@ def test_isolated_vertices_fill_parts_up_to_the_limit_of_local_rows():
     All would own 145 if nothing else counted, with 170, 170 and 145 local rows: 1.05 times the mean.
     """
     in_parts = [path(50 + 100 * p, 100) + [(v, 50 + 100 * p) for v in range(50)] for p in range(2)] + [path(250, 125)]
-    src, dst = np.array([edge for edges in in_parts for edge in edges], dtype=np.int32).T.copy()
-    edge_part = np.repeat(np.arange(3, dtype=np.int16), [len(edges) for edges in in_parts])
-    edge_list, shares = EdgeArrays(src, dst, 435, True, 2 * len(src)), np.full(3, 1 / 3)
+    (edge_list, edge_part), shares = cut_into(in_parts, 435), np.full(3, 1 / 3)
     book = PartitionBook(edge_list, VertexCut(3, edge_part, balanced_owners(edge_list, edge_part, shares)))
     assert book.num_rows.tolist() == [168, 168, 149]
     assert book.num_owned.tolist() == [143, 143, 149]

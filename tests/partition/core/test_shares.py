@@ -32,12 +32,6 @@ def test_any_graph(name, method):
     assert np.bincount(cut.owner, minlength=3).sum() == edges.num_nodes
 
 
-def test_equal_speeds_change_nothing(planted):
-    plain, equal = cut_edges(planted, 4, "cmr"), cut_edges(planted, 4, "cmr", capacities=[3, 3, 3, 3])
-    np.testing.assert_array_equal(plain.edge_part, equal.edge_part)
-    np.testing.assert_array_equal(plain.owner, equal.owner)
-
-
 def test_the_folder_remembers_them(tmp_path):
     partition_graph("communities:nodes=500,seed=1", 4, tmp_path / "parts", capacities=SPEEDS)
     facts = describe(tmp_path / "parts")

@@ -55,13 +55,6 @@ def test_repartition_keeps_them_to_the_byte(tmp_path):
     assert np.array_equal(whole.test_negative_targets, graph.test_negative_targets)
 
 
-def test_without_them_a_folder_is_as_before(tmp_path):
-    manifest = partition_graph(make_graph(), 2, tmp_path / "parts")
-    assert not {"edge_splits", "num_values", "num_graphs", "held_out"} & manifest["graph"].keys()
-    names = {path.stem for path in (tmp_path / "parts").rglob("*.npy")}
-    assert not {name for name in names if name.endswith(("_edges", "_ids")) and name not in ("arc_ids", "global_ids")}
-
-
 def test_the_on_disk_cut_writes_the_same_pairs(tmp_path, monkeypatch):
     graph = split_graph()
     monkeypatch.setattr("distgnn.partition.pipeline.works_on_disk", lambda *_: True)

@@ -1,15 +1,92 @@
-"""Clusters of sorted edges, voted for by blocks on several threads, against one vertex after the other in Python."""
+"""Cuts on disk: rows sorted in pieces, clusters of them as in Python, and the same for any number of threads."""
 
 import numpy as np
 import pytest
 
 from distgnn.datasets import load_graph
+from distgnn.kernels.runtime import threads
+from distgnn.partition import partition_graph
 from distgnn.partition.core import sorted_edges as sorting
-from distgnn.partition.core.edges import endpoint_degrees
+from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
 from distgnn.partition.core.sorted_edges import number_by_degree
 from distgnn.partition.on_disk import cluster
 
-from ..graphs import edge_list
+from ..graphs import NAMES, awkward, edge_list
+
+IN_MEMORY, NO_STEP = sorting.in_memory, sorting.no_step
+
+
+@pytest.fixture(scope="module")
+def hubs():
+    return load_graph("rmat:scale=11,edge_factor=8,feats=0,classes=0,seed=1")
+
+
+@pytest.fixture(params=[1, 8])
+def small_pieces(request, monkeypatch):
+    """So many threads, and pieces, blocks and buckets of some rows."""
+    for module in (
+        "kernels.runtime.threads",
+        "partition.core.sorted_edges",
+        "partition.on_disk.cluster",
+        "partition.core.edges",
+    ):
+        monkeypatch.setattr(f"distgnn.{module}.FEW_EDGES", 0)
+    for name, value in (("PIECE_EDGES", 700), ("BLOCK_EDGES", 64), ("BUCKET_EDGES", 100), ("BUCKETS_AT_ONCE", 5)):
+        monkeypatch.setattr(sorting, name, value)
+    monkeypatch.setattr(threads, "SERIAL_WORK", 0)
+    monkeypatch.setattr("distgnn.partition.refinement.edge_moves.FEW_EDGES", 1)
+    monkeypatch.setattr("distgnn.partition.refinement.groups.ALONE", 0)
+    monkeypatch.setattr(threads._pool(), "num_threads", request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("name", [*NAMES, "hubs"])
+def test_rows_are_sorted_by_their_lower_end(name, hubs, small_pieces):
+    edges = hubs.edge_list() if name == "hubs" else edge_list(*awkward(name))
+    degrees = endpoint_degrees(edges)
+    ends = np.bincount(np.concatenate([edges.src, edges.dst]).astype(np.int64), minlength=edges.num_nodes)
+    np.testing.assert_array_equal(degrees, ends)
+    number = number_by_degree(degrees)
+    keys = degrees.astype(np.int64) * 2**32 + number
+    swap = keys[edges.dst] < keys[edges.src]
+    low, high = np.where(swap, edges.dst, edges.src), np.where(swap, edges.src, edges.dst)
+    order = np.argsort(number[low], kind="stable")
+    expected = number[low][order], number[high][order], 2 * order + swap[order]
+    rows = sorting.sort_edges(edges, degrees, number, IN_MEMORY, NO_STEP)
+    for column, values in zip(rows, expected, strict=True):
+        np.testing.assert_array_equal(column, values)
+    other = np.random.default_rng(0).permutation(edges.num_nodes).astype(np.int32)
+    renumbered = sorting.renumber_edges(rows, other, IN_MEMORY, NO_STEP)
+    again = np.argsort(other[rows.low], kind="stable")
+    np.testing.assert_array_equal(renumbered.tag, rows.tag[again])
+
+
+def test_clusters_hold_the_ends_of_their_rows(hubs, small_pieces):
+    edges = hubs.edge_list()
+    begins = np.array([0, 1, 2, 5, 5, 300, 700, 701, 1500, edges.num_nodes])
+    degrees = endpoint_degrees(edges)
+    low, high, _ = sorting.sort_edges(edges, degrees, number_by_degree(degrees), IN_MEMORY, NO_STEP)
+    rows = EdgeArrays(low, high, edges.num_nodes, edges.two_way, edges.num_arcs)
+    indptr, members, sizes, held = cluster.cluster_groups(rows, begins, IN_MEMORY)
+    for c in range(len(begins) - 1):
+        mine = (rows.src >= begins[c]) & (rows.src < begins[c + 1])
+        ends = np.concatenate([rows.src[mine], rows.dst[mine & (rows.src != rows.dst)]])
+        order = np.argsort(members[indptr[c] : indptr[c + 1]])
+        for found, expected in zip((members, held), np.unique(ends, return_counts=True), strict=True):
+            assert found[indptr[c] : indptr[c + 1]][order].tolist() == expected.tolist()
+        assert sizes[c] == mine.sum()
+
+
+@pytest.mark.parametrize("direction", ["both", "stored"])
+def test_the_same_cut_for_any_number_of_threads(hubs, direction, monkeypatch, small_pieces, tmp_path):
+    monkeypatch.setattr("distgnn.partition.refinement.merge.IN_TURN", 0)
+    monkeypatch.setattr("distgnn.partition.refinement.merge.LARGE", 4)
+    monkeypatch.setattr("distgnn.partition.pipeline.works_on_disk", lambda *_: True)
+    folders = []
+    for count in (small_pieces, 3):
+        threads._pool().num_threads = count
+        folders.append(partition_graph(hubs, 70, tmp_path / str(len(folders)), direction=direction, memory="8GB"))
+    assert folders[0]["parts"] == folders[1]["parts"]
 
 
 @pytest.fixture(scope="module", params=["hubs", "alike"])
@@ -45,31 +122,18 @@ def in_turn(rows, degrees, cap):
 
 def rows_of(edges):
     degrees = endpoint_degrees(edges)
-    rows = sorting.sort_edges(edges, degrees, number_by_degree(degrees), sorting.in_memory, sorting.no_step)
+    rows = sorting.sort_edges(edges, degrees, number_by_degree(degrees), IN_MEMORY, NO_STEP)
     return rows, -np.sort(-degrees)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("block", [1, 16, 300])
-def test_labels_are_those_of_one_vertex_after_the_other(edges, threads, block, monkeypatch, set_num_threads):
-    monkeypatch.setattr(cluster, "SMALLEST_BLOCK", block)
-    set_num_threads(threads)
+@pytest.mark.parametrize("room", [np.inf, 10])
+@pytest.mark.parametrize("piece", [1, 50, 10**6])
+def test_labels_are_those_of_one_vertex_after_the_other(edges, piece, room, monkeypatch):
+    monkeypatch.setattr(cluster, "PIECE_EDGES", piece)
     rows, degrees = rows_of(edges)
-    # With room for all: who finds none may see in a block that another one has left.
-    for mine, plain in zip(
-        cluster.cluster_by_edges(rows, degrees, np.inf, sorting.no_step), in_turn(rows, degrees, np.inf), strict=True
-    ):
+    cap = float(degrees.max() + room)
+    labels, volumes = cluster.cluster_by_edges(rows, degrees, cap, NO_STEP)
+    for mine, plain in zip((labels, volumes), in_turn(rows, degrees, cap), strict=True):
         np.testing.assert_array_equal(mine, plain)
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_no_cluster_outgrows_its_room(edges, threads, monkeypatch, set_num_threads):
-    monkeypatch.setattr(cluster, "SMALLEST_BLOCK", 50)
-    set_num_threads(threads)
-    rows, degrees = rows_of(edges)
-    cap = float(degrees.max() + 10)
-    labels, volumes = cluster.cluster_by_edges(rows, degrees, cap, sorting.no_step)
     np.testing.assert_array_equal(volumes, np.bincount(labels, weights=degrees, minlength=len(degrees)))
     assert volumes.max() <= cap
-    # As near to the cut of one after the other as to go by its size: clusters are as full.
-    assert np.count_nonzero(volumes) <= 1.1 * np.count_nonzero(in_turn(rows, degrees, cap)[1])

@@ -1,9 +1,5 @@
 """`--memory`: a cut made on disk has the same files as one made in memory, leaves nothing behind, keeps the limit."""
 
-import signal
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -13,7 +9,7 @@ from distgnn.errors import InputError
 from distgnn.partition import VertexCut, load_part, partition_graph, read_manifest
 from distgnn.partition.on_disk.run import EDGE_BYTES
 from distgnn.partition.on_disk.workspace import MemoryLimit, resident
-from distgnn.partition.pipeline import write_cut
+from distgnn.partition.pipeline import write_partition
 from distgnn.partition.repartition import load_whole
 
 from ..graphs import NAMES, awkward
@@ -53,7 +49,7 @@ def contents(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.npy")}
 
 
-MEASURED = ("seconds", "phase_seconds", "peak_rss_bytes", "phases", "memory_limit_bytes", "sha256")
+MEASURED = ("seconds", "phase_seconds", "peak_rss_bytes", "memory_limit_bytes", "sha256")
 
 
 def facts(folder):
@@ -72,7 +68,7 @@ def write_in_memory(folder, source, config, out):
         owned = local.global_ids[: local.num_owned]
         owner[owned], order[owned] = part, np.arange(len(owned))
     cut = VertexCut(parts, edge_part, owner, order=order)
-    write_cut(graph, edges, cut, out, config.manifest(), overwrite=False, progress=None)
+    write_partition(graph, edges, cut, out, how=config.manifest())
 
 
 @pytest.mark.parametrize(
@@ -109,44 +105,6 @@ def test_no_graph_is_too_odd(name, tmp_path, on_disk):
         assert sorted(map(sorted, found)) == sorted(map(sorted, graph.edges.tolist()))
 
 
-def test_few_copies_at_balanced_parts(tmp_path, on_disk):
-    source = "communities:nodes=2000,seed=1"
-    manifest = partition_graph(source, 8, tmp_path / "disk", memory="8GB")
-    libra = partition_graph(source, 8, tmp_path / "libra", "libra")
-    assert manifest["replication_factor"] < 0.9 * libra["replication_factor"]
-    assert manifest["edge_balance"] <= 1.03 and manifest["owned_balance"] <= 1.05
-
-
-KILLED = """
-import os, signal, sys
-from distgnn.partition import partition_graph
-from distgnn.partition.on_disk.run import EDGE_BYTES
-
-EDGE_BYTES["cmr"] = 10**12
-
-def report(name, done, total):
-    if name == "write" and done == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-partition_graph(sys.argv[1], 3, sys.argv[2], memory="8GB", progress=report)
-"""
-
-
-def test_a_killed_cut_leaves_no_result_and_the_next_one_starts_again(tmp_path, on_disk):
-    source = make_folder(tmp_path / "graph")
-    code = subprocess.run([sys.executable, "-c", KILLED, source, str(tmp_path / "parts")], check=False).returncode
-    assert code == -signal.SIGKILL
-    [left] = set(tmp_path.iterdir()) - {tmp_path / "graph"}
-    assert left.name.startswith(".parts.partial-") and (left / "work").is_dir() and any(left.glob("part-*"))
-    seen = []
-    progress = lambda name, *_: seen.append(name)  # noqa: E731
-    partition_graph(source, 3, tmp_path / "parts", memory="8GB", progress=progress)
-    partition_graph(source, 3, tmp_path / "whole", memory="8GB")
-    assert list(dict.fromkeys(seen)) == ["load", *PHASES]
-    assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["graph", "parts", "whole"]
-
-
 @pytest.mark.parametrize("phase", PHASES)
 def test_an_interrupt_leaves_nothing_behind(tmp_path, on_disk, phase):
     def report(name, done, total):
@@ -177,7 +135,7 @@ def test_what_fits_stays_in_memory_and_what_does_not_is_said(tmp_path, monkeypat
     partition_graph(source, 3, tmp_path / "large", memory="8GB", say=lines.append)
     assert len(lines) == 1
     assert "the limit is 8.0 GB: it works on disk, with more copies" in lines[0]
-    assert tuple(read_manifest(tmp_path / "large")["phases"]) == PHASES
+    assert tuple(read_manifest(tmp_path / "large")["phase_seconds"]) == ("load", *PHASES)
     with pytest.raises(InputError, match=r"libra .* needs about [\d.]+ GB, the limit is 8.0 GB"):
         partition_graph(source, 3, tmp_path / "none", "libra", memory="8GB")
 

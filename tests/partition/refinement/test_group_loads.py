@@ -13,14 +13,13 @@ from distgnn.partition.refinement.group_loads import (
     row_excess,
     row_goal,
     shared_copies,
-    shift_rows,
     start_loads,
 )
 from distgnn.partition.refinement.group_moves import Placement, move_groups
 from distgnn.partition.refinement.groups import Groups, count_present
-from distgnn.partition.refinement.replica_table import add_edge, count_copies, empty_table
+from distgnn.partition.refinement.replica_table import count_copies
 
-from ..graphs import core_and_islands
+from ..graphs import core_and_islands, table_of
 
 VERTICES, PARTS, GROUPS = 60, 7, 40
 SHARES = np.arange(1, PARTS + 1) / np.arange(1, PARTS + 1).sum()
@@ -59,17 +58,10 @@ def shared_in(groups, part):
     return held[held.sum(axis=1) > 1].sum(axis=0).astype(float)
 
 
-def tables(groups, part):
-    table = empty_table(np.bincount(groups.members, minlength=VERTICES).astype(np.int32), PARTS)
-    for v, p in zip(groups.members, np.repeat(part, np.diff(groups.indptr)), strict=True):
-        add_edge(table, v, p, 1)
-    return table
-
-
 @pytest.mark.slow  # its helpers compile in each process, for some seconds
 def test_costs_of_all_parts_are_what_a_recount_finds(made):
     groups, part = made
-    table = tables(groups, part)
+    table = table_of(groups, part, VERTICES, PARTS)
     assert shared_copies(table).tolist() == shared_in(groups, part).tolist()
     rows, num_present = no_row_loads(PARTS), np.empty(PARTS, dtype=np.int32)
     rows.shared[:] = shared_in(groups, part)
@@ -89,24 +81,9 @@ def test_costs_of_all_parts_are_what_a_recount_finds(made):
     assert differ > GROUPS // 2
 
 
-@pytest.mark.slow
-def test_a_move_is_followed_in_every_part(made):
-    groups, part = made
-    for c in range(GROUPS):
-        table, rows, num_present = tables(groups, part), no_row_loads(PARTS), np.empty(PARTS, dtype=np.int32)
-        rows.shared[:] = shared_in(groups, part)
-        rows.price[0], rows.goal[:] = 3.0, row_goal(float(table.vertex[:, 0].sum()), VERTICES, SHARES)
-        price(c, part[c], groups, table, num_present, rows)
-        new, moved = (part[c] + 1 + c) % PARTS, part.copy()
-        moved[c] = new
-        if new != part[c]:
-            shift_rows(part[c], new, num_present, rows)
-        assert rows.shared.tolist() == shared_in(groups, moved).tolist()
-
-
 def test_loads_stay_those_of_a_recount_while_groups_move(made):
     groups, part = made
-    table = tables(groups, part)
+    table = table_of(groups, part, VERTICES, PARTS)
     copies = np.zeros(PARTS, dtype=np.int64)
     count_copies(table, copies)
     edges = np.bincount(part, groups.sizes, minlength=PARTS)
@@ -131,7 +108,7 @@ def test_the_goal_is_the_mean_of_what_parts_exchange(made):
     np.testing.assert_allclose(row_goal(float(copies.sum()), active, SHARES), exchanged.sum() * SHARES)
     over = np.maximum(shared_in(groups, part) / (exchanged.sum() * SHARES) - 1, 0)
     excess = group_loads.row_price(PARTS) * (exchanged.sum() * SHARES * over**2).sum()
-    np.testing.assert_allclose(row_excess(tables(groups, part), active, SHARES), excess)
+    np.testing.assert_allclose(row_excess(table_of(groups, part, VERTICES, PARTS), active, SHARES), excess)
 
 
 def test_parts_of_a_clustered_graph_exchange_about_the_same(monkeypatch):

@@ -27,7 +27,8 @@ from distgnn.partition.refinement.groups import (
     cut_blocks,
     without_gaps,
 )
-from distgnn.partition.refinement.replica_table import add_edge, empty_table
+
+from ..graphs import table_of
 
 VERTICES, PARTS, GROUPS = 400, 9, 120
 SHARES = np.arange(1, PARTS + 1) / np.arange(1, PARTS + 1).sum()
@@ -41,14 +42,11 @@ def groups_with(*members, sizes=None):
 
 
 def place(groups, part, num_vertices, num_parts):
-    table = empty_table(np.bincount(groups.members, minlength=num_vertices).astype(np.int32), num_parts)
-    for v, p in zip(groups.members, np.repeat(part, np.diff(groups.indptr)), strict=True):
-        add_edge(table, v, p, 1)
     edges = np.bincount(part, groups.sizes, minlength=num_parts).astype(float)
     copies = np.zeros(num_parts)
     for p in range(num_parts):
         copies[p] = len(np.unique(groups.members[np.repeat(part, np.diff(groups.indptr)) == p]))
-    return table, edges, copies
+    return table_of(groups, part, num_vertices, num_parts), edges, copies
 
 
 # Helpers are called from Python, not from a kernel of this file: its cache would not see that a helper has changed.

@@ -79,8 +79,8 @@ STARTERS = {
     "fit": """
 def make(graph):
     work(out)
-    return dg.nn.GraphSAGE(graph.num_feats, 4, graph.num_classes, num_layers=2)
-dg.fit("communities:nodes=60,feats=4,seed=1", make, ranks=2, epochs=1, quiet=True)
+    return dg.nn.GraphSAGE(graph.num_feats, 8, graph.num_classes, num_layers=2)
+dg.fit("communities:nodes=60,feats=8,classes=4,seed=1", make, ranks=2, epochs=1, quiet=True)
 """,
 }
 

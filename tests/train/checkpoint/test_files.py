@@ -9,7 +9,7 @@ from recorder import Recorder, write_tree
 from distgnn.errors import RunError
 from distgnn.train.checkpoint import files
 
-STATE = {"ranks": 1, "settings": {}, "graph": {}, "schedules": {}, "cut": []}
+STATE = {"ranks": 1, "settings": {}, "graph": {}, "stopping": {}, "cut": []}
 SIZES = {"model": 100, "adam": 300}
 
 

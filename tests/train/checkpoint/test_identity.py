@@ -12,7 +12,7 @@ import distgnn as dg
 from distgnn.graph.memory.spans import resident_in, spans_in
 from distgnn.partition import partition_graph
 from distgnn.train.checkpoint.fingerprint import fingerprint
-from distgnn.train.checkpoint.identity import is_told_apart, name_of
+from distgnn.train.checkpoint.identity import name_of
 
 
 def scaled(factor):
@@ -35,13 +35,10 @@ def test_functions_without_a_name_are_told_apart_by_what_they_do():
     assert name_of(scaled(2)) == name_of(scaled(2))
     assert name_of(weighted) == "weighted"
     assert name_of(losses[4]) == "partial(weighted, factor=2)"
-    assert name_of(scaled(2)).endswith("<lambda> lambda graph, logits: factor * logits.sum() factor=2")
-    without_source = eval("lambda graph, logits: logits")
-    unknown = [without_source, functools.partial(without_source, 2), eval("lambda graph, logits, alpha=2: logits")]
-    assert [is_told_apart(name_of(loss)) for loss in (None, weighted, scaled(2))] == [True] * 3
-    assert [is_told_apart(name_of(loss)) for loss in unknown] == [False] * 3
+    moved = eval("\n\n[lambda graph, logits: logits.sum()]")[0]
+    assert name_of(moved).split()[-1] == name_of(losses[2]).split()[-1]  # what it does, not where it is written
     later = lambda graph, logits: not_yet + logits  # noqa: E731
-    assert name_of(later).endswith("not_yet + logits not_yet")
+    assert len(name_of(later).split()) == 2
     not_yet = 1
 
     class Loss:

@@ -16,7 +16,7 @@ from distgnn.errors import InputError, RunStopped
 from distgnn.nn import build_model
 from distgnn.system.atomic import why_foreign
 from distgnn.train import Callback, Trainer
-from distgnn.train.run.loggers import EpochText
+from distgnn.train.run.loggers import ConsoleLogger
 from distgnn.train.run.run_folder import run_files
 
 
@@ -118,15 +118,18 @@ def test_a_bar_on_a_terminal(monkeypatch):
 
 
 def test_an_old_validation_value_says_from_which_epoch_it_is():
-    words = EpochText()
+    trainer = types.SimpleNamespace(records=[], config=TrainConfig(), best_by="valid_metric", metric="accuracy")
+    console = ConsoleLogger()
+    console.on_train_start(trainer, {})
     records = [{"epoch": epoch, "loss": 0.5, "seconds": 0.02} for epoch in range(4)]
     records[1]["valid_metric"] = 0.75
-    assert [words.of(record) for record in records[:3]] == [
+    assert [console.text_of(trainer, record) for record in records[:3]] == [
         "loss 0.5000  20 ms/epoch",
         "loss 0.5000  20 ms/epoch  valid 75.00 %",
         "loss 0.5000  20 ms/epoch  valid 75.00 % (epoch 2)",
     ]
-    assert EpochText("recall").of(records[0] | {"recall": 0.5}).endswith("recall 0.5000")
+    trainer.best_by = "recall"
+    assert console.text_of(trainer, records[0] | {"recall": 0.5}).endswith("recall 0.5000")
 
 
 @pytest.mark.mpi(1, 2)

@@ -17,6 +17,15 @@ RUN = {"dtype": "float32", "algorithm": "cd-0"}
 SETTINGS = {"model": MODEL, "run": RUN}
 
 
+@pytest.fixture
+def manifest(comm, shared_tmp_path):
+    """Of a small graph in a part for each rank."""
+    if comm.rank == 0:
+        partition_graph(random_graph(0), 2, shared_tmp_path / "parts", method="libra")
+    comm.Barrier()
+    return read_manifest(shared_tmp_path / "parts")
+
+
 @pytest.mark.mpi(2)
 def test_another_version_on_one_rank_is_named_on_all(comm, monkeypatch):
     monkeypatch.setattr(distgnn, "__version__", ["0.1.0", "0.2.0"][comm.rank])
@@ -40,11 +49,7 @@ def test_another_partition_folder_on_one_rank_and_a_wrong_name_are_named_on_all(
 
 
 @pytest.mark.mpi(2)
-def test_too_little_memory_on_one_rank_is_refused_on_all(comm, shared_tmp_path):
-    if comm.rank == 0:
-        partition_graph(random_graph(0), 2, shared_tmp_path / "parts", method="libra")
-    comm.Barrier()
-    manifest = read_manifest(shared_tmp_path / "parts")
+def test_too_little_memory_on_one_rank_is_refused_on_all(comm, manifest):
     estimate.check_memory(comm, manifest, SETTINGS, None)
     needed = estimate.estimate_bytes(manifest, 1, SETTINGS)
     says = r"needs about 0\.5\d* GB, and 0\.1 GB are there per rank .* alone take 0\.535 GB: raise --memory"
@@ -71,32 +76,23 @@ def test_the_launcher_refuses_with_what_helps(tmp_path, monkeypatch):
 
 
 @pytest.mark.mpi(2)
-def test_too_few_addresses_on_one_rank_are_refused_on_all(comm, shared_tmp_path, monkeypatch):
+def test_too_few_addresses_on_one_rank_are_refused_on_all(comm, manifest, monkeypatch):
     """Where LLVM ended the process, and OpenBLAS asked for its buffer for ever."""
-    if comm.rank == 0:
-        partition_graph(random_graph(0), 2, shared_tmp_path / "parts", method="libra")
-    comm.Barrier()
-    manifest = read_manifest(shared_tmp_path / "parts")
     monkeypatch.setattr(estimate, "address_limit", lambda: [None, 1_600_000_000][comm.rank])
     estimate.check_memory(comm, manifest, SETTINGS, None)
     monkeypatch.setattr(estimate, "address_limit", lambda: [None, 1_200_000 * 1024][comm.rank])
-    with pytest.raises(
-        RunError, match=r"no memory for rank 1: .* 1\.5\d* GB of addresses, .* 1\.23 GB \(ulimit -v\)"
-    ) as found:
+    says = r"no memory for rank 1: .* 1\.5\d* GB of addresses, .* 1\.23 GB \(ulimit -v\)"
+    with pytest.raises(RunError, match=says) as found:
         estimate.check_memory(comm, manifest, SETTINGS, None)
     assert found.value.agreed
 
 
-def test_ranks_of_a_machine_share_their_libraries(tmp_path):
+def test_the_estimate_grows_with_what_costs_memory(tmp_path):
     """32 ranks of a tiny graph have 231 MB each of their own and 180 MB together, 7.6 GB: they fit into 24 GB."""
-    tiny = partition_graph(random_graph(0), 1, tmp_path / "a", method="libra")
-    needed = estimate.estimate_bytes(tiny, 0, SETTINGS)
+    small = partition_graph(random_graph(0), 1, tmp_path / "a", method="libra")
+    needed = estimate.estimate_bytes(small, 0, SETTINGS)
     assert estimate.together_bytes([needed]) == needed > 231_000_000 + 180_000_000
     assert 32 * 231_000_000 + 180_000_000 < estimate.together_bytes([needed] * 32) < 14_000_000_000
-
-
-def test_the_estimate_grows_with_what_costs_memory(tmp_path):
-    small = partition_graph(random_graph(0), 1, tmp_path / "a", method="libra")
     large = partition_graph(random_graph(0, num_nodes=600, num_edges=3000), 1, tmp_path / "b", method="libra")
     base = estimate.estimate_bytes(small, 0, SETTINGS)
     assert base < estimate.estimate_bytes(large, 0, SETTINGS)

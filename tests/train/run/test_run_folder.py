@@ -1,13 +1,11 @@
 """The run folder replaces only run folders, and one run at a time holds it."""
 
-import subprocess
-import sys
-
 import pytest
 
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError
 from distgnn.system.atomic import why_foreign
+from distgnn.train.run import run_folder
 from distgnn.train.run.run_folder import RunFolder, check_free, run_files
 
 CONFIG = {"train": TrainConfig().as_dict()}
@@ -68,47 +66,13 @@ def test_an_empty_folder_may_be_taken_and_a_path_that_is_no_text(tmp_path):
     assert '"caf?"' in (tmp_path / "run" / "config.toml").read_text()
 
 
-RACER = """
-import sys, time
-from distgnn.config import TrainConfig
-from distgnn.errors import InputError
-from distgnn.train.run.run_folder import RunFolder
-print("ready", flush=True)
-for line in sys.stdin:
-    try:
-        folder = RunFolder(line.strip(), {"train": TrainConfig().as_dict()}, overwrite=True)
-        print("held", flush=True)
-        sys.stdin.readline()
-        folder.close()
-    except InputError:
-        print("refused", flush=True)
-        sys.stdin.readline()
-"""
-
-
-@pytest.mark.slow
-def test_of_two_that_overwrite_at_once_one_gets_the_folder(tmp_path):
-    """Many tries: the window between removing the old folder and locking the new one was a few hundred microseconds."""
-    racers = [
-        subprocess.Popen([sys.executable, "-c", RACER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    try:
-        assert [racer.stdout.readline() for racer in racers] == ["ready\n"] * 2
-        for turn in range(60):
-            for racer in racers:
-                racer.stdin.write(f"{tmp_path}/run{turn // 20}\n")
-                racer.stdin.flush()
-            answers = [racer.stdout.readline().strip() for racer in racers]
-            assert sorted(answers) == ["held", "refused"], turn
-            for racer in racers:
-                racer.stdin.write("\n")
-                racer.stdin.flush()
-    finally:
-        for racer in racers:
-            racer.stdin.close()
-            racer.stdout.close()
-            racer.wait(300)
+def test_of_two_that_overwrite_at_once_one_gets_the_folder(tmp_path, monkeypatch):
+    """The old one is locked until it is gone, and the new one before it has its name."""
+    RunFolder(str(tmp_path / "run"), CONFIG).close()
+    locked, lock = [], run_folder._locked
+    monkeypatch.setattr(run_folder, "_locked", lambda folder: (locked.append(folder), lock(folder))[1])
+    RunFolder(str(tmp_path / "run"), CONFIG, overwrite=True).close()
+    assert locked[0] == tmp_path / "run" and len(locked) == 2 and not locked[1].exists()
 
 
 def test_merged_parts_belong_to_a_run(tmp_path):
