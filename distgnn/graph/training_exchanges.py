@@ -40,11 +40,11 @@ class TrainingExchanges:
     def _delayed(self, direction: int, bins: list[Bin]) -> DelayedExchange:
         delay, schedule = self._graph.algorithm.delay or 0, self._graph.schedule
         warmup = schedule.warmup_epochs if delay else 0
-        wire = self._wire(schedule.wires[direction], direction)
+        wire = self.wire_of(schedule.wires[direction], direction)
         weight, exact, held = schedule.late_row_average, self.exact[direction], self._graph.late_rows_stay
         return DelayedExchange(exact, bins, delay, warmup, wire, late_row_average=weight, held=held)
 
-    def _wire(self, name: str, direction: int) -> Wire:
+    def wire_of(self, name: str, direction: int) -> Wire:
         """The wire of a width, with the ids that key random rounding."""
         graph, part = self._graph, self._graph.local
         if name != "float32" and graph.dtype == torch.float64:

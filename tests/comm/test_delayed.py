@@ -9,7 +9,7 @@ from distgnn.comm import DelayedExchange, make_bins
 
 def delayed(graph, delay: int, warmup: int = 0) -> DelayedExchange:
     bins = make_bins(graph.local.plan, max(delay, 1), graph.comm)
-    return DelayedExchange(graph.exchange, bins, delay, warmup, graph.wire_of("float32", 0))
+    return DelayedExchange(graph.exchange, bins, delay, warmup, graph.exchanges.wire_of("float32", 0))
 
 
 def inputs(graph, epoch: int = 0) -> tuple[np.ndarray, np.ndarray]:

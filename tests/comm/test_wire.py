@@ -76,7 +76,7 @@ class WideDelayed(DelayedExchange):
 def test_rows_held_as_they_arrived_are_those_that_were_widened_then(comm, wire, delay):
     graph = dist_graph(random_graph(3), comm, dtype="float32")
     bins = make_bins(graph.local.plan, max(delay, 1), comm)
-    settings = graph.exchange, bins, delay, min(delay, 1), graph.wire_of(wire, 0)
+    settings = graph.exchange, bins, delay, min(delay, 1), graph.exchanges.wire_of(wire, 0)
     coded, wide = DelayedExchange(*settings), WideDelayed(*settings)
     random = np.random.default_rng(comm.rank)
     for epoch in range(8):

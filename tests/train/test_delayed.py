@@ -23,7 +23,7 @@ def model_for(graph, layers: int = 3):
 def set_delay_0(graph) -> None:
     """Replace the delayed exchanges by ones of delay 0 without warm-up."""
     bins = make_bins(graph.plan, 1, graph.comm)
-    wires = [graph.wire_of("float32", direction) for direction in (0, 1)]
+    wires = [graph.exchanges.wire_of("float32", direction) for direction in (0, 1)]
     graph.exchanges.delayed = (
         DelayedExchange(graph.exchange, bins, 0, 0, wires[0]),
         DelayedExchange(graph.transposed_exchange, [one.transposed() for one in bins], 0, 0, wires[1]),
