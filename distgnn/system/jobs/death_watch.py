@@ -31,7 +31,17 @@ if not __package__:  # a program of its own: the package is not imported, what i
     sys.path.append(os.path.dirname(__file__))
     sys.modules["distgnn.system.jobs.processes"] = importlib.import_module("processes")
 
-from distgnn.system.jobs.processes import HOST, children, memory_kills, program_of, runs, say, stat_of, why_killed
+from distgnn.system.jobs.processes import (
+    HOST,
+    TO_ALL,
+    children,
+    memory_kills,
+    program_of,
+    runs,
+    say,
+    stat_of,
+    why_killed,
+)
 
 NOTE_BYTES = 1024
 NOTE_VARIABLE = "DISTGNN_NOTE_FD"
@@ -115,6 +125,8 @@ def _close_all_but(kept: set[int]) -> list[int]:
 
 def main() -> None:
     """Wait for the end of the rank, name it where others need it, and let the starter know."""
+    for number in (*TO_ALL, signal.SIGUSR1):  # meant for the rank
+        signal.signal(number, signal.SIG_IGN)
     rank, pid, note_file = map(int, sys.argv[1:])
     sockets = [int(number) for number in [os.environ.get("PMI_FD", "")] if number.isdigit()]  # one, or none
     pipes = _close_all_but({1, 2, note_file, *sockets})
