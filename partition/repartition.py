@@ -326,10 +326,7 @@ def merge_parts(
         forward = state.edge_part
     owner = balanced_owners(edge_list, forward, shares, reverse)
     # A key that keeps vertices of an old part side by side, in their old order.
-    order, first = np.empty(edge_list.num_nodes, dtype=np.int64), 0
-    for part in parts:
-        order[part.global_ids[: part.num_owned]] = first + np.arange(part.num_owned)
-        first += part.num_owned
+    order = _places([part.global_ids[: part.num_owned] for part in parts], edge_list.num_nodes)
     cut = VertexCut(num_parts, forward, owner, reverse, order, speeds)
     tell("cut", 1, 1)
     how = config.manifest() | {"merged_from": old_parts}

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from distgnn.datasets.array_files import is_present, npz_shapes, read_npz
-from distgnn.datasets.files.matrix import read_rows
+from distgnn.datasets.files.matrix import read_rows, square_entries
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.objects.labels import tidy_labels
@@ -31,10 +31,8 @@ def check_reddit(folder: Path) -> None:
 def read_reddit(folder: Path, findings: Findings | None = None) -> GraphData:
     """Read and check Reddit as an undirected graph: the file holds both arcs of each edge, one is kept."""
     graph_path, data_path = folder / "reddit_graph.npz", folder / "reddit_data.npz"
-    adjacency = read_rows(graph_path, as_csr=True).tocoo()
+    adjacency = square_entries(graph_path, read_rows(graph_path, as_csr=True))
     data = read_npz(data_path, COLUMNS)
-    if adjacency.shape[0] != adjacency.shape[1]:
-        raise GraphFormatError(f"{graph_path}: expected a square matrix, found {list(adjacency.shape)}")
     num_nodes = adjacency.shape[0]
     try:
         rows, halved = halve(adjacency.row, adjacency.col, num_nodes, {})

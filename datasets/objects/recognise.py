@@ -67,20 +67,19 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
         of_one, fields = True, {"y": labels} | fields
     typed = _is_dict(graph) and any(isinstance(key, tuple) for key in graph)
     if typed or (_is_dict(graph) and isinstance(graph.get("edge_index_dict"), Mapping)):
-        made = GraphData.from_types(graph if typed else by_name(graph), found, **fields)
-        if findings is None:
-            found.warn(made.name, stacklevel=2)
-        return made
-    if _is_dict(graph):
+        graph, typed = graph if typed else by_name(graph), True
+    elif _is_dict(graph):
         given = {name: value for name, value in graph.items() if value is not None}
         for name in [name for name in given if of_one and name not in (*KEYWORDS, *EDGES, "num_nodes")]:
             leave_out(found, name, given.pop(name))
         graph, fields = _of_dict(given, fields, found)
     kinds = _kinds(graph)
     reader = next((getattr(GraphData, reader) for kind, reader in GRAPHS.items() if kind in kinds), None)
-    if reader is None and sparse_matrix(graph) is not None:
+    if typed:
+        reader = GraphData.from_types
+    elif reader is None and sparse_matrix(graph) is not None:
         reader = GraphData.from_scipy
-    if reader is None:
+    elif reader is None:
         if not (is_frame(graph) or isinstance(graph, np.ndarray | list | tuple) or "torch.Tensor" in kinds):
             raise InputError(f"no graph can be made of a {type(graph).__name__}; {_advice(graph)}")
         reader = GraphData.from_arrays

@@ -42,6 +42,7 @@ from distgnn.system.processor import machine
 from distgnn.train.checkpoint.fingerprint import difference
 
 ALGORITHMS = ("cd-0", "cd-5", "cd-5/int8")
+OF_CUT = ("num_parts", "method", "replication_factor", "exchange_rows")
 SIZES = ("num_nodes", "num_arcs")
 ONE_RUN = {"resume": True, "patience": 0, "overwrite": False}
 
@@ -245,18 +246,12 @@ def _measured(plan: Plan, kept: Kept, speak: bool) -> StudyResult:
         "graph": first["name"],
         "num_nodes": first["num_nodes"],
         "num_arcs": first["num_arcs"],
-        "cuts": [_cut_of(manifest) for manifest in manifests],
+        "cuts": [{key: manifest[key] for key in OF_CUT} for manifest in manifests],
         "settings": plan.base.sections(),
         "tolerance": plan.tolerance,
         "lines": list(dict.fromkeys(line for one in measured for line in one.turns["lines"])),
     }
     return StudyResult(rows_of(measured, plan.networks, plan.tolerance), about)
-
-
-def _cut_of(manifest: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: manifest[key] for key in ("num_parts", "method", "replication_factor", "exchange_rows") if key in manifest
-    }
 
 
 def _turns(plan: Plan, parts: str, count: int, network: Any = None) -> Any:

@@ -45,12 +45,9 @@ class Runner:
             say(caution)
         self._costs: list[dict[str, float]] = []
         self._epoch = 0
-        self._first = UNCOUNTED_EPOCHS + (schedule.warmup_epochs + delay if delay else 0)
+        self.uncounted: int = UNCOUNTED_EPOCHS + (schedule.warmup_epochs + delay if delay else 0)
         cycle = delay or 1
         self.turn: int = cycle * -(-EPOCHS_IN_TURN // cycle)
-
-    def warm_up(self) -> None:
-        self.train(self._first)
 
     def train(self, epochs: int) -> None:
         """Train, and keep each epoch's means over ranks, where it counts."""
@@ -61,7 +58,7 @@ class Runner:
             record = self._trainer.train_epoch(self._epoch)
             transport.suppressed = False
             ranks = comm.allgather(transport.counters.since(before))
-            if self._epoch >= self._first:
+            if self._epoch >= self.uncounted:
                 waits = [sum(rank[name] for name in WAITS) for rank in ranks]
                 means = {name: statistics.fmean(rank[name] for rank in ranks) for name in ranks[0]}
                 sent = [rank["sent_bytes"] for rank in ranks]
@@ -111,7 +108,7 @@ def take_turns(parts: str, contenders: list[Contender], base: Settings, rounds: 
     lines: list[str] = []
     runners = [Runner(parts, contender, base, lines.append) for contender in contenders]
     for runner in runners:
-        runner.warm_up()
+        runner.train(runner.uncounted)
     for _ in range(rounds):
         for runner in runners:
             runner.train(runner.turn)

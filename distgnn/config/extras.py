@@ -69,8 +69,8 @@ def attached(point: str, config: Any = None) -> Iterator[Any]:
 
 def asked_for(point: str, config: Any) -> list[str]:
     """Extras that have something at a point, and one of whose settings in `config` is not as it was declared."""
-    usual, kind = untouched(config), type(config)
-    return [name for name, extra in extras().items() if point in extra.hooks and not names_of(extra, kind) <= usual]
+    changed, kind = touched(config), type(config)
+    return [name for name, extra in extras().items() if point in extra.hooks and names_of(extra, kind) & changed]
 
 
 def names_of(extra: Extra, config: type) -> set[str]:
@@ -143,14 +143,9 @@ def part_of(config: Any, kind: type) -> Any:
     return kind(**{one.name: getattr(config, one.name) for one in fields(kind)})
 
 
-def untouched(config: Any) -> set[str]:
-    """Names of the settings that extras have attached to `config` and that are as they were declared."""
+def touched(config: Any) -> set[str]:
+    """Names of the settings that extras have attached to `config` and that are not as they were declared."""
     attached_here = all_names(type(config))
     return {
-        one.name for one in fields(config) if one.name in attached_here and getattr(config, one.name) == one.default
+        one.name for one in fields(config) if one.name in attached_here and getattr(config, one.name) != one.default
     }
-
-
-def touched(config: Any) -> bool:
-    """Is a setting of an extra another than it was declared?"""
-    return len(untouched(config)) < len(all_names(type(config)))

@@ -51,8 +51,8 @@ RULES = [Rule(*row) for row in (
     # the model
     ("remat is for stacks of equal layers without batch norm: not gcn2, appnp or norm batch",
      lambda model, norm, remat: remat and (model in DEEP_MODELS or norm == "batch")),
-    ("{model} has a connection to its first rows already: leave block, stem, head and input_dropout out",
-     lambda model, is_bare: model in DEEP_MODELS and not is_bare),
+    ("{model} has a connection to its first rows already: leave block, stem and head out",
+     lambda model, block, stem, head: model in DEEP_MODELS and (block, stem, head) != ("plain", "none", "conv")),
     ("residual is of --block residual: add it",
      lambda block, residual: block != "residual" and residual != "linear"),
     ("{model} takes no edge weights: choose {other}, or leave weighted out",

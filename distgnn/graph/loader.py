@@ -102,12 +102,7 @@ def load(
     if isinstance(comm, WatchedComm) and comm.crew is not None:
         comm.crew.alike.wanted = check_steps
     with raise_together(comm):
-        check_names(options, OPTIONS)
-        manifest = read_manifest(folder)
-        schedule = Schedule(**{one.name: options[one.name] for one in fields(Schedule) if one.name in options})
-        schedule.check(Algorithm.parse(algorithm))
-        check_folder(options.get("offload"))
-        check_rank_count(folder, manifest["num_parts"], comm.size)
+        manifest, schedule = _checked(folder, algorithm, comm.size, options)
     check_same(comm, {"partition": manifest["sha256"]}, "give every rank the same partition folder")
     with compile_line(visible=comm.rank == 0):
         with raise_together(comm):
@@ -120,14 +115,30 @@ def load(
     leave_on_disk(part.arc_ids)  # read while the part was checked; needed by layers that work arc by arc only
     kernels.give_back_freed_memory()
     if say:
-        order = "" if texts_hash_alike(comm) else OTHER_ORDER
-        for line in [*describe_binding(comm), *late_settings(), order]:
-            if line and comm.rank == 0:
-                say(line)
+        _describe(comm, say)
     if plain_tensors and not typed:
         return graph
     face = with_rows(graph)
     return TypedGraph(face) if typed else face  # type: ignore[return-value]
+
+
+def _checked(folder: str | Path, algorithm: str, num_ranks: int, options: dict[str, Any]) -> tuple[Any, Schedule]:
+    """(the manifest, the schedule among the options), or an error for what does not go together."""
+    check_names(options, OPTIONS)
+    manifest = read_manifest(folder)
+    schedule = Schedule(**{one.name: options[one.name] for one in fields(Schedule) if one.name in options})
+    schedule.check(Algorithm.parse(algorithm))
+    check_folder(options.get("offload"))
+    check_rank_count(folder, manifest["num_parts"], num_ranks)
+    return manifest, schedule
+
+
+def _describe(comm: MPI.Comm, say: Callable[[str], None]) -> None:
+    """Lines on ranks and cores, and warnings. Collective: yes."""
+    order = "" if texts_hash_alike(comm) else OTHER_ORDER
+    for line in [*describe_binding(comm), *late_settings(), order]:
+        if line and comm.rank == 0:
+            say(line)
 
 
 def graph_kind(schedule: Schedule) -> type[DistGraph]:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from distgnn.errors import InputError
-from distgnn.ops.function import version_of
+from distgnn.ops.function import constants, version_of
 from distgnn.ops.sums import all_sum
 from distgnn.rows.align import in_space, local_in, part_of
 from distgnn.rows.row_by_row import again
@@ -159,7 +159,8 @@ def masked_by(space: Space, mask: torch.Tensor) -> MaskedRows:
     for known, then, chosen in space.kept_masks:
         if version is not None and known() is mask and then == version:
             return chosen
-    made = MaskedRows(space, local_in(mask, space, 0, "mask").bool())
+    with constants():
+        made = MaskedRows(space, local_in(mask, space, 0, "mask").bool())
     if version is not None:
         space.kept_masks = [*space.kept_masks[1 - KEPT_MASKS :], (weakref.ref(mask), version, made)]
     return made

@@ -69,8 +69,7 @@ def over_dims(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
         given = others.pop(place)
     elif given is None and name in ("max", "min") and others and isinstance(others[0], torch.Tensor):
         return getattr(torch, f"{name}imum")(rows, others[0])
-    if kwargs.pop("out", None) is not None:
-        refuse(name, "leave out= out")
+    out = kwargs.pop("out", None)
     kwargs.pop("_stacklevel", None)
     given = DEFAULT.get(name) if given is None else given
     dims: Dims = tuple(range(rows.dim()))
@@ -79,9 +78,11 @@ def over_dims(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
     keepdim = kwargs.pop("keepdim", False)
     if place < len(others) and isinstance(others[place], bool) and name not in KEEPS and name not in ("std", "var"):
         keepdim = others.pop(place)
+    if rows.row_dim in dims and name not in GLOBAL:
+        refuse(name)
+    if out is not None:
+        refuse(name, "leave out= out")
     if rows.row_dim in dims:
-        if name not in GLOBAL:
-            refuse(name)
         found = GLOBAL[name](wide(rows), dims, keepdim, given, *others, **kwargs)
         return rounded(found, rows.dtype) if rows.dtype in NARROW and kwargs.get("dtype") is None else found
     if name in KEEPS or name == "glu":
@@ -213,6 +214,9 @@ for _name in ("sort", "argsort", "topk"):
 MIDDLE = "write x.whole().{name}(...): all rows, without a gradient"
 for _name in ("median", "nanmedian", "mode", "quantile", "nanquantile", "kthvalue"):
     INSTEAD[_name] = MIDDLE.format(name=_name)
+INSTEAD["cumsum"] = (
+    "write x.whole().cumsum(0); aggregators that sort or read a sequence: take sum, mean, max, min, std, var or softmax"
+)
 
 
 # --- exponentials ------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from distgnn.comm import extreme_over_ranks, sum_over_ranks
 from distgnn.comm.plans import VertexOwners
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.ops.entry import wide
+from distgnn.ops.function import constants
 from distgnn.ops.remote_rows import RowLookup
 from distgnn.ops.sums import min_over_ranks
 
@@ -89,7 +90,8 @@ class Space:
 
     @cached_property
     def index(self) -> torch.Tensor:
-        return torch.from_numpy(self.places)
+        with constants():
+            return torch.from_numpy(self.places)
 
     @cached_property
     def is_whole(self) -> bool:
@@ -126,7 +128,8 @@ class Space:
         """
         lookup = self._lookups.get(agreed) if agreed is not None else None
         if lookup is None:
-            lookup = RowLookup(self, np.ascontiguousarray(wanted, dtype=np.int64))  # type: ignore[arg-type]
+            with constants():  # what an evaluation in inference mode keeps serves the training after it
+                lookup = RowLookup(self, np.ascontiguousarray(wanted, dtype=np.int64))  # type: ignore[arg-type]
         if agreed is not None:
             self._lookups.pop(agreed, None)
             self._lookups[agreed] = lookup

@@ -112,19 +112,13 @@ def line_styles() -> Iterator[dict[str, Any]]:
         yield style | {"linewidth": width, "markersize": 1.5 + 1.5 * width}
 
 
-def plot_lines(axes: Any, series: Sequence[Series], x: Axis, y: Axis, limit: float = 0.0) -> None:
-    """The lines that have points, each with its marks at other places where lines coincide, and their bands.
-
-    Args:
-        limit: a value that the y axis shows in any case, drawn as a thin line (0: none).
-    """
+def plot_lines(axes: Any, series: Sequence[Series], x: Axis, y: Axis) -> None:
+    """The lines that have points, each with its marks at other places where lines coincide."""
     shown = [one for one in series if one.points]
     for place, (one, style) in enumerate(zip(shown, line_styles(), strict=False)):
         every = max(-(-len(one.points) // MARKED), min(len(shown), 3, len(one.points)))
         marks = (place * every // len(shown) % every, every)
         axes.plot(*zip(*one.points, strict=True), label=short(one.name, 54), markevery=marks, **style)
-    if limit:
-        axes.axhline(limit, color=LIGHT["ink"], linewidth=1, linestyle=(0, (2, 2)))
     if x.from_zero:
         axes.set_xlim(left=0)
     if y.from_zero:

@@ -1,6 +1,6 @@
 """Rows and one number per head: what attention does to rows beside gathering them.
 
-head_dots    out[i, h] = Σ_k left[i, h, k] * right[i, h, k]         right may be one row for all, or one for all heads
+head_dots    out[i, h] = Σ_k left[i, h, k] * right[i, h, k]                    right may be one for all heads
 head_scores  out[s, i, h] = Σ_k feats[i, h, k] * rows[s, h, k]                 for S rows, in one pass
 head_outer   feats[i, h, k] += Σ_s factors[s][i, h] * rows[s, h, k]            in place, for S rows
 head_mean    out[i, k] = Σ_h feats[i, h, k] / H + bias[k]                      and the rows in bfloat16 beside it
@@ -20,31 +20,27 @@ from distgnn.kernels.simd.head_sums import add_by_head
 from distgnn.kernels.simd.vectors import add, fma_heads, load, mul, scale, store
 
 
-def head_dots(left: np.ndarray, right: np.ndarray, heads: int, out: np.ndarray | None = None) -> np.ndarray:
+def head_dots(left: np.ndarray, right: np.ndarray, heads: int) -> np.ndarray:
     """Dot products of the rows of two arrays, head by head.
 
-    Args: left float32, float64 or bfloat16 (uint16) [N, H * F]; right the same, or one row [1, H * F] for all, or one
-        [N, F] for all heads, in any pairing that is summed alike; heads: H; out [N, H].
-    Returns: out, float32 for bfloat16.
+    Args: left float32, float64 or bfloat16 (uint16) [N, H * F]; right the same, or one [N, F] for all heads, in
+        any pairing that is summed alike; heads: H.
+    Returns: [N, H], float32 for bfloat16.
     Raises: ValueError on shapes and dtypes.
     """
     left, right = row_array(left, "left", ROWS), row_array(right, "right", ROWS)
     shared = heads > 1 and right.shape == (len(left), left.shape[1] // heads)
-    fits = shared or right.shape in (left.shape, (1, left.shape[1]))
-    if not fits or heads < 1 or left.shape[1] % heads:
+    if not (shared or right.shape == left.shape) or heads < 1 or left.shape[1] % heads:
         raise ValueError(f"left and right must be rows of {heads} heads each, got {left.shape} and {right.shape}")
     dtype = sums_dtype(left)
     if sums_dtype(right) != dtype:
         raise ValueError(f"left and right must be summed alike, got {left.dtype} and {right.dtype}")
-    out = output(out, (len(left), heads), dtype)
-    out[:] = 0
-    # One row for all: the same loop with a step of 0.
-    step = right.shape[1] if len(right) == len(left) else 0
+    out = np.zeros((len(left), heads), dtype)
     if left.shape[1]:
         width = left.shape[1] // heads
         for tile in head_tiles(heads, width, np.dtype(dtype)):
             other = for_all_heads(tile, width) if shared else tile
-            run(_dot_kernel(tile, other), even_chunks(*left.shape), left, right, step, out)
+            run(_dot_kernel(tile, other), even_chunks(*left.shape), left, right, out)
     return out
 
 
@@ -148,11 +144,11 @@ def tiles_of_whole_heads(heads: int, width: int, dtype: DTypeLike) -> Iterator[T
 @functools.cache
 def _dot_kernel(tile: Tile, other: Tile | None) -> Callable:
     @kernel(counted=False)
-    def dot_rows(start, stop, left, right, step, out):
+    def dot_rows(start, stop, left, right, out):
         """Adds the tile's share to out[start:stop]."""
-        width, heads = left.shape[1], out.shape[1]
+        width, other_width, heads = left.shape[1], right.shape[1], out.shape[1]
         for i in range(start, stop):
-            add_by_head(tile, mul(load(tile, left, i * width), load(other, right, i * step)), out, i * heads)
+            add_by_head(tile, mul(load(tile, left, i * width), load(other, right, i * other_width)), out, i * heads)
 
     return dot_rows
 

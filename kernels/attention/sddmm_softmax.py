@@ -17,10 +17,11 @@ import numpy as np
 from distgnn.kernels.runtime.arrays import ROWS, flat_rows, index_array, indptr_array, output, row_array, sums_dtype
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
-from distgnn.kernels.runtime.tiles import Tile, cut_tiles, row_tiles
+from distgnn.kernels.runtime.tiles import Tile, cut_tile, row_tiles
 from distgnn.kernels.runtime.tuning import arcs_ahead
 from distgnn.kernels.simd.vector_math import exp, reciprocal, total
 from distgnn.kernels.simd.vectors import add, at, full, load, maximum, mul, prefetch, store, sub, zeros
+from distgnn.kernels.wire.gather import pack_rows
 
 OPERATIONS = ("dot", "add", "mul")
 
@@ -60,12 +61,18 @@ def sddmm(
     ids = np.empty(0, np.int64) if edge_ids is None else index_array(edge_ids, "edge_ids")
     shape = (max(len(indices), int(ids.max(initial=-1)) + 1), *(tail[:-1] if op == "dot" else tail))
     out = output(out, out.shape if out is not None else shape, sums_dtype(source_rows), zero=True)
+    if op != "dot":
+        span, targets = slice(indptr[0], indptr[-1]), np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        room = len(targets), width
+        left = pack_rows(source_rows, indices[span], np.empty(room, out.dtype))
+        right = pack_rows(target_rows, targets, np.empty(room, out.dtype))
+        places = ids[span] if len(ids) else span
+        out.reshape(len(out), width)[places] = left + right if op == "add" else left * right
+        return out
     flat = out.reshape(len(out), -1) if len(out) else out.reshape(0, 1)
     bounds = edge_chunks(indptr, width)
-    tiles = (cut_tiles if op == "dot" else row_tiles)(width // heads, out.dtype) if width else []
-    for column, tile in tiles:
-        function = _dot_kernel(tile) if op == "dot" else _pair_kernel(tile, op)
-        ahead = arcs_ahead(tile.width * source_rows.itemsize)
+    for column, tile in row_tiles(width // heads, out.dtype) if width else []:
+        ahead, function = arcs_ahead(tile.width * source_rows.itemsize), _dot_kernel(cut_tile(tile.lanes, tile.width))
         run(function, bounds, column, ahead, indptr, indices, source_rows, target_rows, ids, flat, heads)
     return out
 
@@ -89,25 +96,6 @@ def _dot_kernel(tile: Tile) -> Callable:
                     out[edge, head] = value if column == 0 else out[edge, head] + value
 
     return dot_rows
-
-
-@functools.cache
-def _pair_kernel(tile: Tile, op: str) -> Callable:
-    adding = op == "add"
-
-    @kernel(counted=False)
-    def pair_rows(start, stop, column, ahead, indptr, indices, source_rows, target_rows, edge_ids, out, heads):
-        """Writes the tile's columns of the arcs of rows [start, stop)."""
-        width, last = source_rows.shape[1], indptr[stop] - 1
-        for i in range(start, stop):
-            target = load(tile, target_rows, i * width + column)
-            for e in range(indptr[i], indptr[i + 1]):
-                prefetch(tile, source_rows, at(indices, min(e + ahead, last)) * width + column)
-                edge = edge_ids[e] if edge_ids.shape[0] else e
-                row = load(tile, source_rows, at(indices, e) * width + column)
-                store(tile, out, edge * width + column, add(row, target) if adding else mul(row, target))
-
-    return pair_rows
 
 
 def edge_softmax(

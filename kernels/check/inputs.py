@@ -42,15 +42,30 @@ def large_graph() -> Graph:
     return Graph(indptr, indices.astype(np.int32), 41)
 
 
-def like(value, rows, seed=0):
-    """Random rows with the dtype and width of `value`, None for None."""
-    if value is None:
-        return None
-    value = np.asarray(value)
-    random = np.random.default_rng([seed, rows]).standard_normal((rows, *value.shape[1:]))
-    if value.dtype == np.uint16:
-        return reference.to_bfloat16(random)
-    return random.astype(value.dtype if value.dtype.kind == "f" else np.float32)
+class Rows(NamedTuple):
+    """Random rows of one dtype: float32, float64 or bfloat16, and how wide cases make them."""
+
+    dtype: str
+    width: int = 37  # whole vectors and a remainder
+    heads: int = 4
+    each: int = 9  # columns of a head
+
+    @property
+    def full(self) -> int:
+        return self.heads * self.each
+
+    @property
+    def is_narrow(self) -> bool:
+        return self.dtype == "bfloat16"
+
+    def __call__(self, count: int, *tail: int, seed: int = 0) -> np.ndarray:
+        found = self.wide(count, *tail, seed=seed)
+        return reference.to_bfloat16(found) if self.is_narrow else found
+
+    def wide(self, count: int, *tail: int, seed: int = 0) -> np.ndarray:
+        """The same in the dtype that they are summed in."""
+        random = np.random.default_rng([seed, count]).standard_normal((count, *tail))
+        return random.astype("float32" if self.is_narrow else self.dtype)
 
 
 def distinct_ids(rows):
@@ -60,11 +75,3 @@ def distinct_ids(rows):
 
 def permuted(rows):
     return np.random.default_rng(3).permutation(rows)
-
-
-def edge_ids_of(given, graph):
-    return None if given.get("edge_ids") is None else permuted(graph.num_arcs)
-
-
-def pick(given, *names):
-    return {name: given[name] for name in names if name in given}

@@ -123,11 +123,6 @@ def block_csr(indptr, indices, num_cols, block_rows):
     return *csr_from_edges(indices, keys, blocks * rows), blocks
 
 
-def pack_rows(feats, rows):
-    """Fancy indexing."""
-    return feats[rows]
-
-
 def add_rows(out, rows, packed):
     """Unbuffered addition, which is right for repeated rows too."""
     out = out.copy()

@@ -143,11 +143,6 @@ def head_outer(feats, rows, factors):
     return (split[0] + np.einsum("sih,shk->ihk", factors, split[1])).reshape(feats.shape)
 
 
-def inner_product(rows, grads):
-    """rows.T @ grads."""
-    return rows.T.astype(np.float64) @ grads
-
-
 def encode_decode(feats, rows, wire, row_ids, draw):
     """What the receiver of encoded rows gets, element by element."""
     values = feats[rows]

@@ -77,8 +77,7 @@ def spmm(
     Returns: out (new: float32 for bfloat16 rows); for max and min (out, winner): winner is the CSR position (int32
         if it fits) or -1, or None without winners. Ties go to the smallest edge id.
     Raises: ValueError on shapes and dtypes.
-    Notes: reads E · D elements, at memory speed. Each row is summed in CSR order by one thread: same bits for any
-        number of threads. bfloat16 rows are summed in float32.
+    Notes: reads E · D elements. Each row is summed in CSR order by one thread: same bits for any number of threads.
     """
     indptr, indices, feats = indptr_array(indptr), index_array(indices), np.asarray(feats)
     tail = feats.shape[1:]
@@ -98,19 +97,15 @@ def spmm(
         raise ValueError("accumulate=True, and columns, need out")
     tail = out.shape[1:] if columns and out is not None else tail
     out = output(out, (rows, *tail), feats.dtype if out is not None and out.dtype == feats.dtype else dtype)
-    if degree is not None:
-        # One factor per row instead of a division per row and a scale: the kernel knows scales only.
-        target_scale = _divided(target_scale, degree, rows, dtype)
-    mean = reduce == "mean" and degree is None
+    if reduce == "mean":  # one factor per row instead of a division per row and a scale: the kernel knows scales only
+        target_scale = _divided(target_scale, np.diff(indptr) if degree is None else degree, rows, dtype)
     flat = out.reshape(rows, int(np.prod(tail)))
     first, into, count = columns or (0, 0, feats.shape[1])
     if columns and (min(first, into) < 0 or first + count > feats.shape[1] or into + count > flat.shape[1]):
         raise ValueError(f"columns {columns} are not all in rows {feats.shape} and out {flat.shape}")
     past = not accumulate and goes_past_caches(flat)
     place = first, into - first, count
-    _sum(
-        dtype, place, indptr, indices, feats, weight, edge_ids, source_scale, target_scale, flat, accumulate, mean, past
-    )
+    _sum(dtype, place, indptr, indices, feats, weight, edge_ids, source_scale, target_scale, flat, accumulate, past)
     return out
 
 
@@ -194,7 +189,7 @@ def _sum_kernel(tile: Tile, weighted: bool, scaled: bool) -> Callable:
     @kernel(counted=False)
     def sum_rows(
         start, stop, column, shift, ahead, indptr, indices, feats, weight, edge_ids, source_scale, target_scale, out,
-        accumulate, mean, past_caches,
+        accumulate, past_caches,
     ):  # fmt: skip
         """Writes the tile's columns of out[start:stop]."""
         width, one = out.shape[1], weight.dtype.type(1)
@@ -219,8 +214,6 @@ def _sum_kernel(tile: Tile, weighted: bool, scaled: bool) -> Callable:
                 e += 2
             # Scaled once per row, after the sum, not once per arc.
             factor = at(target_scale, i) if target_scale.shape[0] else one
-            if mean and end > first:
-                factor = factor / weight.dtype.type(end - first)
             sums = scale(sums, factor)
             if accumulate:
                 sums = add(load(tile, out, i * width + column + shift), sums)

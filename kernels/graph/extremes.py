@@ -2,8 +2,8 @@
 
     max    out[i, k] = max_e edge_weight[e] * source_scale[indices[e]] * feats[indices[e], k]
 
-A minimum is the maximum of the negatives. Ties go to the smallest edge id: without `edge_ids` that is the first
-position of the row; with them ids are held in registers beside the winners.
+A minimum is the maximum of the negatives. Ties go to the first position of a row: with `edge_ids` rows are sorted by
+them before.
 """
 
 import functools
@@ -18,13 +18,9 @@ from distgnn.kernels.runtime.tiles import Tile, registers, row_tiles
 from distgnn.kernels.runtime.tuning import arcs_ahead
 from distgnn.kernels.simd.vectors import (
     at,
-    both,
     choose,
-    either,
-    equal,
     full,
     greater,
-    less,
     load,
     prefetch,
     rolled,
@@ -49,29 +45,34 @@ def extreme(
     shape, dtype = (len(indptr) - 1, feats.shape[1]), sums_dtype(feats)
     out = output(out, shape, dtype)
     winner = empty_rows(shape if winners else (0, shape[1]), np.int32 if indptr[-1] < 2**31 else np.int64)
-    if edge_ids.dtype == np.int64 and len(edge_ids) and int(edge_ids.max()) < 2**31:
-        edge_ids = edge_ids.astype(np.int32)  # as wide as the values they are compared beside
+    order = None
+    if len(edge_ids):
+        order, span = np.arange(len(edge_ids)), slice(int(indptr[0]), int(indptr[-1]))
+        rows = np.repeat(np.arange(shape[0]), np.diff(indptr))
+        order[span] = span.start + np.lexsort((edge_ids[span], rows))
+        indices, weight = indices[order], weight[edge_ids[order]] if len(weight) else weight
     sign = dtype.type(1 if reduce == "max" else -1)
-    arguments = indptr, indices, feats, weight, edge_ids, source_scale, out, winner, sign, keep_inf
+    arguments = indptr, indices, feats, weight, source_scale, out, winner, sign, keep_inf
     bounds = edge_chunks(indptr, shape[1])
     plain = reduce == "max" and len(weight) == len(source_scale) == 0
-    # Registers are shared by what is kept per column: the best value; with winners its arc too; by edge id its edge as
-    # well, and a spare. So a pass covers half or a quarter of the columns of a sum.
-    by_id = len(edge_ids) > 0 and (winners or len(weight) > 0)
-    most = registers()[1] // (4 if by_id else 2 if winners else 1)
+    # Registers are shared by what is kept per column: the best value, and with winners its arc. So a pass covers half
+    # of the columns of a sum.
+    most = registers()[1] // (2 if winners else 1)
     for column, tile in row_tiles(shape[1], dtype, most) if shape[1] else []:
         ahead = arcs_ahead(tile.width * feats.itemsize)
-        run(_extreme_kernel(tile, winners, plain, by_id), bounds, column, ahead, *arguments)
+        run(_extreme_kernel(tile, winners, plain), bounds, column, ahead, *arguments)
+    if order is not None and winners:
+        winner[winner >= 0] = order[winner[winner >= 0]]
     return out, winner if winners else None
 
 
 @functools.cache
-def _extreme_kernel(tile: Tile, winners: bool, plain: bool, by_id: bool) -> Callable:
-    """The kernel for one tile of columns; plain: a maximum of the rows as they are; by_id: edge_ids break ties."""
+def _extreme_kernel(tile: Tile, winners: bool, plain: bool) -> Callable:
+    """The kernel for one tile of columns; plain: a maximum of the rows as they are."""
 
     @kernel(counted=False)
     def extreme_rows(
-        start, stop, column, ahead, indptr, indices, feats, weight, edge_ids, source_scale, out, winner, sign, keep_inf
+        start, stop, column, ahead, indptr, indices, feats, weight, source_scale, out, winner, sign, keep_inf
     ):
         """Writes the tile's columns of out[start:stop] and winner[start:stop]."""
         width, last, end = feats.shape[1], at(indptr, stop) - 1, at(indptr, start)
@@ -83,7 +84,6 @@ def _extreme_kernel(tile: Tile, winners: bool, plain: bool, by_id: bool) -> Call
             first, end = end, at(indptr, i + 1)
             best = full(tile, feats, -np.inf)
             place = full(tile, winner, -1)
-            chosen = full(tile, edge_ids, -1)
             for e in range(first, end):
                 rolled()
                 prefetch(tile, feats, at(indices, min(e + ahead, last)) * width + column)
@@ -91,15 +91,9 @@ def _extreme_kernel(tile: Tile, winners: bool, plain: bool, by_id: bool) -> Call
                 value = load(tile, feats, j * width + column)
                 if not plain:
                     # A minimum is the maximum of the negatives: one kernel for both, the sign goes into the factor.
-                    factor = sign * at(weight, at(edge_ids, e) if by_id else e) if weight.shape[0] else sign
+                    factor = sign * at(weight, e) if weight.shape[0] else sign
                     value = scale(value, factor * at(source_scale, j) if source_scale.shape[0] else factor)
                 better = greater(value, best)
-                if by_id:
-                    # Plainly: if value > best or (value == best and edge < chosen). A part's arcs are not in the order
-                    # of edge ids, and the winner of a tie must not depend on how the graph was cut.
-                    edge = full(tile, edge_ids, at(edge_ids, e))
-                    better = either(better, both(equal(value, best), less(edge, chosen)))
-                    chosen = choose(better, edge, chosen)
                 best = choose(better, value, best)
                 if winners:
                     place = choose(better, full(tile, winner, e), place)

@@ -240,11 +240,13 @@ def _product_kernel(tile: Tile) -> Callable:
         # A block of rows is copied to the second cache first: `out` may be `rows` itself, and bfloat16 is widened once.
         block = np.empty((together, rows.shape[1]), panels.dtype)
         more_block = np.empty((together, more.shape[1]), panels.dtype)
-        made = np.empty((together if accumulate else 0, width), panels.dtype)
+        made = np.empty((together if accumulate else 0, width), out.dtype)
+        into = made if accumulate else out
         sixes = len(columns) * (together // TOGETHER)
         for first in range(start * together, min(stop * together, num), together):
             count = min(together, num - first)
             whole = count // TOGETHER * TOGETHER
+            base = 0 if accumulate else first
             _copy(rows, first, count, block)
             _copy(more, first, count, more_block)
             # The next block is asked for meanwhile, a few lines for each six rows: copying does not wait for it.
@@ -261,19 +263,13 @@ def _product_kernel(tile: Tile) -> Callable:
                     sums = nothing, nothing, nothing, nothing, nothing, nothing
                     sums = _add_product(tile, block, panels, m, t, sums)
                     sums = _add_product(tile, more_block, more_panels, m, t, sums)
-                    if accumulate:
-                        _store_six(tile, made, m * width + columns[t], width, sums, False)
-                    else:
-                        _store_six(tile, out, (first + m) * width + columns[t], width, sums, past)
+                    _store_six(tile, into, (base + m) * width + columns[t], width, sums, past)
                 # Rows that are no six: one sum at a time, in the same order over k, so a row's bits do not depend on
                 # its neighbours.
                 for m in range(whole, count):
                     one = _add_row(tile, block, panels, m, t, nothing)
                     one = _add_row(tile, more_block, more_panels, m, t, one)
-                    if accumulate:
-                        store(tile, made, m * width + columns[t], one)
-                    else:
-                        store(tile, out, (first + m) * width + columns[t], one)
+                    store(tile, into, (base + m) * width + columns[t], one)
             # One addition per number after the sum, not a sum that begins with `out`: the product's bits are those
             # without it. Tiles may overlap, so they are added when all are there.
             # Plain loops: numba's assignment of slices also compiles the text of its error message, 30 functions more.

@@ -92,11 +92,6 @@ def row_tiles(width: int, dtype: DTypeLike, most_vectors: int | None = None) -> 
     return [(column, Tile(lanes, offsets, (0,) * len(offsets))) for column, offsets in cut]
 
 
-def cut_tiles(width: int, dtype: DTypeLike) -> list[tuple[int, Tile]]:
-    """The same without overlap, the last vector cut: for sums over columns, where none may count twice."""
-    return [(column, cut_tile(tile.lanes, tile.width)) for column, tile in row_tiles(width, dtype)]
-
-
 def cut_tile(lanes: int, columns: int) -> Tile:
     """The first `columns` of a row, where no column is in two vectors: the last one is cut, not moved back."""
     offsets = tuple(range(0, columns, lanes))

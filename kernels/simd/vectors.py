@@ -14,7 +14,7 @@ row's element 0 in the flattened array. Nothing reads or writes outside the tile
     scale(a, s)                        a * s, s a scalar
     fma(a, s, c)                       a * s + c, fused where the machine can
     fma_heads(tile, a, w, first, c)    the same with s = w.flat[first + head of the vector]
-    greater(a, b), equal(a, b), less(a, b), both(m, n), either(m, n)    masks, lane by lane; false for NaN
+    greater(a, b), less(a, b)          masks, lane by lane; false for NaN
     choose(m, a, b)                    a where m, else b
     prefetch(tile, array, first)       ask for the tile's cache lines
     at(array, position)                array[position], integers as int64, for positions that are not negative: numba's
@@ -140,24 +140,9 @@ def less(typingctx, a, b):
 
 
 @intrinsic
-def equal(typingctx, a, b):
-    return mask_of(a)(a, a), elementwise(comparison("=="))
-
-
-@intrinsic
 def maximum(typingctx, a, b):
     """The larger; a where b is a NaN."""
     return a(a, a), elementwise(lambda builder, x, y: builder.select(builder.fcmp_ordered(">", y, x), y, x))
-
-
-@intrinsic
-def both(typingctx, m, n):
-    return m(m, m), elementwise(ir.IRBuilder.and_)
-
-
-@intrinsic
-def either(typingctx, m, n):
-    return m(m, m), elementwise(ir.IRBuilder.or_)
 
 
 @intrinsic

@@ -7,20 +7,18 @@ Either side may be bfloat16 (uint16 bit patterns) where the other is float32; su
 per row are in codecs.py.
 """
 
-import functools
-from collections.abc import Callable
-
 import numpy as np
 
 from distgnn.kernels.runtime.arrays import ROWS, index_array, output, row_array, sums_dtype
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
-from distgnn.kernels.simd.philox import GROUP
-from distgnn.kernels.simd.random_vectors import each_group, group_tiles, kernel_width
-from distgnn.kernels.simd.vectors import add, load, prefetch, store
+from distgnn.kernels.runtime.tiles import Tile
+from distgnn.kernels.simd.vectors import add, load, prefetch, rolled, store
 
 # Rows asked for before they are copied: a row goes through once, so a short distance is enough.
 AHEAD = 8
+LANES = 16
+LINE, EIGHT, FOUR, TWO, ONE = (Tile(lanes, (0,), (0,)) for lanes in (LANES, 8, 4, 2, 1))
 
 
 def pack_rows(feats: np.ndarray, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
@@ -33,7 +31,7 @@ def pack_rows(feats: np.ndarray, rows: np.ndarray, out: np.ndarray | None = None
     feats, rows = row_array(feats, dtypes=ROWS), index_array(rows, "rows")
     shape = len(rows), feats.shape[1]
     out = output(out, shape, _allowed(out, feats))
-    run(_pack_kernel(kernel_width(shape[1])), even_chunks(*shape), feats, rows, out)
+    run(_pack, even_chunks(*shape), feats, rows, out)
     return out
 
 
@@ -49,7 +47,7 @@ def add_rows(out: np.ndarray, rows: np.ndarray, packed: np.ndarray) -> np.ndarra
     out = output(out, (len(out), packed.shape[1]), _allowed(out, packed))
     if len(rows) != len(packed):
         raise ValueError(f"rows and packed must be equally long, got {len(rows)} and {len(packed)}")
-    run(_add_kernel(kernel_width(packed.shape[1])), even_chunks(*packed.shape), out, rows, packed)
+    run(_add_to, even_chunks(*packed.shape), out, rows, packed)
     return out
 
 
@@ -59,50 +57,57 @@ def _allowed(out: np.ndarray | None, feats: np.ndarray) -> np.dtype:
 
 
 @inline(counted=False)
-def _pack_group(tile, column, feats, source, coming, out, first):
-    prefetch(tile, feats, coming + column)
-    store(tile, out, first + column, load(tile, feats, source + column))
-
-
-@functools.cache
-def _pack_kernel(wide: int) -> Callable:
-    whole, part = group_tiles(wide)
-
-    @kernel(counted=False)
-    def pack(start, stop, feats, rows, out):
-        """Writes out[start:stop]."""
-        width = feats.shape[1]
-        for i in range(start, stop):
-            # Plainly: out[i] = feats[rows[i]]. The row of 8 turns later is asked for now; load and store convert.
-            source, coming = rows[i] * width, rows[min(i + AHEAD, stop - 1)] * width
-            each_group(whole, part, _pack_group, width, feats, source, coming, out, i * width)
-
-    return pack
+def _each_part(function, width, *args):
+    """Calls function(tile, first column, *args) for all columns of a row: 16 at a time, then 8, 4, 2 and 1."""
+    end = width // LANES * LANES
+    for column in range(0, end, LANES):
+        rolled()
+        function(LINE, column, *args)
+    if width & 8:
+        function(EIGHT, end, *args)
+        end += 8
+    if width & 4:
+        function(FOUR, end, *args)
+        end += 4
+    if width & 2:
+        function(TWO, end, *args)
+        end += 2
+    if width & 1:
+        function(ONE, end, *args)
 
 
 @inline(counted=False)
-def _add_group(tile, column, out, target, coming, packed, first):
-    prefetch(tile, out, coming + column)
+def _ask_for(rows, first, width):
+    for column in range(0, width, LANES):  # a constant: dividing by a number of bytes took as long as a short row
+        rolled()
+        prefetch(LINE, rows, first + column)
+
+
+@inline(counted=False)
+def _copy(tile, column, feats, source, out, first):
+    store(tile, out, first + column, load(tile, feats, source + column))
+
+
+@inline(counted=False)
+def _add(tile, column, out, target, packed, first):
     row = add(load(tile, out, target + column), load(tile, packed, first + column))
     store(tile, out, target + column, row)
 
 
-@functools.cache
-def _add_kernel(wide: int) -> Callable:
-    whole, part = group_tiles(wide)
+# Of any width: one kernel for each pair of dtypes. A row is asked for 8 turns before; load and store convert.
+@kernel(counted=False)
+def _pack(start, stop, feats, rows, out):
+    """Writes out[start:stop]: out[i] = feats[rows[i]]."""
+    width = feats.shape[1]
+    for i in range(start, stop):
+        _ask_for(feats, rows[min(i + AHEAD, stop - 1)] * width, width)
+        _each_part(_copy, width, feats, rows[i] * width, out, i * width)
 
-    @kernel(counted=False)
-    def add_to_rows(start, stop, out, rows, packed):
-        """Writes out[rows[start:stop]]."""
-        width, end = packed.shape[1], packed.shape[1] // GROUP * GROUP
-        for i in range(start, stop):
-            # Plainly: out[rows[i]] += packed[i]. Each row at most once, so no two threads write the same one.
-            # Not by `each_group`, which takes 1.12 times as long here (47 columns; Zen 4).
-            target, coming = rows[i] * width, rows[min(i + AHEAD, stop - 1)] * width
-            if whole is not None:
-                for column in range(0, end, GROUP):
-                    _add_group(whole, column, out, target, coming, packed, i * width)
-            if part is not None:
-                _add_group(part, end, out, target, coming, packed, i * width)
 
-    return add_to_rows
+@kernel(counted=False)
+def _add_to(start, stop, out, rows, packed):
+    """Writes out[rows[start:stop]]: out[rows[i]] += packed[i]. Each row at most once: no two threads write the same."""
+    width = packed.shape[1]
+    for i in range(start, stop):
+        _ask_for(out, rows[min(i + AHEAD, stop - 1)] * width, width)
+        _each_part(_add, width, out, rows[i] * width, packed, i * width)

@@ -116,20 +116,15 @@ class PartitionBook:
         """Compute what all parts need, before several threads ask for it at once."""
         _ = self.in_degrees, self.out_degrees, self._edges_by_part, self._reverse_edges_by_part
 
-    def part_edges(self, part_id: int) -> tuple[np.ndarray, np.ndarray]:
-        """Edges whose forward arc, and those whose reverse arc, is in a part; each ascending."""
-        by_part, starts = self._edges_by_part
-        forward = by_part[starts[part_id] : starts[part_id + 1]]
-        if not self.edge_list.two_way:
-            return forward, forward[:0]
-        backward, starts = self._reverse_edges_by_part
-        back = backward[starts[part_id] : starts[part_id + 1]]
-        return forward, back[self.edge_list.src[back] != self.edge_list.dst[back]]
-
     def arcs(self, part_id: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Sources, targets and global arc ids (int64) of a part's arcs: forward ones, then reverse ones, by edge."""
-        edges = self.edge_list
-        forward, backward = self.part_edges(part_id)
+        edges, (by_part, starts) = self.edge_list, self._edges_by_part
+        forward = by_part[starts[part_id] : starts[part_id + 1]]
+        backward = forward[:0]
+        if edges.two_way:
+            by_part, starts = self._reverse_edges_by_part
+            backward = by_part[starts[part_id] : starts[part_id + 1]]
+            backward = backward[edges.src[backward] != edges.dst[backward]]
         sources = np.concatenate([edges.src[forward], edges.dst[backward]])
         targets = np.concatenate([edges.dst[forward], edges.src[backward]])
         # The reverse arc of edge e has the id e + M.

@@ -76,10 +76,24 @@ def build_plan(book: PartitionBook, part_id: int) -> ExchangePlan:
     interior = int(book.num_interior[part_id])
     boundary = owned[interior:]
     source_indptr, target_indptr = halo_indptrs(book.halo_counts[part_id])
+
+    def rows_elsewhere(mask: np.ndarray, other: np.ndarray, shared_last: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Boundary rows with a copy in `mask` on each other rank; rows also in `other` come last or first."""
+        mine, others, rows = mask[boundary], other[boundary], []
+        for q in range(book.num_parts):
+            word, bit = q >> 6, np.uint64(1) << np.uint64(q & 63)
+            # The owner has the row itself.
+            here = mine[:, word] & bit != 0 if q != part_id else np.zeros(len(boundary), dtype=bool)
+            last = (others[:, word] & bit != 0) == shared_last
+            rows += [np.flatnonzero(here & ~last), np.flatnonzero(here & last)]
+        # Every second place: the two groups of a rank follow one another and are sent as one.
+        indptr = np.cumsum([0, *map(len, rows)])[::2]
+        return indptr, (interior + np.concatenate(rows)).astype(np.int32)
+
     # Broadcast: halos are [source only | both], so rows that the other rank has as targets too come last. Reduce:
     # [both | target only], they come first.
-    masks, args = (book.source_mask, book.target_mask), (part_id, boundary, interior, book.num_parts)
-    broadcast, reduced = _rows_elsewhere(*args, *masks, True), _rows_elsewhere(*args, *masks[::-1], False)
+    broadcast = rows_elsewhere(book.source_mask, book.target_mask, True)
+    reduced = rows_elsewhere(book.target_mask, book.source_mask, False)
     return ExchangePlan(book.num_parts, part_id, len(owned), *broadcast, source_indptr, *reduced, target_indptr)
 
 
@@ -88,25 +102,3 @@ def halo_indptrs(halo_counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     sources = np.concatenate([[0], np.cumsum(halo_counts[:, 0] + halo_counts[:, 1])])
     targets = np.concatenate([[0], np.cumsum(halo_counts[:, 1] + halo_counts[:, 2])])
     return sources.astype(np.int64), targets.astype(np.int64)
-
-
-def _rows_elsewhere(
-    part_id: int,
-    boundary: np.ndarray,
-    first_row: int,
-    num_parts: int,
-    mask: np.ndarray,
-    other: np.ndarray,
-    shared_last: bool,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Boundary rows with a copy in `mask` on each other rank; rows also in `other` come last or first."""
-    mine, others, rows = mask[boundary], other[boundary], []
-    for q in range(num_parts):
-        word, bit = q >> 6, np.uint64(1) << np.uint64(q & 63)
-        # The owner has the row itself.
-        here = mine[:, word] & bit != 0 if q != part_id else np.zeros(len(boundary), dtype=bool)
-        last = (others[:, word] & bit != 0) == shared_last
-        rows += [np.flatnonzero(here & ~last), np.flatnonzero(here & last)]
-    # Every second place: the two groups of a rank follow one another and are sent as one.
-    indptr = np.cumsum([0, *map(len, rows)])[::2]
-    return indptr, (first_row + np.concatenate(rows)).astype(np.int32)

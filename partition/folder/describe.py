@@ -49,18 +49,14 @@ def describe(folder: str | Path) -> dict[str, Any]:
     groups = manifest.get("groups", 1)
     if groups > 1:
         summary |= {"groups": groups, "rows_between_groups": rows_between_groups(pair_rows, groups)}
-    typed = {kind: _by_name(manifest, kind) for kind in ("types", "relations") if manifest["graph"].get("types")}
-    return (
-        summary
-        | typed
-        | {
-            "roles": {role: sum(part[role] for part in parts) for role in ROLES},
-            "graph": manifest["graph"],
-            "parts": parts,
-            "balances": balances | {"train": balance(train), "exchanged": balance(exchanged)},
-            "pair_rows": pair_rows.tolist(),
-        }
-    )
+    summary |= {kind: _by_name(manifest, kind) for kind in ("types", "relations") if manifest["graph"].get("types")}
+    return summary | {
+        "roles": {role: sum(part[role] for part in parts) for role in ROLES},
+        "graph": manifest["graph"],
+        "parts": parts,
+        "balances": balances | {"train": balance(train), "exchanged": balance(exchanged)},
+        "pair_rows": pair_rows.tolist(),
+    }
 
 
 def _by_name(manifest: dict[str, Any], kind: str) -> dict[str, dict[str, list[int]]]:

@@ -35,12 +35,11 @@ class SpooledEdges(EdgeList):
     def __init__(self, *args: Any, counts: np.ndarray, **fields: Any) -> None:
         super().__init__(*args, **fields)
         self.ends, self._outs, self._loops = (np.ascontiguousarray(column) for column in counts.T)
-        self._num_loops = int(self._loops.sum(dtype=np.int64))
 
     @property
     def num_self_loops(self) -> int:
         """Edges that are self-loops."""
-        return self._num_loops
+        return int(self._loops.sum(dtype=np.int64))
 
     def forget_edges(self) -> None:
         """Let go of the edges: only their number is known from now on."""

@@ -43,6 +43,11 @@ def test_a_rule_is_looked_at_where_all_its_settings_are_known():
         ({"task": "link", "inductive": True}, "inductive is for vertices"),
         ({"optimizer": "kfak"}, "unknown optimizer 'kfak'"),
         *(
+            ({"task": task, "label_smoothing": 0.1}, f"is for classes: leave it out of task {task}")
+            for task in ("regression", "edge-regression", "link")
+        ),
+        *(({"label_smoothing": wrong}, "label_smoothing is") for wrong in (-0.1, 1.1, float("nan"))),
+        *(
             ({"dtype": "bfloat16"} | more, "bfloat16 is for sage, gcn, gat, gin")
             for more in ({"model": "gatv2"}, {"norm": "batch"}, {"head": "cat"})
         ),

@@ -5,6 +5,7 @@ from against_dgl import default_float64
 
 from distgnn.system.other_libraries import import_dgl
 
+gnn = import_dgl().nn
 WIDTH = 8
 FREE = {"allow_zero_in_degree": True}
 
@@ -53,10 +54,8 @@ class WeightNorm(torch.nn.Module):
 
     def __init__(self, norm):
         super().__init__()
-        from dgl.nn import EdgeWeightNorm, GraphConv
-
-        self.norm = EdgeWeightNorm(norm)
-        self.conv = GraphConv(WIDTH, 4, norm="none", allow_zero_in_degree=True)
+        self.norm = gnn.EdgeWeightNorm(norm)
+        self.conv = gnn.GraphConv(WIDTH, 4, norm="none", allow_zero_in_degree=True)
 
     def forward(self, graph, feats, edge_weight):
         return self.conv(graph, feats, edge_weight=self.norm(graph, edge_weight))
@@ -67,10 +66,8 @@ class WithEdgeProjection(torch.nn.Module):
 
     def __init__(self):
         super().__init__()
-        from dgl.nn import GINEConv
-
         self.project = torch.nn.Linear(5, WIDTH)
-        self.conv = GINEConv(torch.nn.Linear(WIDTH, 4), 0.1, learn_eps=True)
+        self.conv = gnn.GINEConv(torch.nn.Linear(WIDTH, 4), 0.1, learn_eps=True)
 
     def forward(self, graph, feats, edge_feats):
         return self.conv(graph, feats, self.project(edge_feats))
@@ -81,10 +78,8 @@ class Jumping(torch.nn.Module):
 
     def __init__(self):
         super().__init__()
-        from dgl.nn import JumpingKnowledge, SAGEConv
-
-        self.first, self.second = SAGEConv(WIDTH, 4, "mean"), SAGEConv(4, 4, "mean")
-        self.jump = JumpingKnowledge("max")
+        self.first, self.second = gnn.SAGEConv(WIDTH, 4, "mean"), gnn.SAGEConv(4, 4, "mean")
+        self.jump = gnn.JumpingKnowledge("max")
 
     def forward(self, graph, feats):
         hidden = self.first(graph, feats)
@@ -93,9 +88,6 @@ class Jumping(torch.nn.Module):
 
 def cases() -> dict:
     """name -> (make the layer, call it)."""
-    import_dgl()
-    from dgl import nn as gnn
-
     linear = torch.nn.Linear
     made = {
         "sage mean": (lambda: gnn.SAGEConv(WIDTH, 4, "mean"), plain),

@@ -1,7 +1,14 @@
 """The layers and models of PyG that are tested, by name: how each is made and called. Names begin with the class's."""
 
+import warnings
+
 import torch
 from torch import nn
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from torch_geometric import nn as gnn
+    from torch_geometric.utils import add_self_loops, degree
 
 WIDTH, EDGE_WIDTH = 8, 5  # of the inputs in tests/harness/against_dgl.py
 
@@ -45,64 +52,43 @@ def graph_of(graph):
     return graph if hasattr(graph, "local") else graph.edge_index
 
 
-class Tutorial(nn.Module):
+class Tutorial(gnn.MessagePassing):
     """The layer of PyG's tutorial "Creating message passing networks", its functions bound before a graph is loaded."""
 
     def __init__(self):
-        super().__init__()
-        from torch_geometric.nn import MessagePassing
-        from torch_geometric.utils import add_self_loops, degree
-
-        class TutorialConv(MessagePassing):
-            def __init__(self):
-                super().__init__(aggr="add")
-                self.lin = nn.Linear(WIDTH, 4)
-
-            def forward(self, x, edge_index):
-                edge_index, _ = add_self_loops(edge_index, num_nodes=x.size(0))
-                row, col = edge_index
-                deg = degree(col, x.size(0), dtype=x.dtype)
-                scale = deg.pow(-0.5)
-                scale[scale == float("inf")] = 0
-                return self.propagate(edge_index, x=self.lin(x), norm=scale[row] * scale[col])
-
-            def message(self, x_j, norm):
-                return norm.view(-1, 1) * x_j
-
-        self.conv = TutorialConv()
+        super().__init__(aggr="add")
+        self.lin = nn.Linear(WIDTH, 4)
 
     def forward(self, x, edge_index):
-        return self.conv(x, edge_index)
+        edge_index, _ = add_self_loops(edge_index, num_nodes=x.size(0))
+        row, col = edge_index
+        deg = degree(col, x.size(0), dtype=x.dtype)
+        scale = deg.pow(-0.5)
+        scale[scale == float("inf")] = 0
+        return self.propagate(edge_index, x=self.lin(x), norm=scale[row] * scale[col])
+
+    def message(self, x_j, norm):
+        return norm.view(-1, 1) * x_j
 
 
-class OwnSoftmax(nn.Module):
+class OwnSoftmax(gnn.MessagePassing):
     """Attention that a user wrote, with the functions of torch alone."""
 
     def __init__(self):
-        super().__init__()
-        from torch_geometric.nn import MessagePassing
-
-        class OwnSoftmaxConv(MessagePassing):
-            def __init__(self):
-                super().__init__(aggr="add", node_dim=0)
-                self.score = nn.Linear(2 * WIDTH, 2)
-
-            def forward(self, x, edge_index):
-                return self.propagate(edge_index, x=x)
-
-            def message(self, x_i, x_j, index, size_i):
-                score = torch.tanh(self.score(torch.cat([x_i, x_j], -1)))
-                places = index.view(-1, 1).expand_as(score)
-                top = score.new_zeros(size_i, 2).scatter_reduce_(0, places, score, "amax", include_self=False)
-                powers = (score - top.index_select(0, index)).exp()
-                total = score.new_zeros(size_i, 2).index_add_(0, index, powers)
-                share = powers / total[index]
-                return x_j * share[:, :1] + share[:, 1:]
-
-        self.conv = OwnSoftmaxConv()
+        super().__init__(aggr="add", node_dim=0)
+        self.score = nn.Linear(2 * WIDTH, 2)
 
     def forward(self, x, edge_index):
-        return self.conv(x, edge_index)
+        return self.propagate(edge_index, x=x)
+
+    def message(self, x_i, x_j, index, size_i):
+        score = torch.tanh(self.score(torch.cat([x_i, x_j], -1)))
+        places = index.view(-1, 1).expand_as(score)
+        top = score.new_zeros(size_i, 2).scatter_reduce_(0, places, score, "amax", include_self=False)
+        powers = (score - top.index_select(0, index)).exp()
+        total = score.new_zeros(size_i, 2).index_add_(0, index, powers)
+        share = powers / total[index]
+        return x_j * share[:, :1] + share[:, 1:]
 
 
 class Doubled(torch.autograd.Function):
@@ -117,30 +103,19 @@ class Doubled(torch.autograd.Function):
         return grad * 2
 
 
-class BelowTorch(nn.Module):
+class BelowTorch(gnn.MessagePassing):
     """A message that goes through an autograd function, and one that is changed in place: refused, as rows are."""
 
-    def __init__(self):
-        super().__init__()
-        from torch_geometric.nn import MessagePassing
-
-        class BelowTorchConv(MessagePassing):
-            def forward(self, x, edge_index, edge_weight):
-                return self.propagate(edge_index, x=x, edge_weight=edge_weight)
-
-            def message(self, x_i, x_j, edge_weight):
-                x_i.mul_(0.5)
-                return Doubled.apply(edge_weight.view(-1, 1) * x_j) + x_i
-
-        self.conv = BelowTorchConv(aggr="sum")
-
     def forward(self, x, edge_index, edge_weight):
-        return self.conv(x, edge_index, edge_weight)
+        return self.propagate(edge_index, x=x, edge_weight=edge_weight)
+
+    def message(self, x_i, x_j, edge_weight):
+        x_i.mul_(0.5)
+        return Doubled.apply(edge_weight.view(-1, 1) * x_j) + x_i
 
 
 def cases() -> dict:
     """name -> (make the layer, call it)."""
-    from torch_geometric import nn as gnn
 
     def linear(out=4, width=WIDTH):
         return nn.Linear(width, out)
@@ -226,8 +201,6 @@ def cases() -> dict:
 
 
 def sequential():
-    from torch_geometric import nn as gnn
-
     first, last = gnn.GCNConv(WIDTH, 8), gnn.GINConv(nn.Linear(8, 4))
     steps = [(first, "x, edge_index -> x"), nn.ReLU(), (last, "x, edge_index -> x")]
     return gnn.Sequential("x, edge_index", steps)

@@ -80,7 +80,7 @@ def plain_pyg(model, whole):
     return Plain()
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @default_float64()
 def test_models_by_name_give_what_pyg_gives_with_the_same_weights(comm):
     pytest.importorskip("torch_geometric")
@@ -115,7 +115,7 @@ def test_runs_are_those_of_one_process(comm, tmp_path):
     for place, name in enumerate(NAMES):
         config = ModelConfig(name, hidden_feats=8, num_layers=3, num_heads=4, dropout=0.4)
         train = TrainConfig(
-            epochs=6, lr=0.05, clip_grad=0.5, log=None, eval_every=1, optimizer=("adam", "sgd", "adamw")[place]
+            epochs=4, lr=0.05, clip_grad=0.5, log=None, eval_every=1, optimizer=("adam", "sgd", "adamw")[place]
         )
 
         def run(ranks, config=config, train=train, **options):
@@ -127,20 +127,20 @@ def test_runs_are_those_of_one_process(comm, tmp_path):
             return numbers(result.records), {key: _whole(one) for key, one in model.state_dict().items()}
 
         alone, weights = on_rank_0(comm, lambda run=run: run(MPI.COMM_SELF))
-        assert len({tuple(one) for one in alone}) == 6, name
+        assert len({tuple(one) for one in alone}) == 4, name
         many, ours = run(comm)
         np.testing.assert_allclose(many, alone, rtol=1e-9, err_msg=name)
         place = {"run_dir": f"{folder}/{name}", "checkpoint_every": 1}
-        run(comm, **place, epochs=3)
+        run(comm, **place, epochs=2)
         again, theirs = run(comm, **place, resume=True)
-        assert again[3:] == many[3:] and again[:3] == many[:3], name
+        assert again == many, name
         for key, one in ours.items():
             assert torch.equal(theirs[key], one), (name, key)
             torch.testing.assert_close(one, weights[key], rtol=1e-9, atol=1e-9)
         if comm.rank == 0:
-            mine = {"run_dir": f"{folder}/{name}", "resume": True, "epochs": 8}
+            mine = {"run_dir": f"{folder}/{name}", "resume": True, "epochs": 5}
             on_one, _ = run(MPI.COMM_SELF, **mine)
-            straight, _ = run(MPI.COMM_SELF, epochs=8)
+            straight, _ = run(MPI.COMM_SELF, epochs=5)
             np.testing.assert_allclose(on_one, straight, rtol=1e-9, err_msg=f"{name} on one rank")
         comm.Barrier()
 

@@ -290,7 +290,7 @@ TEXTS = {  # words of a text -> what it says to write
     "F.triplet_margin_loss": lambda s: F.triplet_margin_loss(s.x, s.x * 2, s.x * 3),
     **{
         f"x.whole().{name}(": lambda s, name=name, given=given: getattr(s.x.whole(), name)(*given)
-        for name, given in (("median", ()), ("nanmedian", ()), ("mode", (0,)), ("kthvalue", (2, 0)))
+        for name, given in (("median", ()), ("nanmedian", ()), ("mode", (0,)), ("kthvalue", (2, 0)), ("cumsum", (0,)))
     },
     **{
         f"x.whole().{name}(": lambda s, name=name: getattr(s.x.whole(), name)(0.5)

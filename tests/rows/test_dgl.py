@@ -56,20 +56,7 @@ def test_an_ordinary_weight_of_each_arc_is_in_the_source_s_order(comm):
     torch.testing.assert_close(found.whole(), expected)
 
 
-# --- scripts: a model and a loop of one's own -----------------------------------------------------------------
-
-
-class Stack(nn.Module):
-    """Two layers of a kind, a norm over all vertices between them; heads are flattened; written to in place."""
-
-    def __init__(self, make, width=8):
-        super().__init__()
-        self.layers = nn.ModuleList([make(8), make(width)])
-        self.norm, self.read = nn.BatchNorm1d(width), nn.Linear(width, 4)
-
-    def forward(self, graph, feats):
-        rows = self.layers[0](graph, feats).flatten(1).relu_()
-        return self.read(self.layers[1](graph, self.norm(rows)).flatten(1))
+# --- scripts: a model and a loop of one's own; others: tests/interop/test_peers.py ------------------------------------
 
 
 class Embedding(nn.Module):
@@ -77,7 +64,7 @@ class Embedding(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.table, self.layer = nn.Embedding(60, 5), dgl.nn.GraphConv(5, 4, **FREE)
+        self.table, self.layer = nn.Embedding(60, 5), dgl.nn.GraphConv(5, 4, allow_zero_in_degree=True)
 
     def forward(self, graph, feats):
         return self.layer(graph, self.table(torch.arange(graph.num_nodes())))
@@ -100,25 +87,7 @@ class OwnMessages(nn.Module):
             return self.read(graph.ndata["h"])
 
 
-FREE = {"allow_zero_in_degree": True}
-SCRIPTS = {
-    "gcn": lambda: Stack(lambda width: dgl.nn.GraphConv(width, 8, **FREE)),
-    "gat": lambda: Stack(lambda width: dgl.nn.GATConv(width, 4, 2, **FREE)),
-    "sage": lambda: Stack(lambda width: dgl.nn.SAGEConv(width, 8, "pool")),
-    "gin": lambda: Stack(lambda width: dgl.nn.GINConv(nn.Sequential(nn.Linear(width, 8), nn.BatchNorm1d(8)), "max")),
-    "appnp": lambda: Stack(lambda width: Then(nn.Linear(width, 8), dgl.nn.APPNPConv(3, 0.1))),
-    "embedding": Embedding,
-    "own messages": OwnMessages,
-}
-
-
-class Then(nn.Module):
-    def __init__(self, first, layer):
-        super().__init__()
-        self.first, self.layer = first, layer
-
-    def forward(self, graph, feats):
-        return self.layer(graph, self.first(feats), edge_weight=graph.edata["w"])
+SCRIPTS = {"embedding": Embedding, "own messages": OwnMessages}
 
 
 def classes(graph, out, columns):
@@ -139,7 +108,6 @@ def losses_of(make, graph, loss, columns):
     torch.manual_seed(3)
     model = make().double()
     graph.ndata["y"], graph.ndata["train_mask"] = columns["labels"], columns["mask"]
-    graph.edata["w"] = torch.ones(int(graph.num_edges()), dtype=torch.float64)
     graph.ndata["h"] = columns["feats"]
     optimizer, found = torch.optim.Adam(model.parameters(), lr=0.02), []
     for _ in range(3):

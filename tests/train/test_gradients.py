@@ -91,17 +91,13 @@ def test_gradients_that_were_replaced_are_summed_too(comm):
 
 @pytest.mark.mpi(2)
 def test_all_ranks_begin_with_the_parameters_of_rank_0(comm):
+    """And without `zero` no sum starts early."""
     model = Forked()
     with torch.no_grad():
         model.last.fill_(comm.rank + 1)
-    GradientBuffer(model, comm)
-    assert model.last.tolist() == [1.0] * 3
-
-
-@pytest.mark.mpi(2)
-def test_without_zero_nothing_starts_early(comm):
-    model = Forked()
     buffer = GradientBuffer(model, comm)
+    assert model.last.tolist() == [1.0] * 3
     model(comm.rank).backward()
+    assert not buffer._started
     buffer.sum()
     assert model.last.grad.tolist() == [2.0] * 3

@@ -199,6 +199,7 @@ def hook(*names):
         ({"clip_grad": -1.0}, "clip_grad is -1.0"),
         ({"log": "consle"}, r"unknown log 'consle': .* \(did you mean console\?\)"),
         ({"log": "csv"}, "csv is written into the run folder: give run_dir"),
+        ({"trace": True}, "a trace is written into the run folder: give run_dir"),
         ({"loss": lambda graph, logits: 3.0}, "the loss function gave no scalar with a gradient"),
     ],
 )

@@ -110,7 +110,7 @@ def plain_losses(model, call, data, kind, task):
     return losses
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @default_float64()
 def test_models_of_pyg_train_as_on_the_whole_graph(comm, tmp_path):
     whole = whole_graph()

@@ -14,11 +14,11 @@ MOST_NUMBERS = 8  # ranks of a matrix whose cells have numbers
 ATTRIBUTES = r' (?:xmlns(?::\w+)?|version|width|height|id)="[^"]*"'
 
 
-def lines(series: Sequence[Series], x: Axis, y: Axis, limit: float = 0.0) -> str:
+def lines(series: Sequence[Series], x: Axis, y: Axis) -> str:
     """A line for each series that has points; nothing where none has."""
     if not any(one.points for one in series):
         return ""
-    return svg(lambda axes: plot_lines(axes, series, x, y, limit))
+    return svg(lambda axes: plot_lines(axes, series, x, y))
 
 
 def stacked(rows: Sequence[tuple[str, Phases]], axis: Axis, show: Callable[[float], str]) -> str:

@@ -84,27 +84,12 @@ ABOUT_PARTS = (
 )
 
 
-LOADS = {"arcs": "arcs", "owned": "owned vertices", "rows": "copies", "train": "training vertices"}
-LOADS |= {"exchanged": "exchanged rows"}
-
-
-def _loads_of(parts: list[dict[str, Any]]) -> list[Series]:
-    """Times the mean, of each part."""
-    each = [one | {"exchanged": one["sent_rows"] + one["received_rows"]} for one in parts]
-    found = []
-    for key, name in LOADS.items():
-        if mean := sum(one[key] for one in each) / len(each):
-            found.append(Series(name, [(one["part_id"], one[key] / mean) for one in each]))
-    return found
-
-
 def partition_section(parts: Source) -> Section:
     found, each = parts.content, parts.content["parts"]
     exchanged = [Series(key, [(one["part_id"], one[f"{key}_rows"]) for one in each]) for key in ("sent", "received")]
     drawn = [
         ("Rows per pair of ranks", matrix(found["pair_rows"]), "Of a layer and direction; each has 4 bytes a column."),
         ("Rows of each rank", lines(exchanged, RANK, Axis("rows", from_zero=True)), "Sums of its lines and columns."),
-        ("Load of each part", lines(_loads_of(each), RANK, Axis("times the mean"), limit=1.0), "The thin line is 1."),
     ]
     items = [facts("", summary_of(found)), figures("", *drawn if len(each) > 1 else ()), _table("Parts", each)]
     return Section(f"Partition: {parts.name}", ABOUT_PARTS, items)

@@ -50,9 +50,11 @@ FEW_LABELS: dict[str, Options] = {
         "hidden_feats": 64,
         "num_layers": 64,
         "dropout": 0.6,
+        "input_dropout": 0.6,
         "norm": "none",
         "lr": 0.01,
         "weight_decay": 5e-4,
+        "conv_weight_decay": 0.01,
     },
     "cora, appnp": {
         "model": "appnp",

@@ -4,6 +4,7 @@ A graph has two faces over the same state. `graph.plain` shows this rank's rows 
 own code. This one shows them as `RowTensor`s, for scripts. Operators take either.
 """
 
+import copy
 import functools
 import sys
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from distgnn.errors import InputError
 from distgnn.graph.face.data_access import DataAccess, arc_ends_of
 from distgnn.graph.face.origin import trail_of
 from distgnn.graph.global_values import gather_rows
-from distgnn.interop.dgl.api import DGLRows
+from distgnn.interop.dgl import dispatch
 from distgnn.interop.dgl.frame import Frame
 from distgnn.interop.pyg.api import arc_index
 from distgnn.ops.sums import all_sum
@@ -70,17 +71,13 @@ class Arcs(Space):
         if self.graph.info.get("arc_order") == "sorted":
             sources, targets = arc_ends_of(self.graph)
             pairs = self.comm.allgather((sources, targets, mine[: self.num_counted]))
+            order = np.lexsort([np.concatenate(part) for part in zip(*pairs, strict=True)][::-1])
             places = np.empty(self.num_global, np.int64)
-            places[np.lexsort([np.concatenate(part) for part in zip(*pairs, strict=True)][::-1])] = np.arange(
-                len(places)
-            )
+            places[order] = np.arange(len(places))
             return places[sum(len(one) for one, _, _ in pairs[: self.comm.rank]) :][: len(mine)]
         counted = mine[: self.num_counted]
-        low, top = np.iinfo(np.int64).max, -1
-        if len(counted):
-            low, top = counted.min(), counted.max()
-        (top,) = extreme_over_ranks(self.comm, np.array([top]), "max")
-        (low,) = extreme_over_ranks(self.comm, np.array([low]), "min")
+        (top,) = extreme_over_ranks(self.comm, np.array([counted.max(initial=-1)]), "max")
+        (low,) = extreme_over_ranks(self.comm, np.array([counted.min(initial=np.iinfo(np.int64).max)]), "min")
         if top + 1 - low == self.num_global:  # a relation's begin behind another's
             return mine - low
         every = np.sort(np.concatenate(self.comm.allgather(counted)))
@@ -148,23 +145,20 @@ def local_column(column: Any, space: Space, name: str) -> Any:
     """This rank's rows of a column that is set: of rows, or of an ordinary tensor of all of them."""
     if column is None:
         return None
-    mine = _local_column(column, space, name)
+    if isinstance(column, RowTensor):
+        mine = in_space(column, space).inner
+    else:
+        whole = torch.as_tensor(column)
+        count = len(whole) if whole.dim() else 0
+        if count != space.num_global:
+            raise InputError(
+                f"{name!r} has {count} rows: the graph has {space.num_global} {space.kind}, give one for each, in the "
+                "source's order"
+            )
+        mine = part_of(local_of(whole), space, 0, name)
     if space.trail is not None:
         space.trail.set_column(name, column, mine)
     return mine
-
-
-def _local_column(column: Any, space: Space, name: str) -> torch.Tensor:
-    if isinstance(column, RowTensor):
-        return in_space(column, space).inner
-    column = torch.as_tensor(column)
-    count = len(column) if column.dim() else 0
-    if count != space.num_global:
-        raise InputError(
-            f"{name!r} has {count} rows: the graph has {space.num_global} {space.kind}, give one for each, in the "
-            "source's order"
-        )
-    return part_of(local_of(column), space, 0, name)
 
 
 def _column(name: str) -> Any:
@@ -182,7 +176,7 @@ def _column(name: str) -> Any:
     return property(get, put, doc=f"`{name}` of all vertices.")
 
 
-class RowGraph(DGLRows):
+class RowGraph:
     """What scripts see of a graph: put in front of DistGraph's classes by `with_rows`."""
 
     knows_rows = True
@@ -213,8 +207,7 @@ class RowGraph(DGLRows):
         return RowFrame(self.plain.ndata, self.vertex_space, self.__dict__["_kept_ndata"])
 
     ndata: Any = vertex_columns
-    srcdata = ndata
-    dstdata = ndata
+    srcdata = dstdata = ndata
 
     @property
     def edata(self) -> RowFrame:
@@ -226,11 +219,7 @@ class RowGraph(DGLRows):
         """Vertices of the whole graph."""
         return Count(self.vertex_space.num_global)
 
-    number_of_nodes = num_nodes
-    num_src_nodes = num_nodes
-    num_dst_nodes = num_nodes
-    number_of_src_nodes = num_nodes
-    number_of_dst_nodes = num_nodes
+    number_of_nodes = num_src_nodes = num_dst_nodes = number_of_src_nodes = number_of_dst_nodes = num_nodes
 
     @property
     def num_edges(self) -> Count:
@@ -238,6 +227,23 @@ class RowGraph(DGLRows):
         return Count(self.arc_space.num_global)
 
     number_of_edges = num_edges
+
+    def batch_num_nodes(self, ntype: str | None = None) -> torch.Tensor:
+        return torch.tensor([int(self.num_nodes)])
+
+    def batch_num_edges(self, etype: Any = None) -> torch.Tensor:
+        return torch.tensor([int(self.num_edges)])
+
+    def local_var(self) -> Any:
+        return copy.copy(self)
+
+    @property
+    def _graph(self) -> Any:
+        """What DGL's own operators take for the graph's index."""
+        known = self.__dict__.get("_index_of_rows")
+        if known is None or known.graph is not self:
+            known = self.__dict__["_index_of_rows"] = dispatch.index_of(self)
+        return known
 
     def in_degrees(self, v: Any = "__ALL__", etype: Any = None) -> Any:
         """In-degrees of all vertices, int64 [N], or of those with some ids."""

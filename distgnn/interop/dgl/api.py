@@ -70,11 +70,7 @@ class DGLInterface:
         """The rows a model sees on this rank: one per owned vertex."""
         return self._frames.vertices.num_rows
 
-    number_of_nodes = num_nodes
-    num_src_nodes = num_nodes
-    num_dst_nodes = num_nodes
-    number_of_src_nodes = num_nodes
-    number_of_dst_nodes = num_nodes
+    number_of_nodes = num_src_nodes = num_dst_nodes = number_of_src_nodes = number_of_dst_nodes = num_nodes
 
     def num_edges(self) -> int:
         """Local arcs of this rank."""
@@ -86,8 +82,7 @@ class DGLInterface:
     def ntypes(self) -> list[str]:
         return [NODE_TYPE]
 
-    srctypes = ntypes
-    dsttypes = ntypes
+    srctypes = dsttypes = ntypes
 
     @property
     def etypes(self) -> list[str]:
@@ -113,8 +108,7 @@ class DGLInterface:
         """Columns over owned vertices."""
         return self._frames.vertices
 
-    srcdata = ndata
-    dstdata = ndata
+    srcdata = dstdata = ndata
 
     @property
     def edata(self) -> Frame:
@@ -127,8 +121,7 @@ class DGLInterface:
         dispatch.tell_dgl()
         return TypeView(lambda kind: self.ndata, refuse_ids)
 
-    srcnodes = nodes
-    dstnodes = nodes
+    srcnodes = dstnodes = nodes
 
     @property
     def edges(self) -> TypeView:
@@ -203,27 +196,3 @@ class DGLInterface:
 
 def refuse_ids(*_: Any, **__: Any) -> NoReturn:
     raise InputError(f"the vertices and edges of the whole graph are not on one rank: {OF_STRUCTURE}")
-
-
-class DGLRows:
-    """What `RowGraph` adds to `DGLInterface`. Readouts and counts are over the whole graph."""
-
-    plain: Any
-    num_nodes: Any
-    num_edges: Any
-
-    @property
-    def _graph(self) -> Any:
-        known = self.__dict__.get("_index_of_rows")
-        if known is None or known.graph is not self:
-            known = self.__dict__["_index_of_rows"] = dispatch.index_of(self)
-        return known
-
-    def batch_num_nodes(self, ntype: str | None = None) -> torch.Tensor:
-        return torch.tensor([int(self.num_nodes)])
-
-    def batch_num_edges(self, etype: Any = None) -> torch.Tensor:
-        return torch.tensor([int(self.num_edges)])
-
-    def local_var(self) -> Any:
-        return copy.copy(self)

@@ -87,6 +87,8 @@ def build_model(
         options["num_heads"] = config.num_heads
     if config.name not in DEEP_MODELS:
         options |= {"block": config.around, "remat": config.remat}
+    else:
+        options["input_dropout"] = config.input_dropout
     around = [found for wrap in attached("model") if (found := wrap(config, num_classes)) is not None]
     in_feats += sum(columns for columns, _ in around)
     model: nn.Module = STACKS[config.name](in_feats, config.hidden_feats, num_classes, config.num_layers, **options)

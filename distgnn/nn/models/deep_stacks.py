@@ -22,19 +22,35 @@ from distgnn.ops.rowwise.chain import enter, leave
 class DeepStack(Described):
     """Shared by deep models: `make_layers` says which layers, of which `num_norms` have a norm and `num_drops` dropout.
 
-    Args: as `Stack`, without block and remat.
+    Args: as `Stack`, without block and remat; input_dropout: dropout on the input.
 
     Shape: [O, in_feats] to logits [O, num_classes].
     """
 
-    def __init__(self, *sizes: int, dropout: float = 0.5, norm: str = "none", weighted: bool = False):
+    def __init__(
+        self,
+        *sizes: int,
+        dropout: float = 0.5,
+        norm: str = "none",
+        weighted: bool = False,
+        input_dropout: float = 0.0,
+    ):
         super().__init__()
         self.weighted, self.norm = weighted, norm
-        self.sizes = (sizes[0], sizes[1], sizes[2])
+        self.sizes, self.num_layers = (sizes[0], sizes[1], sizes[2]), sizes[3]
         num_norms, num_drops = self.make_layers(*sizes)
         self.norms: nn.ModuleList | None = make_norms(norm, sizes[1], num_norms)
         self.drops = nn.ModuleList(Dropout(dropout) for _ in range(num_drops))
+        self.input_drop = Dropout(input_dropout) if input_dropout else None
         number_sites(self)
+
+    def own_settings(self) -> dict[str, Any]:
+        own = {} if self.input_drop is None else {"input_dropout": self.input_drop.p}
+        return own | {"num_layers": self.num_layers}
+
+    def dropped(self, graph: GraphView, feats: torch.Tensor) -> torch.Tensor:
+        """The input, with its dropout."""
+        return feats if self.input_drop is None else self.input_drop(feats, graph)
 
     def make_layers(self, in_feats: int, hidden_feats: int, num_classes: int, num_layers: int) -> tuple[int, int]:
         """Make the layers that come before norms and dropout; returns how many norms and dropouts there are."""
@@ -78,9 +94,6 @@ class GCN2(DeepStack):
         self.alpha, self.lambda_ = alpha, lambda_
         super().__init__(in_feats, hidden_feats, num_classes, num_layers, **options)
 
-    def own_settings(self) -> dict[str, Any]:
-        return {"num_layers": len(self.convs)}
-
     def layer_numbers(self) -> dict[str, float]:
         return {"alpha": self.alpha, "lambda_": self.lambda_}
 
@@ -97,7 +110,7 @@ class GCN2(DeepStack):
     @opaque
     def forward(self, graph: GraphView, feats: torch.Tensor) -> torch.Tensor:
         edge_weight = self.edge_weight_of(graph)
-        run = partial(fused_linear, self.first, graph, enter(graph, feats))
+        run = partial(fused_linear, self.first, graph, enter(graph, self.dropped(graph, feats)))
         rows = initial = self.finish(graph, run, None, 0)
         norms_are_steps = all(getattr(one, "is_step", True) and not is_seen(one) for one in self.norms or [])
         are_steps = norms_are_steps and constant(edge_weight) and graph.factor_recorder is None
@@ -139,9 +152,6 @@ class APPNP(DeepStack):
         self.conv: APPNPConv = APPNPConv(k, alpha)  # behind the dropouts: masks are keyed by the order of modules
         number_sites(self)
 
-    def own_settings(self) -> dict[str, Any]:
-        return {"num_layers": len(self.linears)}
-
     def layer_numbers(self) -> dict[str, float]:
         return {"k": self.conv.k, "alpha": self.conv.alpha}
 
@@ -152,6 +162,7 @@ class APPNP(DeepStack):
 
     @opaque
     def forward(self, graph: GraphView, feats: torch.Tensor) -> torch.Tensor:
+        feats = self.dropped(graph, feats)
         for layer in range(len(self.drops)):
             run = partial(fused_linear, self.linears[layer], graph, enter(graph, feats))
             feats = self.finish(graph, run, layer, layer)

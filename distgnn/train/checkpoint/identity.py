@@ -4,12 +4,13 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from types import CellType, CodeType
 from typing import Any
 
 from distgnn.config import Schedule, TrainConfig
-from distgnn.config.extras import all_names, untouched
+from distgnn.config.extras import all_names
 from distgnn.config.train import OVER_ALL_EPOCHS
 from distgnn.errors import InputError
 from distgnn.train.checkpoint.fingerprint import difference
@@ -27,13 +28,10 @@ OF_RANKS = {"feat_norm", *all_names(Schedule)}
 
 
 def run_settings(config: TrainConfig, metric: str, describe: dict[str, Any], graph: Any) -> dict[str, object]:
-    """Settings that a resumed run must have, flat: {"train.lr": 0.01, "model.hidden_feats": 256, …}."""
-    train = {name: value for name, value in config.as_dict().items() if name not in FREE_TRAIN}
-    unused = {"task": config.task == "node", "optimizer": config.optimizer == "adam"}
-    unused |= {name: not getattr(config, name) for name in ("clip_grad", "label_smoothing")}
-    unused |= dict.fromkeys(untouched(config), True)
-    unused |= dict.fromkeys(("negatives", "num_negatives"), config.task != "link")
-    train = {name: value for name, value in train.items() if not unused.get(name)}
+    """Settings that a resumed run must have, flat: {"train.lr": 0.01, "model.hidden_feats": 256, …}; of training those
+    that are not as they were declared."""
+    usual = {one.name: one.default for one in fields(config)}
+    train = {name: value for name, value in config.as_dict().items() if name not in FREE_TRAIN and value != usual[name]}
     if config.lr_schedule in OVER_ALL_EPOCHS:
         train["epochs"] = config.epochs
     sections = {"train": train | {"metric": metric}}

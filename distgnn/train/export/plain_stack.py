@@ -84,9 +84,10 @@ class PlainModel(nn.Module):
         super().__init__()
         self.config = config
         self.sizes = sizes
+        self.inputs: Any
         name, width, count = config.name, config.hidden_feats, config.num_layers
         widths = [width if name == "rgcn" else sizes.num_feats] + [width] * (count - 1) + [sizes.num_classes]
-        num_norms = count - 1
+        num_norms, self.inputs = count - 1, None
         if name == "appnp":
             self.linears: nn.ModuleList = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
             self.conv: Any = self.make_conv(width, width, 0, True)
@@ -96,7 +97,7 @@ class PlainModel(nn.Module):
             self.convs: Any = nn.ModuleList(self.make_conv(width, width, layer, False) for layer in range(count))
             num_norms = count
         else:
-            self.inputs: Any = TypedInputs(sizes, width) if name == "rgcn" else None
+            self.inputs = TypedInputs(sizes, width) if name == "rgcn" else None
             num_norms = self.make_block(widths)
         makers: dict[str, Callable[[], nn.Module]] = {
             "layer": lambda: nn.LayerNorm(width),
@@ -145,6 +146,8 @@ class PlainModel(nn.Module):
 
     def run(self, rows: torch.Tensor, arcs: Any, types: Callable[[], Any]) -> torch.Tensor:
         """Logits of rows [N, D]; types of vertices [N] are asked for where there are several."""
+        rows = rows if self.inputs is None else self.inputs(rows, types)
+        rows = nn.functional.dropout(rows, self.config.input_dropout, self.training)
         if self.config.name == "appnp":
             for layer, linear in enumerate(list(self.linears)[:-1]):
                 rows = self.hidden(layer, linear(rows))
@@ -154,8 +157,6 @@ class PlainModel(nn.Module):
             for layer, conv in enumerate(self.convs):
                 rows = self.hidden(layer, self.convolve(conv, rows, arcs, False, initial))
             return self.last(rows)
-        rows = rows if self.inputs is None else self.inputs(rows, types)
-        rows = nn.functional.dropout(rows, self.config.input_dropout, self.training)
         if self.stem is not None:
             rows = self.drop(self.stem(rows))
             rows = rows if self.forwards is None else nn.functional.gelu(rows)

@@ -136,8 +136,13 @@ def plain_pyg(row: Row, args: argparse.Namespace, options: dict, seed: int, csr:
     config = Settings().with_options(options)
     torch.manual_seed(seed)
     model = PyGModel(config.model, GraphSizes(x.shape[1], data.num_classes))
-    rates = {"lr": config.train.lr, "weight_decay": config.train.weight_decay}
-    optimizer, best, seconds = torch.optim.Adam(model.parameters(), **rates), {"valid": -1.0}, []
+    groups: dict[bool, list] = {True: [], False: []}
+    for name, parameter in model.named_parameters():
+        groups[name.startswith("convs.")].append(parameter)
+    decays = {False: config.train.weight_decay, True: config.train.conv_weight_decay}
+    decays[True] = decays[False] if decays[True] is None else decays[True]
+    made = [{"params": groups[is_conv], "weight_decay": decay} for is_conv, decay in decays.items()]
+    optimizer, best, seconds = torch.optim.Adam(made, config.train.lr), {"valid": -1.0}, []
     if kept.exists():
         weights, state, best, seconds, draws = torch.load(kept)
         model.load_state_dict(weights)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from kernel_cases import GRAPHS, WIDTHS, interleaved, make_case
-from kernel_measures import CHOSEN, MEASURE, one_thread
+from kernel_measures import MEASURE, one_thread
 
 from distgnn import kernels
 from distgnn.cli.display import print_columns
@@ -50,13 +50,12 @@ def run(
     operations: Any = OPERATIONS,
     repeats: int = 7,
     data_root: str | None = None,
-    cache: str | None = None,
     report: Any = None,
 ) -> Any:
     """Time operations on graphs.
 
-    Args: names from GRAPHS, WIDTHS and OPERATIONS; repeats ≥ 2, of which the first is not counted; cache: folder
-        that keeps the graphs; report: called with each row once it is measured.
+    Args: names from GRAPHS, WIDTHS and OPERATIONS; repeats ≥ 2, of which the first is not counted; report: called with
+        each row once it is measured.
     Returns: list of dict: graph, operation, width, threads, seconds by column, ratios, rates.
     """
     import torch
@@ -66,7 +65,7 @@ def run(
     copy = copy_seconds()
     rows = []
     for name in graphs:
-        case = make_case(name, data_root, cache)
+        case = make_case(name, data_root)
         for width in widths:
             for operation in operations:
                 times = MEASURE[operation](case, width, repeats)
@@ -178,16 +177,13 @@ def main() -> None:
     parser.add_argument("--graphs", nargs="+", default=list(GRAPHS), choices=list(GRAPHS))
     parser.add_argument("--widths", nargs="+", type=int, default=list(WIDTHS))
     parser.add_argument("--operations", nargs="+", default=list(OPERATIONS), choices=OPERATIONS)
-    parser.add_argument("--columns", nargs="+", default=(), help="of kernel_measures.py, with f32, dgl and torch; all")
     parser.add_argument("--repeats", type=int, default=7, help="turns; the first is not counted")
     parser.add_argument("--data-root", help="folder of named data sets (default: DISTGNN_DATA or ./data)")
-    parser.add_argument("--cache", help="folder that keeps the generated graphs for the next run")
     parser.add_argument("--threads", type=int, help="default: all cores")
     parser.add_argument("--out", type=Path, help="JSON file, written after each row")
     options = parser.parse_args()
     kernels.set_num_threads(options.threads or num_threads())
     hold_tuning(machine_tuning(narrow=True))
-    CHOSEN.update(options.columns)
     known = json.loads(options.out.read_text())["rows"] if options.out and options.out.exists() else []
     rows = {(row["graph"], row["operation"], row["width"]): row for row in known}
 
@@ -198,7 +194,7 @@ def main() -> None:
             options.out.write_text(json.dumps({"machine": machine(), "rows": list(rows.values())}, indent=1))
 
     asked = options.graphs, options.widths, options.operations, options.repeats
-    run(*asked, options.data_root, options.cache, keep)
+    run(*asked, options.data_root, keep)
     show(rows.values())
 
 

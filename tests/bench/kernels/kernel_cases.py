@@ -3,7 +3,6 @@
 import functools
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ GRAPHS = {
     "cached": ("rmat:scale=14,edge_factor=98,feats=0,classes=0", "stored"),  # rows fit a level 3 of 32 MiB
 }
 WIDTHS = (16, 47, 100, 128, 256, 602)
-CSRS = ("stored", "transposed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,26 +41,8 @@ class Case:
         return graph
 
 
-def make_case(name: str, data_root: str | None = None, cache: str | None = None) -> Case:
-    """Load a graph and transpose it.
-
-    Args: cache: folder where a graph is kept once made, as `NAME.npz`; None keeps nothing.
-    """
-    kept = Path(cache) / f"{name}.npz" if cache else None
-    if kept and kept.exists():
-        with np.load(kept) as arrays:
-            csrs = [(arrays[f"{which}_p"], arrays[f"{which}_i"]) for which in CSRS]
-            return Case(name, int(arrays["num_nodes"]), *csrs)
-    case = _make_case(name, data_root)
-    if kept:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        csrs = {which: getattr(case, which) for which in CSRS}
-        arrays = {f"{which}_{part}": csr[k] for which, csr in csrs.items() for k, part in enumerate("pi")}
-        np.savez(kept, num_nodes=case.num_nodes, **arrays)
-    return case
-
-
-def _make_case(name: str, data_root: str | None) -> Case:
+def make_case(name: str, data_root: str | None = None) -> Case:
+    """Load a graph and transpose it."""
     from distgnn.datasets import load_graph
 
     source, arcs = GRAPHS[name]

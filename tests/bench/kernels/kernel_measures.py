@@ -20,14 +20,10 @@ import numpy as np
 from kernel_cases import WIDTHS, interleaved
 
 from distgnn import kernels
+from distgnn.system.other_libraries import import_dgl
 
 GATHER_ROWS = 1024
-CHOSEN: set[str] = set()  # the columns that are timed; none: all
 LARGEST_SCATTER = 1 << 31  # bytes of arc rows that torch_geometric's gather-scatter may store
-
-
-def _timed(functions: Any, repeats: Any) -> Any:
-    return interleaved({name: call for name, call in functions.items() if not CHOSEN or name in CHOSEN}, repeats)
 
 
 def one_thread(function: Any) -> Any:
@@ -47,8 +43,6 @@ def one_thread(function: Any) -> Any:
 
 def measure_sum(case: Any, width: Any, repeats: Any) -> Any:
     """copy_u_sum, also transposed; float32 and bfloat16 rows."""
-    from distgnn.system.other_libraries import import_dgl
-
     tensor = _tensor(case.num_nodes, width)
     feats, copy_u_sum = tensor.numpy(), import_dgl().ops.copy_u_sum
     bits = _bfloat16(feats)
@@ -71,13 +65,11 @@ def measure_sum(case: Any, width: Any, repeats: Any) -> Any:
     if size:  # where a row has many arcs in each block of sources
         blocked = kernels.block_csr(stored[0], stored[1], case.num_nodes, size)
         functions["f32_blocked"] = lambda: kernels.spmm_blocked(blocked, feats)
-    return _timed(functions, repeats)
+    return interleaved(functions, repeats)
 
 
 def measure_weighted(case: Any, width: Any, repeats: Any) -> Any:
     """u_mul_e_sum with one weight per arc."""
-    from distgnn.system.other_libraries import import_dgl
-
     tensor, weight = _tensor(case.num_nodes, width), _tensor(len(case.stored[1]), 1)[:, 0]
     dgl, call = import_dgl(), lambda: kernels.spmm(*case.stored[:2], tensor.numpy(), edge_weight=weight.numpy())
     functions = {
@@ -85,13 +77,11 @@ def measure_weighted(case: Any, width: Any, repeats: Any) -> Any:
         "f32": call,
         "f32_one_thread": one_thread(call),
     }
-    return _timed(functions, repeats)
+    return interleaved(functions, repeats)
 
 
 def measure_max(case: Any, width: Any, repeats: Any) -> Any:
     """copy_u_max, with winners on both sides (DGL computes them too)."""
-    from distgnn.system.other_libraries import import_dgl
-
     tensor, dgl = _tensor(case.num_nodes, width), import_dgl()
     feats, bits = tensor.numpy(), _bfloat16(tensor.numpy())
     functions = {
@@ -101,15 +91,13 @@ def measure_max(case: Any, width: Any, repeats: Any) -> Any:
         "bf16": lambda: kernels.spmm(*case.stored[:2], bits, "max"),
         "f32_one_thread": one_thread(lambda: kernels.spmm(*case.stored[:2], feats, "max")),
     }
-    return _timed(functions, repeats)
+    return interleaved(functions, repeats)
 
 
 def measure_softmax(case: Any, width: Any, repeats: Any) -> Any:
     """edge_softmax of 8 heads; once per graph."""
     if width != WIDTHS[0]:
         return None
-    from distgnn.system.other_libraries import import_dgl
-
     tensor, dgl = _tensor(len(case.stored[1]), 8), import_dgl()
     scores = tensor.numpy()
     functions = {
@@ -117,7 +105,7 @@ def measure_softmax(case: Any, width: Any, repeats: Any) -> Any:
         "f32": lambda: kernels.edge_softmax(case.stored[0], scores),
         "f32_one_thread": one_thread(lambda: kernels.edge_softmax(case.stored[0], scores)),
     }
-    return _timed(functions, repeats)
+    return interleaved(functions, repeats)
 
 
 def measure_attention(case: Any, width: Any, repeats: Any) -> Any:
@@ -125,8 +113,6 @@ def measure_attention(case: Any, width: Any, repeats: Any) -> Any:
     if width % 4:
         return None
     import torch
-
-    from distgnn.system.other_libraries import import_dgl
 
     dgl, heads = import_dgl(), 4
     shapes = (case.num_nodes, heads, width // heads), (case.num_nodes, heads, 1), (case.num_nodes, heads, 1)
@@ -153,7 +139,7 @@ def measure_attention(case: Any, width: Any, repeats: Any) -> Any:
         "f32_forward": lambda: kernels.attention(*case.stored[:2], feats, source, target),
         "f32_one_thread": one_thread(ours),
     }
-    return _timed(functions, repeats)
+    return interleaved(functions, repeats)
 
 
 def measure_activation(case: Any, width: Any, repeats: Any) -> Any:
@@ -179,7 +165,7 @@ def measure_activation(case: Any, width: Any, repeats: Any) -> Any:
         return kernels.activate_backward(grad_in_place, out, grad_feats=grad_in_place, **options)
 
     functions = {"torch": composed, "f32": fused, "f32_in_place": fused_in_place, "f32_one_thread": one_thread(fused)}
-    return _timed(functions, repeats)
+    return interleaved(functions, repeats)
 
 
 MEASURE = {

@@ -32,7 +32,7 @@ import time
 from llvmlite import binding as llvm
 
 from distgnn import kernels
-from distgnn.kernels.check.cases import CASES, examples
+from distgnn.kernels.check.cases import examples
 from distgnn.kernels.check.inputs import large_graph
 from distgnn.kernels.check.reference import difference
 from distgnn.kernels.runtime.tiles import registers
@@ -46,14 +46,14 @@ def main() -> int:
     vector, tile = registers()
     print(f"{platform.machine()} ({llvm.get_host_cpu_name()}), vectors of {vector} bytes, {tile} in a tile", flush=True)
     began, outcomes = time.monotonic(), []
-    for label, name, given in examples(dtypes):
+    for example in examples(dtypes):
         try:
-            worst = max(difference(*pair) for pair in CASES[name](getattr(kernels, name), given, large_graph()))
+            worst = max(difference(*pair) for pair in example.pairs(getattr(kernels, example.kernel), large_graph()))
             good, text = worst <= 1, f"{worst:.3f} of the tolerance"
         except Exception as error:  # the next kernels are of interest too
             good, text = False, f"{type(error).__name__}: {error}"
         outcomes.append(good)
-        print(f"{'ok' if good else 'WRONG':5}  {time.monotonic() - began:5.0f} s  {label}: {text}", flush=True)
+        print(f"{'ok' if good else 'WRONG':5}  {time.monotonic() - began:5.0f} s  {example.label}: {text}", flush=True)
     print(f"{len(outcomes)} checks, {outcomes.count(False)} wrong", flush=True)
     return 0 if all(outcomes) else 1
 

@@ -159,26 +159,6 @@ def random_propagation_with_consistency(g):
     return losses, mlp
 
 
-@loop("dgl", world="web")
-def weights_of_arcs_softened_at_their_ends(g):
-    from dgl.nn.functional import edge_softmax
-
-    class Conv(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.fc, self.attn, self.out = nn.Linear(8, 8), nn.Linear(16, 1), nn.Linear(8, 4)
-
-        def forward(self, g, h):
-            with g.local_scope():
-                g.ndata["z"] = self.fc(h)
-                g.apply_edges(lambda e: {"e": F.leaky_relu(self.attn(torch.cat([e.src["z"], e.dst["z"]], 1)))})
-                g.edata["a"] = edge_softmax(g, g.edata["e"]) * g.edata["weight"].view(-1, 1)
-                g.update_all(fn.u_mul_e("z", "a", "m"), fn.sum("m", "h"))
-                return self.out(g.ndata["h"].relu())
-
-    return run(g, Conv())
-
-
 @loop("dgl")
 def views_of_dropped_edges_and_masked_features(g):
     transform = dgl.Compose([dgl.DropEdge(0.3), dgl.FeatMask(0.3, node_feat_names=["feat"])])

@@ -3,7 +3,6 @@
 import copy
 import math
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from loops import MLP2, Net, accuracy, descend, loop
@@ -59,30 +58,6 @@ def canonical_correlation_of_two_views(data):
         loss = F.cross_entropy(probe(train_embs), train_labels)
         losses.append(descend(opt, loss))
     return losses, accuracy(probe(embeds), data.y, data.test_mask), probe
-
-
-@loop()
-def infomax_by_hand(data):
-    """DGI with a bilinear discriminator and shuffled rows."""
-    encoder, weight = GCNConv(data.num_features, 16), nn.Parameter(torch.empty(16, 16))
-    nn.init.xavier_uniform_(weight)
-    optimizer, losses = torch.optim.Adam([*encoder.parameters(), weight], lr=1e-2), []
-    best, cnt, kept = 1e9, 0, None
-    for _ in range(6):
-        idx = np.random.permutation(data.num_nodes)
-        positive, negative = (encoder(x, data.edge_index).relu() for x in (data.x, data.x[idx, :]))
-        summary = torch.sigmoid(positive.mean(0))
-        logits = torch.cat([positive @ (weight @ summary), negative @ (weight @ summary)])
-        labels = torch.cat([torch.ones(data.num_nodes), torch.zeros(data.num_nodes)])
-        loss = F.binary_cross_entropy_with_logits(logits, labels)
-        losses.append(descend(optimizer, loss))
-        if loss < best:
-            best, cnt, kept = loss, 0, copy.deepcopy(encoder.state_dict())
-        else:
-            cnt += 1
-        if cnt == 2:
-            break
-    return losses, best, kept
 
 
 @loop(ids=True)

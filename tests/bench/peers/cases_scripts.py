@@ -25,7 +25,7 @@ def _run(peer: Peer, path: Path) -> Any:
     printed: list[str] = []
     ids = peer.ids
     names: dict[str, Any] = {
-        "given": lambda world="pages": peer.g,
+        "given": lambda: peer.g,
         "splits": lambda: {"train": ids.train, "valid": ids.valid, "test": ids.test},
         "pairs": lambda: (ids.pos, ids.neg),
         "print": lambda *words: printed.append(" ".join(map(str, words))),
@@ -34,7 +34,7 @@ def _run(peer: Peer, path: Path) -> Any:
     text = path.read_text()
     if peer.dg:
         text = changed_text(text)[0]
-        names |= {"parts": peer.folder, "relations_parts": peer.folder}
+        names |= {"parts": peer.folder}
     exec(compile(text, str(path), "exec"), names)
     return {"printed": printed, "losses": names["losses"]}
 
@@ -46,7 +46,7 @@ for script in sorted(SCRIPTS.glob("*.py")):
             "ordinary scripts",
             lambda peer, script=script: _run(peer, script),
             library=script.stem[:3],
-            world="relations" if "rgcn" in script.stem else "pages",
+            world="pages",
             changed=changed_text(script.read_text())[1],
         )
     )

@@ -51,19 +51,13 @@ def whole(value):
 @pytest.mark.mpi(1, 3)
 def test_places_of_arcs_are_those_of_the_source(comm, graphs):
     data, graph = graphs
+    assert torch.equal(GraphData.from_pyg(data, directed=False).to_pyg().edge_index, data.edge_index)
     numbers = torch.arange(data.num_edges, dtype=torch.float64)
     graph.edata["number"] = numbers
     assert torch.equal(graph.edata["number"].whole(), numbers)
     for row, role in enumerate(("source", "target")):
         ends = rows_of(graph.edge_index[row].arcs.ids(role), graph.arc_space)
         assert torch.equal(ends.whole(), data.edge_index[row])
-
-
-@pytest.mark.mpi(1, 3)
-def test_the_source_s_order_is_kept_in_folders(comm, graphs):
-    data, _ = graphs
-    source = GraphData.from_pyg(data, directed=False)
-    assert torch.equal(source.to_pyg().edge_index, data.edge_index)
 
 
 @pytest.mark.mpi(3)

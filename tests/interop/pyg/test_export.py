@@ -24,7 +24,7 @@ VARIANTS += [ModelConfig("gcn", norm="pair", block="residual", residual="identit
 VARIANTS += [ModelConfig(name, block="residual", head="linear") for name in ("sage", "gcn", "gin", "gatv2")]
 VARIANTS += [ModelConfig(name, block="preact", input_dropout=0.2) for name in ("sage", "gcn", "gat")]
 VARIANTS += [ModelConfig("gin", stem="linear", norm="none"), ModelConfig("gatv2", block="preact")]
-VARIANTS += [ModelConfig("rgcn", num_bases=2, norm="none")]
+VARIANTS += [ModelConfig("rgcn", num_bases=2, norm="none"), ModelConfig("gcn2", input_dropout=0.2)]
 
 
 def columns_of(data, config: ModelConfig) -> dict:

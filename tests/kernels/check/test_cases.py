@@ -20,10 +20,30 @@ def test_each_case_passes_and_sees_a_kernel_that_returns_zeros(name):
         results = [None if r is None else np.zeros_like(r) for r in (results if several else (results,))]
         return tuple(results) if several else results[0]
 
-    zeros.__name__ = name
-    for label, _, given in (example for example in EXAMPLES if example.kernel == name):
-        assert all(reference.difference(*pair) <= 1 for pair in cases.CASES[name](function, given, GRAPH)), label
-        assert any(reference.difference(*pair) > 1 for pair in cases.CASES[name](zeros, given, GRAPH)), label
+    for example in (example for example in EXAMPLES if example.kernel == name):
+        assert all(reference.difference(*pair) <= 1 for pair in example.pairs(function, GRAPH)), example.label
+        assert any(reference.difference(*pair) > 1 for pair in example.pairs(zeros, GRAPH)), example.label
+
+
+OF_HEADS = (
+    "attention attention_backward pair_scores pair_scores_backward head_dots head_outer head_scores head_mean "
+    "relu_backward_dots"
+).split()
+OF_WIDTH = (
+    "spmm sum,spmm max,sddmm dot,sddmm add,product,inner_product,narrow_product,dropout,activate norm,"
+    "activate_backward norm,cross_entropy,cross_entropy_backward,pack_rows,add_rows,encode_rows int4,decode_rows int4"
+).split(",")
+SHAPES = [(name, {"heads": heads, "each": each}) for name in OF_HEADS for heads, each in ((1, 5), (2, 141))]
+SHAPES += [(name, {"width": width}) for name in OF_WIDTH for width in (1, 300)]
+
+
+@pytest.mark.parametrize(("label", "widths"), SHAPES, ids=lambda value: str(value))
+def test_rows_shorter_than_a_register_and_wider_than_all(label, widths):
+    """Tiles overlap or are cut there, and rows are worked off in several passes."""
+    found = [one for one in EXAMPLES if one.label in (label, f"{label} float32")]
+    assert len(found) == 1
+    for pair in found[0].pairs(getattr(kernels, found[0].kernel), GRAPH, **widths):
+        assert reference.difference(*pair) <= 1
 
 
 def test_every_kernel_has_a_case():

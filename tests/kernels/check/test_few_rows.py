@@ -19,5 +19,5 @@ GRAPHS = {
 def test_few_rows_are_computed(name):
     for example in (example for example in cases.examples() if example.kernel == name):
         for few, graph in GRAPHS.items():
-            for pair in cases.CASES[name](getattr(kernels, name), example.given, graph):
+            for pair in example.pairs(getattr(kernels, name), graph):
                 assert reference.difference(*pair) <= 1, (example.label, few)

@@ -29,10 +29,10 @@ def on_threads(count, call):
 @pytest.mark.parametrize("name", cases.CASES)
 def test_every_kernel(name):
     function = getattr(kernels, name)
-    given = [example.given for example in EXAMPLES if example.kernel == name]
+    mine = [example for example in EXAMPLES if example.kernel == name]
 
     def call():
-        return [got for one in given for got, _ in cases.CASES[name](function, one, large_graph())]
+        return [got for one in mine for got, _ in one.pairs(function, large_graph())]
 
     assert on_threads(1, call) == on_threads(3, call) == on_threads(16, call)
 

@@ -25,8 +25,3 @@ def test_blocks_only_where_rows_have_many_arcs_in_each():
     assert block_rows(60_000, 60_000, 15_000_000, 512) == size  # 2 blocks, 250 arcs a row
     assert block_rows(60_000, size, 15_000_000, 512) == 0  # one block
     assert block_rows(500_000, 500_000, 20_000_000, 512) == 0  # 16 blocks, 40 arcs a row
-
-
-def test_empty_graphs():
-    indptr, indices = np.zeros(4, np.int64), np.zeros(0, np.int32)
-    assert not spmm_blocked(block_csr(indptr, indices, 3, 2), rows_of(3, 37)).any()

@@ -11,7 +11,7 @@ from ..graphs import rows_of
 KEY = {"seed": 3, "step": 11, "site": 2}
 
 
-@pytest.mark.parametrize(("width", "dtype"), [(1, np.float32), (37, np.float64), (320, np.float32)])
+@pytest.mark.parametrize(("width", "dtype"), [(37, np.float64), (320, np.float32)])
 def test_against_reference(width, dtype, num_threads):
     feats, ids = rows_of(12, width, dtype), np.arange(12) * 2**36
     np.testing.assert_array_equal(dropout(feats, ids, 0.4, **KEY), reference.dropout(feats, ids, 0.4, **KEY))

@@ -27,21 +27,23 @@ def doubt(tmp_path):
     return ask
 
 
-def test_a_folder_of_ones_own(doubt):
-    assert doubt(0o755) is None and doubt(0o700) is None
+EVERYBODY, GROUP = "everybody can write there", f"group {OTHER} can write there"
 
 
-def test_a_folder_that_everybody_can_write(doubt):
-    assert doubt(0o757) == doubt(0o1777) == "everybody can write there"
-
-
-def test_a_folder_that_a_group_can_write(doubt):
-    assert doubt(0o775, gid=OTHER) == f"group {OTHER} can write there"
-    assert doubt(0o755, gid=OTHER) is None
-
-
-def test_a_folder_of_somebody_else(doubt):
-    assert doubt(0o755, uid=OTHER) == f"the folder belongs to user {OTHER}"
+@pytest.mark.parametrize(
+    ("mode", "owner", "reason"),
+    [
+        (0o755, {}, None),
+        (0o700, {}, None),
+        (0o757, {}, EVERYBODY),
+        (0o1777, {}, EVERYBODY),
+        (0o775, {"gid": OTHER}, GROUP),
+        (0o755, {"gid": OTHER}, None),
+        (0o755, {"uid": OTHER}, f"the folder belongs to user {OTHER}"),
+    ],
+)
+def test_who_can_write(doubt, mode, owner, reason):
+    assert doubt(mode, **owner) == reason
 
 
 def test_a_group_of_one_is_its_owner(doubt, monkeypatch):

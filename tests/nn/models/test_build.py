@@ -13,7 +13,7 @@ from distgnn.nn import build_model, model_for
     [
         ({"name": "gat", "hidden_feats": 30}, "multiple of num_heads"),
         ({"name": "gatv2", "weighted": True}, "gatv2 takes no edge weights"),
-        ({"name": "appnp", "block": "residual"}, "leave block, stem, head and input_dropout out"),
+        ({"name": "appnp", "block": "residual"}, "leave block, stem and head out"),
         ({"name": "sage", "head": "lstm"}, "unknown head 'lstm': choose from conv, linear, cat, max"),
         ({"name": "sage", "residual": "identity"}, "residual is of --block residual: add it"),
         ({"name": "gin", "input_dropout": 1.0}, "input_dropout is 1.0: expected a probability from 0"),

@@ -19,10 +19,25 @@ def graph(comm):
 
 
 @pytest.mark.mpi(3)
-def test_input_features_are_exchanged_once(graph):
-    first = ops.spmm(graph, graph.feats)
-    assert calls_of(graph, lambda: ops.spmm(graph, graph.feats)) == 0
-    torch.testing.assert_close(ops.spmm(graph, graph.feats), first, rtol=0, atol=0)
+@pytest.mark.parametrize(
+    ("rows", "options", "expected"),
+    [
+        ("input", {}, [2, 0, 0, 0]),
+        ("input", {"cache_first": False}, [2, 2, 2, 2]),
+        ("a user's constant", {}, [2, 2, 0, 0]),
+        ("made anew", {}, [2, 2, 2, 2]),
+    ],
+)
+def test_rows_are_exchanged_as_long_as_nobody_knows_that_they_stay(comm, rows, options, expected):
+    graph = dist_graph(random_graph(), comm, **options)
+    kept = graph.feats if rows == "input" else graph.feats + 1
+    result = ops.spmm(graph, kept + 0)
+    calls = []
+    for _ in range(4):
+        given = graph.feats + 1 if rows == "made anew" else kept
+        calls.append(calls_of(graph, lambda given=given: ops.spmm(graph, given)))
+    assert calls == expected
+    torch.testing.assert_close(ops.spmm(graph, kept), result, rtol=0, atol=0)
 
 
 @pytest.mark.mpi(2)
@@ -69,19 +84,6 @@ def test_a_result_that_was_written_to_is_not_reused(graph):
 
 
 @pytest.mark.mpi(2)
-def test_a_users_constant_rows_are_kept_from_the_second_time(graph):
-    rows = graph.feats + 1
-    calls = [calls_of(graph, lambda: ops.spmm(graph, rows)) for _ in range(4)]
-    assert calls == [2, 2, 0, 0]
-
-
-@pytest.mark.mpi(2)
-def test_fresh_rows_are_never_kept(graph):
-    calls = [calls_of(graph, lambda: ops.spmm(graph, graph.feats + 1)) for _ in range(3)]
-    assert calls == [2, 2, 2]
-
-
-@pytest.mark.mpi(2)
 def test_a_rank_without_vertices_decides_with_the_others(comm):
     """torch returns the input itself for an empty dropout: alone, that rank would skip the exchange and hang us."""
     data = random_graph()
@@ -92,13 +94,6 @@ def test_a_rank_without_vertices_decides_with_the_others(comm):
     graph = dist_graph(data, comm, cut)
     assert (graph.num_owned == 0) == (comm.rank == 1)
     calls = [calls_of(graph, lambda: ops.spmm(graph, torch.nn.functional.dropout(graph.feats, 0.5))) for _ in range(3)]
-    assert calls == [2, 2, 2]
-
-
-@pytest.mark.mpi(2)
-def test_it_can_be_switched_off(comm):
-    graph = dist_graph(random_graph(), comm, cache_first=False)
-    calls = [calls_of(graph, lambda: ops.spmm(graph, graph.feats)) for _ in range(3)]
     assert calls == [2, 2, 2]
 
 

@@ -82,17 +82,9 @@ def compare(comm, run, reference, widths, norm: bool, constant: bool, seed: int 
 @pytest.mark.parametrize("norm", [False, True], ids=["bare", "norm"])
 @pytest.mark.parametrize("constant", [False, True], ids=["hidden", "constant"])
 def test_convolution_against_dense_torch(comm, widths, norm, constant):
-    convolution(comm, widths, norm, constant, "float64")
-
-
-@pytest.mark.mpi(2)
-@pytest.mark.parametrize("widths", [(4, 8), (8, 8), (8, 4)], ids=["widens", "equal", "narrows"])
-def test_convolution_in_float32(comm, widths):
     """Products of float32 rows are a kernel of ours, of float64 rows torch's."""
-    convolution(comm, widths, False, False, "float32")
+    dtype = "float64" if norm else "float32"
 
-
-def convolution(comm, widths, norm: bool, constant: bool, dtype: str) -> None:
     def run(graph, values, epilogue, parameters):
         spec = ops.ConvSpec((None, graph.degree_scale("in", -1)), None, epilogue)
         weights = values["neigh"], values["own"], values["bias"]
@@ -107,22 +99,15 @@ def convolution(comm, widths, norm: bool, constant: bool, dtype: str) -> None:
 
 @pytest.mark.mpi(3)
 @pytest.mark.parametrize("norm", [False, True], ids=["bare", "norm"])
-@pytest.mark.parametrize("constant", [False, True], ids=["hidden", "constant"])
-def test_attention_against_dense_torch(comm, norm, constant):
+@pytest.mark.parametrize(
+    ("columns", "constant"), [(11, False), (11, True), (KEPT_COLUMNS, False)], ids=["hidden", "constant", "kept"]
+)
+def test_attention_against_dense_torch(comm, norm, columns, constant):
     def run(graph, values, epilogue, parameters):
         weights, heads = (values["neigh"], values["attn"], values["bias"]), ops.Heads(HEADS, 0.2, epilogue)
         return leave(ops.attend(graph, enter(graph, values["feats"]), *weights, heads, parameters), alone=True)
 
-    compare(comm, run, dense_attention, (11, 8), norm, constant)
-
-
-@pytest.mark.mpi(2)
-def test_attention_that_keeps_its_rows(comm):
-    def run(graph, values, epilogue, parameters):
-        weights, heads = (values["neigh"], values["attn"], values["bias"]), ops.Heads(HEADS, 0.2, epilogue)
-        return leave(ops.attend(graph, enter(graph, values["feats"]), *weights, heads, parameters), alone=True)
-
-    compare(comm, run, dense_attention, (KEPT_COLUMNS, 8), False, False)
+    compare(comm, run, dense_attention, (columns, 8), norm, constant)
 
 
 @pytest.mark.mpi(2)
@@ -190,24 +175,6 @@ def test_a_gradient_that_others_see_is_not_written_over(comm, activation):
     assert torch.equal(grad, kept)
     with pytest.raises(RuntimeError, match="second time"):
         out.backward(grad)
-
-
-@pytest.mark.mpi(1)
-def test_a_buffer_is_used_again_when_nothing_looks_at_it(comm):
-    buffers = ops.Buffers()
-    first = buffers.empty(1 << 10, 300, torch.float32)
-    second = buffers.empty(1 << 10, 300, torch.float32)
-    assert first.data_ptr() != second.data_ptr()
-    place, size = first.data_ptr(), buffers.num_bytes
-    view = first[10:]
-    del first
-    assert buffers.empty(1 << 10, 300, torch.float32).data_ptr() not in (place, second.data_ptr())
-    del view
-    again = [buffers.empty(1 << 10, 300, torch.float32) for _ in range(2)]
-    assert place in [one.data_ptr() for one in again]
-    assert buffers.num_bytes == size * 3 // 2
-    assert buffers.empty(1 << 11, 300, torch.bfloat16).data_ptr() % 64 == 0
-    assert buffers.empty(2, 3, torch.float32).shape == (2, 3)
 
 
 @pytest.mark.mpi(3)

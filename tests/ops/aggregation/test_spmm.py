@@ -15,33 +15,20 @@ TOLERANCE = {"rtol": 1e-11, "atol": 1e-11}  # float64 sums in another order
 @pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED])
 @pytest.mark.parametrize("split_arcs", [False, True])
 def test_sum_and_gradient_equal_the_dense_product(comm, directed, split_arcs):
+    """Plain, and with scales: global degrees on every copy."""
     data = random_graph(5, directed=directed)
-    cut = random_cut(data.edge_list(), comm.size, split_arcs=split_arcs)
-    graph = dist_graph(data, comm, cut)
-    matrix = dense_adjacency(data)
-    x = np.random.default_rng(0).standard_normal((data.num_nodes, 3))
-    weight = np.random.default_rng(1).standard_normal((data.num_nodes, 3))
-    rows = torch.from_numpy(x[graph.owned_ids]).requires_grad_()
-    out = ops.spmm(graph, rows)
-    (out * torch.from_numpy(weight[graph.owned_ids])).sum().backward()
-    np.testing.assert_allclose(gather_rows(graph, out.detach()), matrix @ x, **TOLERANCE)
-    np.testing.assert_allclose(gather_rows(graph, rows.grad), matrix.T @ weight, **TOLERANCE)
-
-
-@pytest.mark.mpi(3)
-@pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED])
-def test_scales_are_global_degrees_on_every_copy(comm, directed):
-    data = random_graph(6, directed=directed)
-    graph = dist_graph(data, comm)
-    matrix = dense_adjacency(data)
-    into, out_of = np.maximum(matrix.sum(1), 1), np.maximum(matrix.sum(0), 1)
-    scaled = matrix / np.sqrt(out_of)[None, :] / into[:, None]
-    x = np.random.default_rng(0).standard_normal((data.num_nodes, 4))
-    rows = torch.from_numpy(x[graph.owned_ids]).requires_grad_()
-    out = ops.spmm(graph, rows, None, graph.degree_scale("out", -0.5), graph.degree_scale("in", -1))
-    out.square().sum().backward()
-    np.testing.assert_allclose(gather_rows(graph, out.detach()), scaled @ x, **TOLERANCE)
-    np.testing.assert_allclose(gather_rows(graph, rows.grad), scaled.T @ (2 * scaled @ x), **TOLERANCE)
+    graph = dist_graph(data, comm, random_cut(data.edge_list(), comm.size, split_arcs=split_arcs))
+    plain = dense_adjacency(data)
+    into, out_of = np.maximum(plain.sum(1), 1), np.maximum(plain.sum(0), 1)
+    scaled = plain / np.sqrt(out_of)[None, :] / into[:, None]
+    x, weight = (np.random.default_rng(seed).standard_normal((data.num_nodes, 4)) for seed in (0, 1))
+    degrees = graph.degree_scale("out", -0.5), graph.degree_scale("in", -1)
+    for matrix, scales in ((plain, ()), (scaled, degrees)):
+        rows = torch.from_numpy(x[graph.owned_ids]).requires_grad_()
+        out = ops.spmm(graph, rows, None, *scales)
+        (out * torch.from_numpy(weight[graph.owned_ids])).sum().backward()
+        np.testing.assert_allclose(gather_rows(graph, out.detach()), matrix @ x, **TOLERANCE)
+        np.testing.assert_allclose(gather_rows(graph, rows.grad), matrix.T @ weight, **TOLERANCE)
 
 
 @pytest.mark.mpi(2)

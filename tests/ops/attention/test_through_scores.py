@@ -12,8 +12,8 @@ from distgnn.ops.attention.through_scores import ThroughScores
 from distgnn.ops.rowwise.products import sum_of_products
 
 
-@pytest.mark.parametrize("num", [0, 1, 2, 5000])
-@pytest.mark.parametrize("columns", [4, 8, 9, 15, 16, 17])  # of a width of 8: it fits up to 16
+@pytest.mark.parametrize("num", [0, 1, 5000])
+@pytest.mark.parametrize("columns", [4, 8, 16, 17])  # of a width of 8: it fits up to 16
 @pytest.mark.parametrize("own_products", [True, False])
 def test_the_inputs_gradient_in_place(num, columns, own_products, monkeypatch):
     """Threads may write rows in any order, so nothing that a product reads lies where it writes (but for one row)."""

@@ -118,12 +118,7 @@ def test_softmax_at_either_end(comm, dgl, directed):
         case.compare(
             "e", lambda graph, e, norm_by=norm_by: dgl.ops.edge_softmax(graph, e, norm_by=norm_by), on_arcs=True
         )
-
-
-@pytest.mark.mpi(3)
-def test_softmax_of_large_logits_does_not_overflow(comm, dgl):
-    case = Case(comm, (4,), (2,))
-    case.rows["e"] *= 2000
+    case.rows["e"] *= 2000  # no exponential overflows
     case.compare("e", dgl.ops.edge_softmax, on_arcs=True)
 
 

@@ -14,8 +14,7 @@ def kahypar():
     pytest.importorskip("mtkahypar")
 
 
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("name", ["random", "multigraph", "all isolated", "star"])
+@pytest.mark.parametrize(("name", "directed"), [("random", False), ("multigraph", True), ("all isolated", False)])
 def test_laws_hold(kahypar, name, directed):
     edges = edge_list(*awkward(name), directed)
     every_law(edges, cut_edges(edges, 3, "kahypar"))

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distgnn.datasets import load_graph
 from distgnn.errors import InputError
 from distgnn.partition import PartitionBook, VertexCut, cut_edges
 from distgnn.partition.baselines.vertex_cover import cover_arcs
@@ -58,8 +57,7 @@ def test_a_failure_of_metis_is_one_line(monkeypatch):
         cut_edges(edge_list(*awkward("path")), 2, "metis")
 
 
-def test_refined_arcs_are_balanced_too(data_root):
-    edges = load_graph("facebook-pages", data_root).edge_list("both")
-    assert PartitionBook(edges, cut_edges(edges, 8, "metis")).edge_balance > 1.1
-    refined = PartitionBook(edges, cut_edges(edges, 8, "metis", refine=True))
+def test_refined_arcs_are_balanced_too(power_law):
+    assert PartitionBook(power_law, cut_edges(power_law, 8, "metis")).edge_balance > 1.1
+    refined = PartitionBook(power_law, cut_edges(power_law, 8, "metis", refine=True))
     assert refined.edge_balance <= 1.03 and refined.owned_balance <= 1.05

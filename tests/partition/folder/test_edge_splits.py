@@ -23,6 +23,12 @@ def split_graph() -> GraphData:
     return split.check()
 
 
+@pytest.fixture
+def split_parts(tmp_path):
+    partition_graph(split_graph(), 2, tmp_path / "parts")
+    return tmp_path / "parts"
+
+
 def test_every_pair_is_with_the_owner_of_its_source(tmp_path):
     graph = split_graph()
     partition_graph(graph, 3, tmp_path / "parts")
@@ -75,25 +81,21 @@ def test_the_on_disk_cut_writes_the_same_pairs(tmp_path, monkeypatch):
         ("graph_ids", lambda array: array + 10**6, "ids must lie in 0 to"),
     ],
 )
-def test_damaged_pairs_are_named(tmp_path, name, change, says):
-    partition_graph(split_graph(), 2, tmp_path / "parts")
-    array = np.load(tmp_path / "parts" / "part-0" / f"{name}.npy")
-    replace_array(tmp_path / "parts", name, change(array))
+def test_damaged_pairs_are_named(split_parts, name, change, says):
+    replace_array(split_parts, name, change(np.load(split_parts / "part-0" / f"{name}.npy")))
     with pytest.raises(PartitionFormatError, match=says):
-        load_part(tmp_path / "parts", 0)
+        load_part(split_parts, 0)
 
 
-def test_pairs_of_another_owner_and_a_manifest_without_sense(tmp_path):
-    partition_graph(split_graph(), 2, tmp_path / "parts")
-    theirs = load_part(tmp_path / "parts", 1).global_ids[0]
-    array = np.load(tmp_path / "parts" / "part-0" / "valid_edges.npy")
-    array[0, 0] = theirs
-    replace_array(tmp_path / "parts", "valid_edges", array)
+def test_pairs_of_another_owner_and_a_manifest_without_sense(split_parts):
+    array = np.load(split_parts / "part-0" / "valid_edges.npy")
+    array[0, 0] = load_part(split_parts, 1).global_ids[0]
+    replace_array(split_parts, "valid_edges", array)
     with pytest.raises(PartitionFormatError, match="a pair whose source this part does not own"):
-        load_part(tmp_path / "parts", 0)
-    resign(tmp_path / "parts", lambda manifest: manifest["graph"].update(edge_splits={"bogus": [1]}))
+        load_part(split_parts, 0)
+    resign(split_parts, lambda manifest: manifest["graph"].update(edge_splits={"bogus": [1]}))
     with pytest.raises(PartitionFormatError, match=r"graph\.edge_splits is missing or wrong"):
-        read_manifest(tmp_path / "parts")
+        read_manifest(split_parts)
 
 
 def test_link_split_of_the_cut(tmp_path):

@@ -42,7 +42,7 @@ graph = dist_graph(random_graph(1), MPI.COMM_WORLD)
 watched = False
 Trainer(Model(graph), graph, TrainConfig(epochs=2)).fit()  # compiles kernels, which may take longer than the time limit
 watched = True
-config = TrainConfig(epochs=50, timeout=10, run_dir=sys.argv[1], checkpoint_every=2)
+config = TrainConfig(epochs=50, timeout=5, run_dir=sys.argv[1], checkpoint_every=2)
 Trainer(Model(graph), graph, config).fit()
 """
 
@@ -78,7 +78,7 @@ def test_a_rank_that_does_not_go_on(tmp_path, kind, says):
     )
     assert done.returncode == 124, done
     assert re.search(says, done.stderr), done.stderr
-    assert len(re.findall(r"distgnn: error: nothing moved for [\d.]+ s \(--timeout 10\)", done.stderr)) == 1
+    assert len(re.findall(r"distgnn: error: nothing moved for [\d.]+ s \(--timeout 5\)", done.stderr)) == 1
     deadline = time.monotonic() + 600
     while left_behind(mark) and time.monotonic() < deadline:
         time.sleep(0.1)
