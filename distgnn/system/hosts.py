@@ -114,10 +114,10 @@ def on_this_machine() -> bool:
     if shutil.which(starter) is not None or any(os.environ.get(name) for name in OWN_STARTERS):
         return False
     nodes = os.environ.get("SLURM_JOB_NUM_NODES") or os.environ.get("SLURM_NNODES") or str(len(hosts) or 1)
-    if starter == "srun" and nodes == "1":
+    if starter == "srun" and nodes == "1" and not any("[" in name for name in hosts):
         return True  # a container of that node has another name
     named = ", ".join(hosts[:MOST_NAMED]) + (", …" if len(hosts) > MOST_NAMED else "")
-    has = f"has {len(hosts)} hosts ({named})" if hosts else "names hosts that cannot be read"
+    has = f"has {nodes} hosts ({named})" if hosts else "names hosts that cannot be read"
     unset = " ".join(f"-u {name}" for name in ALLOCATIONS if name in os.environ)
     raise RunError(
         f"the job ({variable}) {has}, and {starter}, which starts ranks there, is not on this machine: start where it "
@@ -126,10 +126,11 @@ def on_this_machine() -> bool:
 
 
 def allocated_hosts(variable: str) -> list[str]:
-    """The hosts of the job of a batch system, each once; empty where they cannot be read."""
+    """The hosts of a batch system's job, each once, Slurm's as it lists them (n[01-03]); empty: they cannot be read."""
     text = os.environ[variable]
     if variable.startswith("SLURM"):
-        names = expanded(os.environ.get("SLURM_JOB_NODELIST") or os.environ.get("SLURM_NODELIST") or "")
+        listed = os.environ.get("SLURM_JOB_NODELIST") or os.environ.get("SLURM_NODELIST") or ""
+        names = re.findall(r"(?:[^,\[]|\[[^\]]*\])+", listed)
     elif variable == "LSB_MCPU_HOSTS":
         names = text.split()[::2]
     elif variable == "LSB_HOSTS":
@@ -141,26 +142,6 @@ def allocated_hosts(variable: str) -> list[str]:
             return []
         names = [words[0].split(":")[0] for words in lines if words]
     return list(dict.fromkeys(names))
-
-
-def expanded(text: str) -> list[str]:
-    """Names of a list as Slurm writes it: "n[01-03,7],login" is n01, n02, n03, n7, login; empty where it is none."""
-    names: list[str] = []
-    for item in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
-        begun = [""]
-        for plain, ranges in re.findall(r"([^\[]+)|\[([^\]]*)\]", item):
-            begun = [name + end for name in begun for end in ([plain] if plain else _numbers(ranges))]
-        names += begun
-    return names
-
-
-def _numbers(ranges: str) -> list[str]:
-    found: list[str] = []
-    for one in ranges.split(","):
-        first, _, last = one.partition("-")
-        if first.isdigit() and (last.isdigit() or not last):
-            found += [str(number).zfill(len(first)) for number in range(int(first), int(last or first) + 1)][:100_000]
-    return found
 
 
 def check_tasks() -> None:

@@ -29,7 +29,7 @@ def batch(monkeypatch, tmp_path):
 
 ONE_HOST = {
     "slurm": {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": HERE, "SLURM_NNODES": "1"},
-    "a node's container": {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "node[17]", "SLURMD_NODENAME": "node17"},
+    "a node's container": {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "node17", "SLURMD_NODENAME": "node17"},
     "a container without its name": {"SLURM_JOBID": "7", "SLURM_NODELIST": "node17", "SLURM_NNODES": "1"},
     "a job id alone": {"SLURM_JOB_ID": "7"},
     "pbs": {"PBS_NODEFILE": f"{HERE}\n{HERE}\n"},
@@ -81,20 +81,6 @@ def test_a_file_that_cannot_be_read_is_said(batch):
     batch({"PBS_NODEFILE": "/nowhere/aux/123"})
     with pytest.raises(RunError, match=r"PBS_NODEFILE\) names hosts that cannot be read, .* `env -u PBS_NODEFILE"):
         hosts.on_this_machine()
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("n[01-03,7],login", ["n01", "n02", "n03", "n7", "login"]),
-        ("a[1-2]b[8-9]", ["a1b8", "a1b9", "a2b8", "a2b9"]),
-        ("one", ["one"]),
-        ("", []),
-        ("n[", ["n"]),
-    ],
-)
-def test_slurms_lists_of_names(text, names):
-    assert hosts.expanded(text) == names
 
 
 TASKS = {

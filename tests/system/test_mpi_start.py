@@ -1,4 +1,4 @@
-"""A network that MPI cannot use is one line with what to set, exit code 2."""
+"""A network that MPI cannot use is one line with what to set, exit code 2; ranks of one machine use loopback alone."""
 
 import subprocess
 import sys
@@ -67,3 +67,25 @@ def test_a_process_that_is_killed_leaves_no_shared_memory(tmp_path, call):
     process = subprocess.Popen([sys.executable, "-c", source], env=environment)
     assert process.wait(900) == -9
     assert not Path(f"/dev/shm/mpich_shm_{process.pid:x}_0").exists()
+
+
+LISTENS = """
+import os
+import distgnn
+from distgnn.system.launch import import_mpi
+comm = import_mpi().COMM_WORLD
+assert comm.allgather(comm.rank) == [0, 1]
+def sockets(pid):
+    return {os.readlink(entry.path) for entry in os.scandir(f"/proc/{pid}/fd") if os.path.lexists(entry.path)}
+mine = sockets(os.getpid()) - sockets(os.getppid())  # it has inherited Hydra's own
+lines = [line.split() for name in ("tcp", "tcp6") for line in open(f"/proc/net/{name}").readlines()[1:]]
+listening = {words[1] for words in lines if words[3] == "0A" and f"socket:[{words[9]}]" in mine}
+print("elsewhere:", [address for address in listening if not address.startswith("0100007F:")], flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_ranks_of_one_machine_listen_on_loopback_only(tmp_path):
+    (tmp_path / "script.py").write_text(LISTENS)
+    done = distgnn("run", "-n", 2, tmp_path / "script.py")
+    assert (done.returncode, done.stdout) == (0, "elsewhere: []\n" * 2), done.stderr

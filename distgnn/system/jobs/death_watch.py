@@ -31,7 +31,17 @@ if not __package__:  # a program of its own: the package is not imported, what i
     sys.path.append(os.path.dirname(__file__))
     sys.modules["distgnn.system.jobs.processes"] = importlib.import_module("processes")
 
-from distgnn.system.jobs.processes import HOST, children, memory_kills, program_of, runs, say, stat_of, why_killed
+from distgnn.system.jobs.processes import (
+    HOST,
+    TO_ALL,
+    children,
+    memory_kills,
+    program_of,
+    runs,
+    say,
+    stat_of,
+    why_killed,
+)
 
 NOTE_BYTES = 1024
 NOTE_VARIABLE = "DISTGNN_NOTE_FD"
@@ -40,6 +50,7 @@ EARLY, JOINED, ENDS = "early", "joined", "ends"
 SPOKEN = "left"  # how the note of a rank begins that has said itself that it leaves
 OWN_CODE = 1  # of a job whose first rank to leave had no exit code of its own
 NEIGHBOUR_SECONDS = 0.5
+LOOK_SECONDS = 0.5
 GRACE_SECONDS = 5.0  # for the others, when a rank fails before MPI_Init: they may be about to say the same
 FROM_OUTSIDE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
 
@@ -73,13 +84,14 @@ def _one_dies(pids: set[int], seconds: float) -> bool:
 
 
 def _wait_in_mpi(pids: set[int]) -> bool:
-    """Whether one of these processes still needs a rank that has never begun MPI, after some time."""
+    """Whether one of these processes comes to need a rank that has never begun MPI; the others have some time first."""
     deadline = time.monotonic() + GRACE_SECONDS
     while waiting := [pid for pid in pids if runs(pid)]:
-        if time.monotonic() >= deadline:
-            maps = [Path(f"/proc/{pid}/maps") for pid in waiting]
-            return any("libmpi" in one.read_text(errors="replace") for one in maps if one.exists())
-        time.sleep(0.05)
+        time.sleep(0.05 if time.monotonic() < deadline else LOOK_SECONDS)
+        for pid in waiting if time.monotonic() >= deadline else ():
+            with suppress(OSError):
+                if b"/libmpi" in Path(f"/proc/{pid}/maps").read_bytes():
+                    return True
     return False
 
 
@@ -113,6 +125,8 @@ def _close_all_but(kept: set[int]) -> list[int]:
 
 def main() -> None:
     """Wait for the end of the rank, name it where others need it, and let the starter know."""
+    for number in (*TO_ALL, signal.SIGUSR1):  # meant for the rank
+        signal.signal(number, signal.SIG_IGN)
     rank, pid, note_file = map(int, sys.argv[1:])
     sockets = [int(number) for number in [os.environ.get("PMI_FD", "")] if number.isdigit()]  # one, or none
     pipes = _close_all_but({1, 2, note_file, *sockets})

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "DISTGNN_JOB"
 PR_SET_PDEATHSIG = 1
+TO_ALL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # which some senders send to every process of a job
 SECONDS = 10.0
 SHARED = "/dev/shm"
 SEGMENTS = ("mpich_shm_", "vader_segment.", "sm_segment.", "osc_rdma.", "Intel_MPI_")  # MPICH, Open MPI 4, 5, Intel MPI
@@ -195,7 +196,7 @@ def _send(pids: Iterable[int], number: int) -> None:
 def stop_tree(process: "subprocess.Popen[Any]", seconds: float) -> None:
     """End `process` and all its descendants: politely, then after `seconds` for good."""
     pids = descendants(process.pid) if process.poll() is None else []
-    _send([process.pid] if process.poll() is None else [], signal.SIGTERM)
+    _send([process.pid, *pids] if process.poll() is None else [], signal.SIGTERM)
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and (process.poll() is None or any(map(runs, pids))):
         time.sleep(0.02)
@@ -239,8 +240,22 @@ def die_with_parent(number: int = signal.SIGTERM) -> Callable[[], object] | None
     return None if prctl is None else lambda: prctl(PR_SET_PDEATHSIG, int(number))
 
 
+def first_act_of_starter(deaf: bool) -> Callable[[], None]:
+    """What starts ranks dies with its parent. Args: deaf: to signals that ranks get, too."""
+    ask = die_with_parent(signal.SIGKILL)  # nothing is imported after the fork
+
+    def act() -> None:
+        if ask is not None:
+            ask()
+        if deaf:  # a proxy of Hydra dies of them, and mpiexec of the second SIGINT
+            signal.pthread_sigmask(signal.SIG_BLOCK, TO_ALL)
+
+    return act
+
+
 def run_program(program: list[str]) -> None:
     """Become the program of a rank, which dies with its parent."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, TO_ALL)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and programs inherit that
     if ask := die_with_parent(signal.SIGKILL):
         ask()
@@ -254,7 +269,7 @@ def run_program(program: list[str]) -> None:
 
 def clean_up(job: str, folder: str, began: float) -> None:
     """Wait for the end of the launcher; end its job, unless it has done so itself."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # meant for the launcher, sent to every process
+    for number in TO_ALL:  # meant for the launcher
         signal.signal(number, signal.SIG_IGN)
     if sys.stdin.readline() == "done\n":  # not to the end of the pipe: a fork of the caller may hold it open
         return

@@ -24,7 +24,7 @@ from typing import Any
 
 from distgnn.errors import RunError
 from distgnn.system.jobs import processes
-from distgnn.system.jobs.processes import HOST, children, die_with_parent, memory_kills, say, stop_tree, why_killed
+from distgnn.system.jobs.processes import HOST, children, first_act_of_starter, memory_kills, say, stop_tree, why_killed
 from distgnn.system.output import Relay, in_notebook
 
 LOOK_SECONDS = 1.0
@@ -152,7 +152,7 @@ class Job:
                     stdout=writer,
                     stderr=subprocess.STDOUT if in_notebook() else None,
                     start_new_session=True,
-                    preexec_fn=die_with_parent(signal.SIGKILL),
+                    preexec_fn=first_act_of_starter(sys.platform == "linux" and self.machines == 1),
                 )
         finally:
             if writer is not None:

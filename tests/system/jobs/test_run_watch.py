@@ -2,14 +2,16 @@
 
 import json
 import os
+import stat
 import sys
+import time
 from types import SimpleNamespace
 
 import pytest
 
 from distgnn.system.jobs import run_watch, supervise
 from distgnn.system.jobs.rank_log import RankLog
-from distgnn.system.jobs.run_watch import RunWatch
+from distgnn.system.jobs.run_watch import RunWatch, first_ranks, limit_of, ranks_on
 from distgnn.system.jobs.watchdog import HUNG, Watchdog
 
 
@@ -135,3 +137,37 @@ def test_without_a_limit_nobody_is_asked_or_missed(far, text):
     tell(far, 0, 1e6)
     far._new_at = dict.fromkeys(far._new_at, 0.0)
     assert far.look() is None and far.asked == []
+
+
+@pytest.mark.parametrize("value", ["9" * 400, "'x'", "[]", ""])
+def test_a_limit_that_is_no_number_is_none(tmp_path, value):
+    assert limit_of(tmp_path) == 0
+    (tmp_path / "config.toml").write_text(f"[train]\ntimeout = {value}\n")
+    assert limit_of(tmp_path) == 0
+
+
+ROOMS = [("a", 2), ("b", 1), ("c", 3)]
+MPIEXEC = """#!/bin/sh
+# Hydra's options: -n 1 -f HOSTS PROGRAM …
+[ "$1" = --version ] && { echo HYDRA; exit 0; }
+grep -q a: $4 && exit 0
+grep -q b: $4 && exit 3
+sleep 900
+"""
+
+
+def test_hosts_that_fail_or_are_silent_do_not_answer(tmp_path, monkeypatch):
+    program = tmp_path / "mpiexec"
+    program.write_text(MPIEXEC)
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("DISTGNN_MPIEXEC", str(program))
+    began = time.monotonic()
+    assert run_watch.answering(ROOMS, seconds=5.0) == [("a", 2)]
+    assert time.monotonic() - began < 300  # 900 if it waited for the one that does not answer
+
+
+def test_ranks_fill_the_first_hosts():
+    assert first_ranks(ROOMS, 6) == ROOMS
+    assert first_ranks(ROOMS, 4) == [("a", 2), ("b", 1), ("c", 1)]
+    assert first_ranks(ROOMS, 2) == [("a", 2)]
+    assert ranks_on(ROOMS) == {"a": [0, 1], "b": [2], "c": [3, 4, 5]}

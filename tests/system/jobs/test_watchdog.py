@@ -2,6 +2,8 @@
 
 import gc
 import json
+import signal
+import subprocess
 import sys
 import threading
 import weakref
@@ -15,6 +17,7 @@ from numba.core import event
 from distgnn.kernels.runtime import jit
 from distgnn.system.jobs import doing, watchdog
 from distgnn.system.jobs.rank_log import RankLog
+from distgnn.system.jobs.watchdog import fault, phase_seconds
 
 
 class Clock:
@@ -254,3 +257,40 @@ def test_what_a_thread_held_is_free_when_it_ends_however_often_it_was_looked_at(
         assert seen[0]() is None
     finally:
         gc.enable()
+
+
+TOLD = {"phase": "forward", "seconds": 2.5, "waits": "", "place": "a.py:1"}
+
+
+def test_a_rank_that_works_waits_or_is_silent():
+    text = json.dumps(TOLD)
+    assert fault(text, answers=True) == "is in forward for 2 s at a.py:1"
+    assert fault(json.dumps(TOLD | {"waits": "exchange"}), answers=True) is None
+    assert fault(text, answers=False).startswith("does not answer")
+    assert fault(json.dumps({"ended": True}), answers=False) == "has ended"
+    assert phase_seconds(text) == 2.5
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[]", "3", "{}", json.dumps(TOLD | {"seconds": 10**400}), "[" * 10**5])
+def test_damaged_words_are_none(text):
+    assert fault(text, answers=True) == "wrote no status"
+    assert phase_seconds(text) == float("inf")
+
+
+LATE = """
+import signal, time
+from distgnn.system.jobs.watchdog import start_limit
+with start_limit({seconds}, shortest=0.1):
+    time.sleep({inside})
+raise SystemExit(signal.getitimer(signal.ITIMER_REAL) != (0.0, 0.0))
+"""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "inside", "code"),
+    [(0.1, 900, -signal.SIGALRM), (900, 0, 0), (0, 0.3, 0)],
+    ids=["late", "in time", "off"],
+)
+def test_a_start_that_takes_too_long_is_ended(seconds, inside, code):
+    done = subprocess.run([sys.executable, "-c", LATE.format(seconds=seconds, inside=inside)], timeout=900)
+    assert done.returncode == code
