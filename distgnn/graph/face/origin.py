@@ -90,7 +90,7 @@ class Trail:
         alike = self.alike
         if alike.value:
             before, alike.value = alike.value, number_of((alike.value, key))
-            self._log.append((key, DRAWS, "other numbers", None))
+            self._log.append((key, DRAWS, "a draw", None))
             self._log.append((alike.value, "", "", [before, key]))
 
     def column(self, name: str, rows: torch.Tensor) -> int:
