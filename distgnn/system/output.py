@@ -176,7 +176,8 @@ class Relay(threading.Thread):
 
     mpiexec ends its ranks with an error where its standard output is closed or full. Behind this pipe it never is.
 
-    Args: last: what follows these bytes, and they, are dropped too.
+    Args: last: what follows these bytes, they, and an empty line before them are dropped, too. They begin with no end
+        of a line: who reads line by line waits for none.
     """
 
     def __init__(self, source: int, target: int, last: bytes):
@@ -195,7 +196,7 @@ class Relay(threading.Thread):
     def _pass_on(self, text: bytes) -> bytes:
         """Write what is not the beginning of `last`; returns the rest."""
         if self.last in text:
-            self._write(text[: text.index(self.last)])
+            self._write(text[: text.index(self.last)].removesuffix(b"\n"))
             self.error = self.error or errno.EPIPE
             return b""
         begun = next((size for size in range(len(self.last), 0, -1) if text.endswith(self.last[:size])), 0)

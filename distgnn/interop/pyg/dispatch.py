@@ -88,7 +88,9 @@ def _of_graph(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _is_graph(one: Any) -> bool:
-    return not isinstance(one, torch.Tensor) and hasattr(one, "forward_arcs")
+    if isinstance(one, torch.Tensor):
+        return False  # by its type: a Proxy of `torch.fx` has whatever it is asked for
+    return getattr(type(one), "edge_index", None) is not None and hasattr(one, "forward_arcs")
 
 
 def _check_part(arguments: tuple[Any, ...]) -> None:

@@ -35,7 +35,7 @@ CUT_OFF_LOOKS = 20  # after some proxies have ended: the others' machines cannot
 SAID = 32  # is added to the exit code 128 + n of ranks that a signal has stopped and that have said so
 LOST = 255  # exit code, as mpiexec's own when a machine dies
 # How Hydra begins to say that a rank did not end well: which, and why, says death_watch.py.
-BANNER = b"\n" + b"=" * 83 + b"\n=   BAD TERMINATION"
+BANNER = b"=" * 83 + b"\n=   BAD TERMINATION"
 
 
 def ended_with_parent(program: list[str]) -> list[str]:

@@ -91,9 +91,11 @@ def ranks_below(pid: int) -> list[int]:
     for below in descendants(pid):
         try:
             words = Path(f"/proc/{below}/environ").read_bytes().split(b"\0")
+            beside = b"death_watch.py" in Path(f"/proc/{below}/cmdline").read_bytes()
         except OSError:
             continue
-        found += [below] if any(word.startswith((b"PMI_RANK=", b"OMPI_COMM_WORLD_RANK=")) for word in words) else []
+        is_rank = any(word.startswith((b"PMI_RANK=", b"OMPI_COMM_WORLD_RANK=")) for word in words)
+        found += [below] if is_rank and not beside else []
     return found
 
 
