@@ -1,7 +1,8 @@
 """Extras: what a user must ask for by name, each a folder of `distgnn/extras/`. The core does not know which are there.
 
 A folder attaches what the `EXTRA` of its `extra.py` says. That file is read with the settings: it imports
-`distgnn.config.option`, this module and our errors, nothing else of ours. "module:name" is looked up in the folder when needed.
+`distgnn.config.option`, this module and our errors, nothing else of ours. "module:name" is looked up in the folder when
+needed.
 """
 
 import importlib
