@@ -88,9 +88,7 @@ def _of_graph(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _is_graph(one: Any) -> bool:
-    if isinstance(one, torch.Tensor):
-        return False  # by its type: a Proxy of `torch.fx` has whatever it is asked for
-    return getattr(type(one), "edge_index", None) is not None and hasattr(one, "forward_arcs")
+    return hasattr(type(one), "forward_arcs")  # of its type: a Proxy of `torch.fx` has whatever it is asked for
 
 
 def _check_part(arguments: tuple[Any, ...]) -> None:

@@ -84,7 +84,7 @@ def test_check_passes_on_two_ranks():
     done = distgnn("check", "--ranks", 2, timeout=900)  # it compiles all kernels where none are kept
     assert done.returncode == 0, done.stderr
     assert "training step  ok: 2 ranks against one process" in done.stdout
-    assert len(re.findall(r"^kernels: [\d.]+ m?s$", done.stderr, re.MULTILINE)) == 1  # of one rank
+    assert len(re.findall(r"^kernels: .+ m?s$", done.stderr, re.MULTILINE)) == 1  # of one rank
 
 
 ROOT = Path(__file__).parents[3]
