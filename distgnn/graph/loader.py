@@ -80,8 +80,7 @@ def load(
         leave: what `init` is not to set in this process, of `EFFECTS`; `EFFECTS` itself: all of it.
         check_steps: ranks compare what enters a step, and what meets rows of all ranks: numbers, tensors, draws,
             weights, settings. False: a script may make them differ.
-        products: `data.products` of an earlier run's config.toml, to repeat its rounding; None: as is quickest on rank
-            0's machine.
+        products: `data.products` of an earlier run's config.toml, to repeat its rounding; None: rank 0's quickest.
         types: of parts with types, see these; False: one vertex set; None: where tensors are not plain.
         options: further arguments of `DistGraph`: dtype, seed, feat_norm, inductive, cache_first, offload, debug; the
             fields of `Schedule`.
@@ -107,8 +106,7 @@ def load(
     with compile_line(visible=comm.rank == 0):
         with raise_together(comm):
             part = load_part(folder, comm.rank)
-        narrow = options.get("dtype") == "bfloat16"
-        tuning = job_tuning(comm, len(part.blocks["owned_owned"].indices), products, narrow)
+        tuning = job_tuning(comm, len(part.blocks["owned_owned"].indices), products, options.get("dtype") == "bfloat16")
         typed = part.graph.get("types") and (not plain_tensors if types is None else types)
         part.feats = None if typed else part.feats
         graph = graph_kind(schedule)(part, comm, algorithm=algorithm, tuning=tuning, **options)
@@ -116,9 +114,7 @@ def load(
     kernels.give_back_freed_memory()
     if say:
         _describe(comm, say)
-    if plain_tensors and not typed:
-        return graph
-    face = with_rows(graph)
+    face = with_rows(graph) if typed or not plain_tensors else graph
     return TypedGraph(face) if typed else face  # type: ignore[return-value]
 
 

@@ -295,7 +295,7 @@ class Buffers:
 
     @property
     def num_bytes(self) -> int:
-        """Memory of all blocks, in use or free, and of those that are touched ahead."""
+        """Memory of all blocks, in use or free."""
         return sum(block.num_bytes for block in self._blocks)
 
     @property

@@ -68,11 +68,9 @@ def _indexed(rows: RowTensor, index: tuple[Any, ...], at: Any, place: int) -> An
     chosen = _by(front, at)
     dim = rows.row_dim
     if isinstance(chosen, RowTensor):
-        out = (
-            rows_of(chosen.inner.movedim(chosen.row_dim, dim), chosen.row_space, dim)
-            if chosen.dim() == rows.dim()
-            else chosen
-        )
+        out = chosen
+        if chosen.dim() == rows.dim():
+            out = rows_of(chosen.inner.movedim(chosen.row_dim, dim), chosen.row_space, dim)
         if all(map(_is_all, (*before, *after))):
             return out
         extra = out.dim() - rows.dim()

@@ -176,8 +176,8 @@ class Relay(threading.Thread):
 
     mpiexec ends its ranks with an error where its standard output is closed or full. Behind this pipe it never is.
 
-    Args: last: what follows these bytes, they, and an empty line before them are dropped, too. They begin with no end
-        of a line: who reads line by line waits for none.
+    Args: last: what follows these lines, they, and an empty line before them are dropped, too. Only where all of their
+        first line is there may the rest follow, and is waited for: a prompt that ends with "=" is shown at once.
     """
 
     def __init__(self, source: int, target: int, last: bytes):
@@ -199,7 +199,8 @@ class Relay(threading.Thread):
             self._write(text[: text.index(self.last)].removesuffix(b"\n"))
             self.error = self.error or errno.EPIPE
             return b""
-        begun = next((size for size in range(len(self.last), 0, -1) if text.endswith(self.last[:size])), 0)
+        sizes = range(len(self.last), self.last.index(b"\n") - 1, -1)
+        begun = next((size for size in sizes if text.endswith(self.last[:size])), 0)
         self._write(text[: len(text) - begun])
         return text[len(text) - begun :]
 

@@ -161,9 +161,7 @@ class Trainer:
         self.optimizer.watch(model, graph, self.say)
         self.stopping: EarlyStopping = EarlyStopping(config.patience)
         self.optimizer.follow(rate_of(config, 0), None)
-        self.settings = run_settings(config, config.metric or self.metric, describe or {}, graph)
-        others = self.optimizer.names | {"loss": name_of(loss), "callbacks": self.callbacks.names}
-        self.settings |= {f"train.{name}": value for name, value in others.items() if value}
+        self.settings = run_settings(config, config.metric or self.metric, describe or {}, graph) | self._others()
         self.best_state: dict[str, torch.Tensor] = {}
         self.best_record: dict[str, Any] | None = None
         self.last_record: dict[str, Any] | None = None
@@ -173,6 +171,11 @@ class Trainer:
         self.log: RankLog = RankLog(config.run_dir, graph.rank)
         self.interrupts, self.stop_signal = Interrupts(wanted=config.run_dir is not None), 0
         self.watchdog: Watchdog = Watchdog(graph.comm, self.log, config.timeout)
+
+    def _others(self) -> dict[str, Any]:
+        """Names of what is not the program's own: a resumed run must have the same."""
+        found = self.optimizer.names | {"loss": name_of(self.own_loss), "callbacks": self.callbacks.names}
+        return {f"train.{name}": value for name, value in found.items() if value}
 
     def objects(self) -> dict[str, Any]:
         """States of a torch optimiser, its scheduler and of callbacks, as a checkpoint keeps them."""

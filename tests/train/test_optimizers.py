@@ -71,6 +71,14 @@ def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, own):
     comm.Barrier()
 
 
+@pytest.mark.mpi(3)
+@pytest.mark.parametrize("own", [RUNS["adamw, cosine, clipped"], {"conv_weight_decay": 0.1}], ids=["torch", "conv"])
+def test_ranks_compute_what_one_process_computes(comm, own):
+    data = random_graph(1)
+    expected, found = (make(graph, **own).fit() for graph in (whole_graph(data), dist_graph(data, comm)))
+    np.testing.assert_allclose(found.losses, expected.losses, rtol=1e-9)
+
+
 def test_convolutions_have_a_penalty_of_their_own():
     graph = whole_graph(random_graph(1))
     names = list(dict(build_model(ModelConfig("sage", 8), graph.num_feats, graph.num_classes).named_parameters()))
