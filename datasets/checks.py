@@ -10,8 +10,8 @@ import scipy.sparse
 
 from distgnn.config.cut import ARC_ORDERS
 from distgnn.datasets.fields import SPLITS, GraphFields
-from distgnn.datasets.links.check import check_edge_splits
-from distgnn.datasets.text.table import is_table, line_of_row
+from distgnn.datasets.link_splits import check_edge_splits
+from distgnn.datasets.text_table import is_table, line_of_row
 
 BLOCK_BYTES = 1 << 25
 # A pair of vertices must fit one int64 (distgnn.datasets.pairs).

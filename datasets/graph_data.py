@@ -20,9 +20,8 @@ from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.folder_writer import write_folder
 from distgnn.datasets.names.field_names import DGL_NAMES, PYG_NAMES, our_names, refuse_unknown
 from distgnn.datasets.objects.arrays import from_arrays, from_frame, from_matrix, from_networkx, is_frame
-from distgnn.datasets.objects.from_dgl import from_dgl
-from distgnn.datasets.objects.from_pyg import from_pyg
 from distgnn.datasets.objects.from_types import from_tables
+from distgnn.datasets.objects.libraries import from_dgl, from_pyg
 from distgnn.datasets.objects.to_types import to_hetero, to_typed_dgl
 from distgnn.datasets.objects.values import sparse_matrix
 from distgnn.datasets.pairs import count_pairs

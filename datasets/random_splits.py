@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from distgnn.datasets.fields import SPLITS, GraphFields
-from distgnn.datasets.links.check import has_edge_splits
+from distgnn.datasets.link_splits import has_edge_splits
 from distgnn.datasets.objects.values import in_rows
 from distgnn.datasets.pairs import pair_keys, undirected_keys
 from distgnn.errors import InputError

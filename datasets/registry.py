@@ -11,32 +11,21 @@ from distgnn.datasets.findings.cautions import add_cautions
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.objects.recognise import as_graph_data
-from distgnn.datasets.text.table import TABLES, is_table
+from distgnn.datasets.text_table import TABLES, is_table
 from distgnn.errors import InputError
-from distgnn.system.regular_file import check_name
+from distgnn.system.atomic import check_name
 
 GENERATORS = {  # what a text begins with -> module, function, class of options
-    "rmat": ("rmat", "make_rmat", "RmatOptions"),
+    "rmat": ("generator_spec", "make_rmat", "RmatOptions"),
     "communities": ("communities", "make_communities", "CommunityOptions"),
     "typed": ("papers", "make_typed", "TypedOptions"),
 }
+OGB = (
+    "ogbn-arxiv", "ogbn-products", "ogbn-proteins", "ogbn-mag", "ogbn-papers100M",
+    "ogbl-ppa", "ogbl-collab", "ogbl-citation2", "ogbl-ddi", "ogbl-vessel",
+)  # fmt: skip
 # Name -> folder its files lie in, below the data root or one of its `ogb` and `dgl` folders.
-NAMED = {
-    "ogbn-arxiv": "ogbn_arxiv",
-    "ogbn-products": "ogbn_products",
-    "ogbn-proteins": "ogbn_proteins",
-    "ogbn-mag": "ogbn_mag",
-    "ogbn-papers100M": "ogbn_papers100M",
-    "ogbl-ppa": "ogbl_ppa",
-    "ogbl-collab": "ogbl_collab",
-    "ogbl-citation2": "ogbl_citation2",
-    "ogbl-ddi": "ogbl_ddi",
-    "ogbl-vessel": "ogbl_vessel",
-    "reddit": "reddit",
-    "cora": "cora",
-    "citeseer": "citeseer",
-    "pubmed": "pubmed",
-}
+NAMED = {name: name.replace("-", "_") for name in (*OGB, "reddit", "cora", "citeseer", "pubmed")}
 
 TEXT_NAMES = ("edges.csv", "edges.txt", "edges.csv.gz", "edges.txt.gz")
 OGB_NAMES = ("raw/edge.csv.gz", "raw/node-feat.csv.gz")
@@ -153,10 +142,9 @@ def places(source: str, root: Path) -> list[Path]:
 def _read(folder: Path, findings: Findings, renumber: bool) -> GraphData | None:
     """Read a file, or a folder by the kind of its files; None if it is no graph folder."""
     from distgnn.datasets.formats.folder import is_graph_folder, read_folder
-    from distgnn.datasets.formats.graphsaint import is_saint_folder, read_saint
     from distgnn.datasets.formats.ogb import is_ogb_folder, read_ogb
     from distgnn.datasets.formats.planetoid import planetoid_name, read_planetoid
-    from distgnn.datasets.formats.reddit import is_reddit_folder, read_reddit
+    from distgnn.datasets.formats.reddit import is_reddit_folder, is_saint_folder, read_reddit, read_saint
 
     if not folder.is_dir():
         return _read_file(folder, findings, renumber)

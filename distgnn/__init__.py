@@ -69,8 +69,8 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers and editors
     from distgnn.fitting.result import FitResult as FitResult
     from distgnn.fitting.result import load_result as load_result
     from distgnn.graph.dist_graph import DistGraph as DistGraph
+    from distgnn.graph.edge_pairs import negative_edges as negative_edges
     from distgnn.graph.induced import training_subgraph as training_subgraph
-    from distgnn.graph.links.negatives import negative_edges as negative_edges
     from distgnn.graph.loader import init as init
     from distgnn.graph.loader import load as load
     from distgnn.ops.own_loop import DistributedOptimizer as DistributedOptimizer
@@ -103,7 +103,7 @@ _PLACES = {
     "TrainConfig": "distgnn.config",
     "training_subgraph": "distgnn.graph.induced",
     "DistributedOptimizer": "distgnn.ops.own_loop",
-    "negative_edges": "distgnn.graph.links.negatives",
+    "negative_edges": "distgnn.graph.edge_pairs",
     "broadcast_parameters": "distgnn.ops.own_loop",
     "sum_gradients": "distgnn.ops.own_loop",
     "watchdog": "distgnn.comm.ending.loop_watch",

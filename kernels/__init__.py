@@ -15,19 +15,15 @@ from distgnn.kernels.attention.attention import (
     merge_attention,
 )
 from distgnn.kernels.attention.gatv2_scores import pair_scores, pair_scores_backward
-from distgnn.kernels.attention.head_dots import head_dots, head_mean, head_outer, head_scores
-from distgnn.kernels.attention.relu_dots import relu_backward_dots
-from distgnn.kernels.attention.sddmm_softmax import edge_softmax, edge_softmax_backward, sddmm
-from distgnn.kernels.graph.aggregate import spmm
-from distgnn.kernels.graph.blocks import block_csr, block_rows, spmm_blocked
-from distgnn.kernels.graph.csr import csr_from_edges, transpose_csr
-from distgnn.kernels.rowwise.activation import activate, activate_backward
+from distgnn.kernels.attention.head_dots import head_dots, head_mean, head_outer, head_scores, relu_backward_dots
+from distgnn.kernels.attention.sddmm import sddmm
+from distgnn.kernels.graph.aggregate import block_csr, block_rows, spmm, spmm_blocked
+from distgnn.kernels.graph.csr import BlockedCsr, csr_from_edges, transpose_csr
+from distgnn.kernels.rowwise.activation import activate, activate_backward, dropout
 from distgnn.kernels.rowwise.cross_entropy import cross_entropy, cross_entropy_backward
-from distgnn.kernels.rowwise.dropout import dropout
 from distgnn.kernels.rowwise.matmul import inner_product, inner_products, narrow_products, product
 from distgnn.kernels.rowwise.narrow_product import narrow_product
 from distgnn.kernels.runtime.arrays import empty_rows
-from distgnn.kernels.runtime.formats import BlockedCsr
 from distgnn.kernels.runtime.jit import compilation
 from distgnn.kernels.runtime.memory import give_back_freed_memory, return_large_blocks
 from distgnn.kernels.runtime.threads import get_num_threads, set_num_threads
@@ -52,8 +48,6 @@ __all__ = [
     "csr_from_edges",
     "decode_rows",
     "dropout",
-    "edge_softmax",
-    "edge_softmax_backward",
     "empty_rows",
     "encode_rows",
     "finish_attention",

@@ -15,8 +15,7 @@ import numpy as np
 
 from distgnn.datasets.array_files import read_json, read_npy
 from distgnn.datasets.edge_list import EdgeList
-from distgnn.datasets.formats.dgl_file import read_dgl_tensors
-from distgnn.datasets.formats.torch_file import read_torch_arrays
+from distgnn.datasets.formats.foreign_arrays import read_dgl_tensors, read_torch_arrays
 from distgnn.errors import GraphFormatError, InputError
 from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
 

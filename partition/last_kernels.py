@@ -12,7 +12,7 @@ import numpy as np
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.graph_data import GraphData
 from distgnn.kernels.runtime.ahead import end_with_parent
-from distgnn.partition.core.shares import part_shares
+from distgnn.partition.core.vertex_cut import part_shares
 from distgnn.partition.pipeline import partition_graph
 from distgnn.partition.refinement.edge_moves import refine
 

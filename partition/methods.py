@@ -18,8 +18,7 @@ from distgnn.partition.cmr.roles import refine_roles
 from distgnn.partition.core.edges import EdgeArrays, Edges, group
 from distgnn.partition.core.owners import balanced_owners, even_kinds
 from distgnn.partition.core.part_masks import empty_mask, mark_arcs
-from distgnn.partition.core.shares import MOST_ARCS, part_shares
-from distgnn.partition.core.vertex_cut import VertexCut
+from distgnn.partition.core.vertex_cut import MOST_ARCS, VertexCut, part_shares
 from distgnn.partition.refinement.cut_state import State, arc_limit, rebalance, start_state
 
 
@@ -118,9 +117,7 @@ def even_typed(
         weight = np.where(src == dst, 1.0, 2.0) if edge_list.two_way else None
         loads = np.bincount(parts[begin:end], weight, len(shares)).astype(float)
         rebalance(
-            edges,
-            State(parts[begin:end], state.table, loads, state.num_copies),
-            arc_limit(edges, shares, MOST_ARCS),
+            edges, State(parts[begin:end], state.table, loads, state.num_copies), arc_limit(edges, shares, MOST_ARCS)
         )
     sources = targets = empty_mask(edge_list.num_nodes, len(shares))
     if not edge_list.two_way:

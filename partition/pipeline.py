@@ -16,16 +16,15 @@ from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.fields import SPLITS
 from distgnn.datasets.findings.cautions import add_training_cautions
 from distgnn.datasets.findings.findings import Findings
-from distgnn.datasets.links.check import check_held_out
-from distgnn.datasets.merge_edges import merge_edges
+from distgnn.datasets.link_splits import check_held_out
+from distgnn.datasets.pairs import merge_edges
 from distgnn.datasets.random_splits import parse_shares, parse_split, stratifies
 from distgnn.kernels.runtime.ahead import compiling_ahead
 from distgnn.kernels.runtime.compile_line import compile_line
 from distgnn.partition.cmr.levels import cluster_places
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.local_graph import LocalGraph, build_local
-from distgnn.partition.core.shares import part_shares
-from distgnn.partition.core.vertex_cut import VertexCut
+from distgnn.partition.core.vertex_cut import VertexCut, part_shares
 from distgnn.partition.folder.manifest import Clock, Progress, check_size, describe_cut, describe_graph
 from distgnn.partition.folder.reader import data_fields, partition_files
 from distgnn.partition.folder.writer import part_data, write_manifest, write_part, write_parts
@@ -33,7 +32,7 @@ from distgnn.partition.methods import cut_edges
 from distgnn.partition.on_disk.run import check_loading, check_normalizing, partition_on_disk, works_on_disk
 from distgnn.partition.on_disk.workspace import MemoryLimit
 from distgnn.system.atomic import new_folder
-from distgnn.system.sizes import parse_bytes, peak_rss_bytes
+from distgnn.system.units import parse_bytes, peak_rss_bytes
 
 Say = Callable[[str], None]
 LAST_KERNELS = "distgnn.partition.last_kernels"

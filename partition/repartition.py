@@ -20,7 +20,7 @@ from distgnn.config.cut import EFFORTS, METHODS, ORDERS, CutConfig, check_names
 from distgnn.config.task import SPLITS
 from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList, node_kinds
-from distgnn.datasets.links.part_edges import whole_edge_splits
+from distgnn.datasets.link_splits import whole_edge_splits
 from distgnn.datasets.typed import relation_starts, set_views, type_ranges
 from distgnn.errors import InputError, PartitionFormatError
 from distgnn.partition.cmr.levels import cluster_places
@@ -28,8 +28,7 @@ from distgnn.partition.core.book import PartitionBook, balance
 from distgnn.partition.core.local_graph import LocalGraph
 from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.part_arrays import OF_VERTICES, arrays_of
-from distgnn.partition.core.shares import part_shares
-from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
+from distgnn.partition.core.vertex_cut import VertexCut, part_dtype, part_shares
 from distgnn.partition.folder.manifest import Progress, check_size, names_of
 from distgnn.partition.folder.manifest_file import read_manifest
 from distgnn.partition.folder.reader import load_part, partition_files

@@ -22,13 +22,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from distgnn.datasets.array_files import check_file, damaged
-from distgnn.datasets.files.understood import make_graph
+from distgnn.datasets.files.understood import FROM_ONE, make_graph
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.names.field_names import OF_EDGES, PYG_NAMES, leave_out, take_columns
 from distgnn.datasets.names.renumber import renumber as names_to_ids
 from distgnn.datasets.objects.arrays import ends_of, in_lower_case
-from distgnn.datasets.text.table import (
+from distgnn.datasets.text_table import (
     CR_ALONE,
     LATIN1,
     is_number,
@@ -79,7 +79,7 @@ def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
         sources, targets = (_ids(path, end, head) for end in (sources, targets))
         num_nodes = head.most or int(max(sources.max(initial=-1), targets.max(initial=-1))) + 1
         lowest = min((int(end.min()) for end in (sources, targets) if len(end)), default=0)
-        ids_from = "ids from 1 in the file: vertex 0 is its 1" if head.konect else f"ids from {lowest}"
+        ids_from = FROM_ONE if head.konect else f"ids from {lowest}"
     frame = {name: columns[name] for name in names if name not in ends}
     known = in_lower_case(frame)
     fields |= take_columns(known, OF_EDGES, PYG_NAMES | {"edge_weight": "weight"}, findings) if head.names else {}

@@ -12,15 +12,14 @@ import numpy as np
 
 from distgnn.datasets.array_files import check_file, read_npy, read_npz
 from distgnn.datasets.files.edge_text import read_edge_text, text_ends
-from distgnn.datasets.files.matrix import read_arrays, read_market, read_rows
-from distgnn.datasets.files.metis import read_metis
+from distgnn.datasets.files.matrix import read_arrays, read_market, read_metis, read_rows
 from distgnn.datasets.files.parquet import read_edge_parquet, read_parquet
 from distgnn.datasets.findings.findings import Findings
-from distgnn.datasets.formats.torch_file import read_torch_arrays
+from distgnn.datasets.formats.foreign_arrays import read_torch_arrays
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.names.field_names import OF_EDGES
 from distgnn.datasets.objects.arrays import edges_of_frame
-from distgnn.datasets.text.table import TABLES, id_column, read_table, text_rows
+from distgnn.datasets.text_table import TABLES, id_column, read_table, text_rows
 from distgnn.errors import InputError
 
 # Of files that have edges alone, as tables and .npy have.

@@ -13,6 +13,8 @@ from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.pairs import halve
 from distgnn.errors import GraphFormatError, InputError
 
+FROM_ONE = "ids from 1 in the file: vertex 0 is its 1"
+
 
 def name_of(path: Path) -> str:
     """A graph's name by its file's: without .gz and what says the kind, and KONECT's `out.`."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from distgnn.datasets.checks import NUMBERS, blocks
 from distgnn.datasets.fields import SPLITS, GraphFields
-from distgnn.datasets.links.check import has_edge_splits
+from distgnn.datasets.link_splits import has_edge_splits
 from distgnn.datasets.objects.values import WHOLE_FLOAT32, add_vanished
 from distgnn.datasets.pairs import are_edges, pair_keys
 

@@ -1,7 +1,7 @@
-"""The plain graph folder: how users bring a graph of their own. Its files: docs/formats.md.
+"""The graph folder: how users bring a graph of their own. Its files: docs/formats.md.
 
 Large arrays are mapped, not read. graph.json may hold anything else as notes. Where it holds `types`, the graph is a
-typed one: typed_folder.py.
+typed one, with a folder for each type and each relation.
 """
 
 import re
@@ -13,27 +13,45 @@ import numpy as np
 
 from distgnn.datasets.array_files import is_present, read_json, read_npy
 from distgnn.datasets.fields import ARRAYS, SPLITS, TYPE_NAMES
+from distgnn.datasets.files.matrix import read_rows
 from distgnn.datasets.findings.findings import Findings
-from distgnn.datasets.formats.folder_writer import EDGE_FILES
-from distgnn.datasets.formats.typed_folder import OF_TYPED_HEADER, only_file, read_array, read_typed
+from distgnn.datasets.formats.folder_writer import EDGE_FILES, OF_RELATIONS, OF_TYPES, folder_name, typed_keys
 from distgnn.datasets.graph_data import GraphData
-from distgnn.datasets.names.field_names import KEYWORDS
+from distgnn.datasets.names.field_names import KEYWORDS, leave_out
+from distgnn.datasets.objects.from_types import from_tables
 from distgnn.datasets.objects.labels import as_labels
 from distgnn.datasets.objects.values import as_split
-from distgnn.datasets.text.table import read_table
-from distgnn.errors import GraphFormatError, InputError
+from distgnn.datasets.text_table import read_table
+from distgnn.datasets.typed import shown
+from distgnn.errors import DistGNNError, GraphFormatError, InputError
 
 # File name without suffix -> field; the usual slips besides PyG's names.
 SLIPS = (
     "x", "y", "feat", "features", "label", "train_mask", "val_mask", "valid_mask", "test_mask", "val", "edge_weights",
 )  # fmt: skip
 STEMS = {name: name for name in ("feats", "labels", *ARRAYS, *SPLITS)} | {name: KEYWORDS[name] for name in SLIPS}
-OF_HEADER = ("name", "num_nodes", "directed", "num_classes", "held_out", "arc_order", *TYPE_NAMES, *OF_TYPED_HEADER)
+OF_HEADER = (
+    "name", "num_nodes", "directed", "num_classes", "held_out", "arc_order", *TYPE_NAMES, "types", "relations",
+    "type_classes",
+)  # fmt: skip
 ARRAY_FILE = re.compile(r"(\w+)\.(npy|npz|csv|tsv|txt|pt|pkl|parquet|mtx|json)(\.gz)?")
 
 
 def is_graph_folder(folder: Path) -> bool:
     return (folder / "graph.json").is_file() or any((folder / name).is_file() for name in EDGE_FILES)
+
+
+def _only_file(folder: Path, names: tuple[str, ...]) -> Path | None:
+    """The one file of these. Raises: GraphFormatError where there are two."""
+    found = [folder / name for name in names if is_present(folder / name)]
+    if len(found) > 1:
+        raise GraphFormatError(f"{folder}: holds {' and '.join(path.name for path in found)}; keep one of them")
+    return found[0] if found else None
+
+
+def _read_array(path: Path) -> Any:
+    """A mapped array of a .npy file, or a CSR matrix."""
+    return read_npy(path) if path.suffix == ".npy" else read_rows(path, as_csr=True)
 
 
 def read_folder(folder: Path, findings: Findings | None = None) -> GraphData:
@@ -60,13 +78,13 @@ def read_folder(folder: Path, findings: Findings | None = None) -> GraphData:
             with findings.reading(name):
                 fields |= _as_field(name, read_npy(path), path, (num_nodes, num_classes), findings)
     with findings.reading("feats"):
-        source = only_file(folder, ("feats.npy", "feats.npz"))
+        source = _only_file(folder, ("feats.npy", "feats.npz"))
         if source is not None:
             files["feats"] = source
-            fields["feats"] = read_array(source)
+            fields["feats"] = _read_array(source)
     edges = np.zeros((0, 2), dtype=np.int64)
     with findings.reading("edges"):
-        source = only_file(folder, EDGE_FILES)
+        source = _only_file(folder, EDGE_FILES)
         if source is None:
             raise InputError(f"{folder}: no edges; expected one of {', '.join(EDGE_FILES)}")
         files["edges"] = source
@@ -80,16 +98,40 @@ def read_folder(folder: Path, findings: Findings | None = None) -> GraphData:
     with findings.reading("files"):
         _refuse_unread(folder, files, findings)
     num_classes = fields.pop("num_label_classes", num_classes)
-    notes = {key: value for key, value in header.items() if key not in OF_HEADER}
-    more: dict[str, Any] = {"notes": notes, "files": files, "findings": findings, "num_label_classes": num_classes}
-    more |= {"held_out": header.get("held_out", True) is not False, "arc_order": header.get("arc_order", "listed")}
-    return GraphData(str(header.get("name") or folder.name), num_nodes, edges, directed, **more, **fields).check()
+    fields |= {"num_nodes": num_nodes, "edges": edges, "directed": directed, "num_label_classes": num_classes}
+    fields |= {"held_out": header.get("held_out", True) is not False, "arc_order": header.get("arc_order", "listed")}
+    return GraphData.from_fields(fields | _about(folder, header) | {"files": files, "findings": findings})
 
 
 def _read_typed(folder: Path, header: dict[str, Any], findings: Findings) -> GraphData:
+    """The graph of a folder whose graph.json names types."""
+    types, relations = typed_keys(folder / "graph.json", header)
+    tables: dict[Any, dict[str, Any]] = {kind: {"num_nodes": count} for kind, count in types.items()}
+    tables |= {relation: {} for relation in relations}
+    files: dict[str, Path] = {}
+    for key, table in tables.items():
+        place, names = folder / folder_name(key), OF_TYPES if isinstance(key, str) else OF_RELATIONS
+        for name in names:
+            path = _only_file(place, (f"{name}.npy", *["feats.npz"] * (name == "feats")))
+            if path is not None:
+                table[name] = _read_array(path)
+                files[f"{key if isinstance(key, str) else shown(key)}:{name}"] = path
+        known = {path.name for path in files.values() if path.parent == place}
+        for path in sorted(place.iterdir()) if place.is_dir() else ():
+            if path.name not in known:
+                leave_out(findings, f"{place.name}/{path.name}", path, "not read")
+    classes = {k: tuple(v) if isinstance(v, list) else v for k, v in header.get("type_classes", {}).items()}
+    try:
+        fields = from_tables(tables, {"type_classes": classes}, findings)
+    except DistGNNError as error:
+        raise GraphFormatError(f"{folder}: {error}") from error
+    return GraphData.from_fields(fields | _about(folder, header) | {"files": files})
+
+
+def _about(folder: Path, header: dict[str, Any]) -> dict[str, Any]:
+    """The graph's name, and its notes: all that graph.json holds besides."""
     notes = {key: value for key, value in header.items() if key not in OF_HEADER}
-    about = {"name": str(header.get("name") or folder.name), "notes": notes}
-    return GraphData.from_fields(read_typed(folder, header, findings) | about)
+    return {"name": str(header.get("name") or folder.name), "notes": notes}
 
 
 def _as_field(name: str, array: np.ndarray, path: Path, sizes: tuple[int, int | None], findings: Findings) -> Any:

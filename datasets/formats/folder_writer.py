@@ -1,4 +1,4 @@
-"""Write the graph folder (its files: `folder.py`, of a typed graph `typed_folder.py`)."""
+"""Write the graph folder (its files: docs/formats.md)."""
 
 import json
 from pathlib import Path

@@ -20,7 +20,7 @@ import scipy.sparse
 
 from distgnn.datasets.array_files import check_file, damaged, is_present
 from distgnn.datasets.findings.findings import Findings
-from distgnn.datasets.formats.pickled_arrays import NUMPY_NAMES, Names, PickledArray, load_pickle
+from distgnn.datasets.formats.foreign_arrays import NUMPY_NAMES, Names, PickledArray, load_pickle
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.objects.values import check_compressed
 from distgnn.errors import GraphFormatError

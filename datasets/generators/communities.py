@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distgnn.datasets.generators.generator_spec import parse_spec, within
-from distgnn.datasets.generators.rmat import normal_rows, random_split, run_in_threads
+from distgnn.datasets.generators.generator_spec import normal_rows, parse_spec, random_split, run_in_threads, within
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.pairs import undirected_keys
 from distgnn.errors import InputError

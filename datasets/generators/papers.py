@@ -12,8 +12,7 @@ import numpy as np
 
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.generators.communities import EXPONENT, class_feats
-from distgnn.datasets.generators.generator_spec import parse_spec, within
-from distgnn.datasets.generators.rmat import random_split
+from distgnn.datasets.generators.generator_spec import parse_spec, random_split, within
 from distgnn.datasets.graph_data import GraphData
 
 # Shares of ogbn-mag's vertices and arcs.

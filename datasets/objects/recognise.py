@@ -105,7 +105,7 @@ def _kinds(one: Any) -> set[str]:
 def _of_dict(content: Mapping[str, Any], fields: dict[str, Any], findings: Findings) -> tuple[Any, dict[str, Any]]:
     """Edges and fields of a dict, those that are paths read."""
     from distgnn.datasets.files.kinds import read_column, read_edges
-    from distgnn.datasets.files.two_tables import read_two_tables
+    from distgnn.datasets.files.node_table import read_two_tables
 
     found = [name for name in EDGES if name in content]
     if len(found) != 1:

@@ -9,7 +9,7 @@ study(data, algorithms, ranks, networks)
        ├─ fit              --runs seeds of each algorithm, with --accuracy          distgnn/fitting/fit.py
        └─ StudyResult      a row for each algorithm, number of ranks and network    result.py
 ```
-Each piece of work is kept as soon as it is done (kept.py).
+Each piece of work is kept as soon as it is done (result.py).
 """
 
 import contextlib
@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.bench.contenders import Contender, parse_contenders
-from distgnn.bench.kept import Kept
-from distgnn.bench.result import HERE, Measured, StudyResult, rows_of
+from distgnn.bench.result import HERE, Kept, Measured, StudyResult, rows_of
 from distgnn.bench.turns import predict_epochs, take_turns
 from distgnn.config import CutConfig, ModelConfig, Settings
 from distgnn.config.extras import attached, here
@@ -36,10 +35,9 @@ from distgnn.fitting.result import load_result
 from distgnn.fitting.source import cut_of, is_parts
 from distgnn.partition import read_manifest
 from distgnn.system.calls.launch import call_on_ranks, check_ranks
-from distgnn.system.cores import available_cores, threads_per_rank
 from distgnn.system.output import say
-from distgnn.system.processor import machine
-from distgnn.train.checkpoint.fingerprint import difference
+from distgnn.system.processor import available_cores, machine, threads_per_rank
+from distgnn.train.checkpoint.identity import difference
 
 ALGORITHMS = ("cd-0", "cd-5", "cd-5/int8")
 OF_CUT = ("num_parts", "method", "replication_factor", "exchange_rows")

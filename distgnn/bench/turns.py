@@ -1,24 +1,27 @@
-"""What `distgnn bench` measures on ranks: algorithms side by side, in turn; and recordings for other networks.
+"""What is measured on ranks: algorithms side by side, in turn; recordings for other networks; how fast each rank is.
 
 Every algorithm gets a graph, a model and an optimiser of its own; then they train in turn, a few epochs each, so that
 whatever else the machine does meets all of them. The first epochs of each (compilation, warm-up of a schedule, rows
 that arrive for the first time) are not counted.
 """
 
+import platform
 import statistics
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
+from distgnn import kernels
 from distgnn.bench.contenders import Contender
 from distgnn.config import Settings, num_threads
 from distgnn.config.extras import attached
 from distgnn.graph.dist_graph import DistGraph
-from distgnn.graph.loader import load
+from distgnn.graph.loader import load, use_threads
 from distgnn.nn import model_for
-from distgnn.train.checkpoint.fingerprint import fingerprint
+from distgnn.train.checkpoint.identity import fingerprint
 from distgnn.train.trainer import Trainer
 
 UNCOUNTED_EPOCHS = 2
@@ -129,3 +132,39 @@ def predict_epochs(
     record, predict = (next(attached(point)) for point in ("record", "predict"))
     recordings = record(parts, settings, at_once=at_once)
     return [[predict(one, network).as_dict() for network in networks] for one in recordings if one]
+
+
+NUM_NODES, NUM_ARCS, WIDTH = 1 << 15, 1 << 19, 128  # N vertices, E arcs, D columns
+
+
+def measure_speeds(comm: Any, seconds: float) -> list[dict[str, Any]]:
+    """Rounds per second of every rank: one aggregation (N, E, D) and one dense product [N, D] x [D, D] each.
+
+    Collective: yes; all ranks run at the same time, as in training, so that shared cores, caches and memory count.
+
+    Returns: for each rank {rank, host, threads, rounds_per_second, capacity}; capacity is relative to the fastest.
+    """
+    use_threads(num_threads())
+    random = np.random.default_rng(0)
+    indptr = np.linspace(0, NUM_ARCS, NUM_NODES + 1).astype(np.int64)
+    indices = random.integers(0, NUM_NODES, NUM_ARCS).astype(np.int32)
+    feats = random.standard_normal((NUM_NODES, WIDTH)).astype(np.float32)
+    weight, out = torch.from_numpy(feats[:WIDTH].copy()), np.empty_like(feats)
+
+    def do_round() -> None:
+        kernels.spmm(indptr, indices, feats, out=out)
+        torch.from_numpy(out) @ weight
+
+    do_round()  # compiles
+    comm.Barrier()
+    began, rounds = time.perf_counter(), 0
+    while time.perf_counter() - began < seconds:
+        do_round()
+        rounds += 1
+    speed = rounds / (time.perf_counter() - began)
+    ranks = comm.allgather((platform.node(), num_threads(), speed))
+    fastest = max(speed for *_, speed in ranks)
+    return [
+        {"rank": rank, "host": host, "threads": threads, "rounds_per_second": speed, "capacity": speed / fastest}
+        for rank, (host, threads, speed) in enumerate(ranks)
+    ]

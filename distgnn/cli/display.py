@@ -10,9 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from distgnn.errors import InputError
-from distgnn.system.atomic import replace_file
+from distgnn.system.atomic import check_name, replace_file
 from distgnn.system.output import plain
-from distgnn.system.regular_file import check_name
 
 GAP = 2  # between columns
 

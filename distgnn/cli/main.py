@@ -34,7 +34,7 @@ COMMANDS = {  # what is typed -> its module below distgnn.cli.commands, in the o
     "info": "show",
     "models": "show",
     "bench": "bench",
-    "calibrate": "calibrate",
+    "calibrate": "bench",
     "check": "setup",
     "launch": "launch",
     "run": "launch",
@@ -117,9 +117,12 @@ def _main() -> int:
 
 def _with_advice(error: Any) -> str:
     message = " ".join(error.format_message().split()).rstrip(".")
-    if message.startswith("No such"):  # a command or an option
+    context, option = getattr(error, "ctx", None), getattr(error, "option_name", None) or ""
+    name, command = option.lstrip("-").replace("-", "_"), getattr(context, "command", None)
+    if name in getattr(getattr(command, "callback", None), "rarely_set", ()):
+        message = f"{option} is rarely needed, and no option of its own: give --set {name}=VALUE"
+    elif message.startswith("No such"):  # a command or an option
         message += f" ({extras.here()})"
-    context = getattr(error, "ctx", None)
     return message if context is None else f"{message}: see {context.command_path} --help"
 
 

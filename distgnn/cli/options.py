@@ -74,6 +74,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.rarely_set = rare  # type: ignore[attr-defined]  # for a line about an option that there is not
     return run
 
 

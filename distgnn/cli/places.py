@@ -1,22 +1,29 @@
 """Places for ranks that are started, and started again after a fault: this machine, or the machines of a file.
 
 Hosts are read from their file and asked anew before each restart, so that machines come back, and others join.
+
+Getting onto ranks: a command that needs one rank per part starts them itself where none were started.
 """
 
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from distgnn.config import LaunchConfig
 from distgnn.config.extras import attached
-from distgnn.errors import InputError
-from distgnn.system.hosts import read_hosts
+from distgnn.errors import InputError, on_all_ranks
+from distgnn.system.hosts import check_tasks, read_hosts
 from distgnn.system.jobs.restarts import Team, run_again
-from distgnn.system.jobs.run_watch import Hosts, RunWatch, answering, first_ranks, no_answer, ranks_on
 from distgnn.system.jobs.supervise import LOST
-from distgnn.system.launch import run_under_mpi
+from distgnn.system.launch import import_mpi, run_under_mpi, under_mpi
+from distgnn.system.machines import Hosts, answering, first_ranks, no_answer, ranks_on
 from distgnn.system.output import say
 
 Start = Callable[[list[str]], int]
@@ -28,14 +35,12 @@ class ThisMachine:
 
     num_parts: int
     threads: int | None
-    run_dir: Path
 
     def room(self) -> int:
         return self.num_parts
 
     def start(self, num_ranks: int) -> Start:
-        watch = partial(RunWatch, self.run_dir)
-        return partial(run_under_mpi, ranks=num_ranks, threads=self.threads, graceful=True, watch=watch)
+        return partial(run_under_mpi, ranks=num_ranks, threads=self.threads, graceful=True)
 
 
 @dataclass
@@ -44,7 +49,6 @@ class Machines:
 
     file: str
     threads: int | None
-    run_dir: Path
 
     def __post_init__(self) -> None:
         self.hosts: Hosts = read_hosts(self.file)
@@ -64,8 +68,7 @@ class Machines:
 
     def start(self, num_ranks: int) -> Start:
         self.used = first_ranks(self.hosts, num_ranks)
-        watch = partial(RunWatch, self.run_dir, self.used, say)
-        return partial(run_under_mpi, ranks=self.used, threads=self.threads, graceful=True, watch=watch)
+        return partial(run_under_mpi, ranks=self.used, threads=self.threads, graceful=True)
 
 
 @dataclass
@@ -123,3 +126,34 @@ def argument_place(command: Any, words: list[str], value: str) -> int:
 def _nobody(words: list[str], room: int, fewest: int) -> int:
     say(f"there are machines for {room} ranks, and {fewest} are needed: waiting")
     return LOST
+
+
+def run_on_ranks(num_ranks: int, threads: int | None, graceful: bool = False) -> None:
+    """On a rank return; elsewhere run this command on `num_ranks` ranks, and exit as they did.
+
+    Args:
+        threads: per rank; None shares the cores out.
+        graceful: a first signal asks the ranks to stop by themselves (with a checkpoint).
+    """
+    if threads is not None and threads < 1:
+        raise on_all_ranks(InputError(f"threads is {threads}: expected at least 1"))
+    if not under_mpi():
+        check_tasks()
+        if num_ranks > 1:
+            raise typer.Exit(run_under_mpi(sys.argv[1:], num_ranks, threads, graceful=graceful))
+    if threads is not None:
+        os.environ["DISTGNN_NUM_THREADS"] = str(threads)
+    import_mpi()
+
+
+@contextmanager
+def checked_together() -> Iterator[None]:
+    """A block of checks before the work: on ranks, what one of them finds wrong is raised on all. Collective."""
+    if not under_mpi():
+        yield
+        return
+    comm = import_mpi().COMM_WORLD
+    from distgnn.comm import raise_together
+
+    with raise_together(comm):
+        yield

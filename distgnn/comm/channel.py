@@ -33,7 +33,7 @@ from mpi4py import MPI
 
 from distgnn import kernels
 from distgnn.comm.exchange import Exchange
-from distgnn.comm.page_memory import leave_pages, page_aligned_zeros
+from distgnn.comm.transport import leave_pages, page_aligned_zeros
 from distgnn.comm.wire import Wire
 
 BLOCK_BYTES = 1 << 21  # of widened rows that are added at once: they stay in a cache
@@ -226,9 +226,7 @@ class CodedRows:
 
     def shapes(self, name: str) -> list[tuple[tuple[int, ...], np.dtype]]:
         width = self.like.shape[1]
-        found: dict[str, list[tuple[tuple[int, ...], np.dtype]]] = {
-            "width": [((1,), np.dtype(np.int64))],
-        }
+        found: dict[str, list[tuple[tuple[int, ...], np.dtype]]] = {"width": [((1,), np.dtype(np.int64))]}
         for number in range(len(self.pieces)):
             rows = self._num_rows(number)
             coded = (rows, self.wire.row_bytes(self.like)), np.dtype(np.uint8)

@@ -23,8 +23,7 @@ from distgnn import kernels
 from distgnn.comm.bins import Bin
 from distgnn.comm.channel import Channel, CodedRows, WideRows, num_bytes_of
 from distgnn.comm.exchange import Exchange
-from distgnn.comm.page_memory import page_aligned_zeros
-from distgnn.comm.transport import Transport
+from distgnn.comm.transport import Transport, page_aligned_zeros
 from distgnn.comm.wire import Wire
 from distgnn.partition import ExchangePlan
 

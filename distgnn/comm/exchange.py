@@ -28,9 +28,8 @@ import numpy as np
 from mpi4py import MPI
 
 from distgnn import kernels
-from distgnn.comm.page_memory import MessageMemory
 from distgnn.comm.sums import are_complete
-from distgnn.comm.transport import Transport
+from distgnn.comm.transport import MessageMemory, Transport
 from distgnn.partition import ExchangePlan
 
 PIECE_BYTES = 8 << 20  # of packed rows that travel in pieces

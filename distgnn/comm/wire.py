@@ -1,7 +1,7 @@
 """Width on the wire: rows become bytes when they are packed, and rows again when they are taken.
 
-The formats are in `distgnn/config/wires.py`. Random rounding is keyed by (seed, epoch, site, direction, verb, row id,
-column): a run repeated is bit-identical. Ids never travel.
+The formats are in `distgnn/config/schedule.py`. Random rounding is keyed by (seed, epoch, site, direction, verb, row
+id, column): a run repeated is bit-identical. Ids never travel.
 """
 
 from dataclasses import dataclass

@@ -4,11 +4,10 @@ from distgnn.config.cut import CutConfig
 from distgnn.config.model import ALL_MODELS, EDGE_MODELS, MODELS, NORMS, Block, ModelConfig, check_graph_has
 from distgnn.config.option import DTYPES, check_choice, did_you_mean
 from distgnn.config.run import LaunchConfig, RunConfig, num_threads
-from distgnn.config.schedule import Algorithm, Schedule
+from distgnn.config.schedule import WIRES, Algorithm, Schedule, row_bytes
 from distgnn.config.settings import Settings, check_types, parse_sections, read_sections, read_settings
 from distgnn.config.together import ATTENTION_MODELS, DEEP_MODELS, UNWEIGHTED_MODELS
 from distgnn.config.train import TrainConfig
-from distgnn.config.wires import WIRES, row_bytes
 
 __all__ = [
     "ALL_MODELS", "ATTENTION_MODELS", "DEEP_MODELS", "DTYPES", "EDGE_MODELS", "MODELS", "NORMS", "UNWEIGHTED_MODELS",

@@ -8,7 +8,7 @@ from distgnn.config.option import DTYPES, check_choice, check_values, documented
 from distgnn.config.schedule import Algorithm, Schedule
 from distgnn.config.together import check_together
 from distgnn.errors import InputError
-from distgnn.system.cores import users_threads
+from distgnn.system.processor import users_threads
 
 FEAT_NORMS = ("none", "center", "standardize", "row-l2")
 OF_COLUMNS = ("center", "standardize")  # from statistics over vertices

@@ -19,12 +19,11 @@ from distgnn.config.model import ModelConfig, check_graph_has
 from distgnn.config.option import did_you_mean, option_name, options_of, wrong_kinds
 from distgnn.config.run import RunConfig
 from distgnn.config.schedule import Algorithm, Schedule
-from distgnn.config.target import of_target
-from distgnn.config.task import check_graph_for, check_training_graph
+from distgnn.config.task import check_graph_for, check_training_graph, of_target
 from distgnn.config.together import DEEP_MODELS, TYPED_MODELS, UNWEIGHTED_MODELS, check_together
 from distgnn.config.train import TrainConfig
 from distgnn.errors import InputError, RunError
-from distgnn.system.regular_file import read_text
+from distgnn.system.atomic import read_text
 
 if sys.version_info >= (3, 11):
     import tomllib

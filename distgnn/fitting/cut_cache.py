@@ -26,8 +26,8 @@ from typing import Any
 from distgnn.errors import DistGNNError, InputError
 from distgnn.partition import load_part, read_manifest
 from distgnn.system.atomic import flock, replace_file
-from distgnn.system.cores import available_cores
-from distgnn.system.sizes import parse_bytes
+from distgnn.system.processor import available_cores
+from distgnn.system.units import parse_bytes
 
 MOST = "20GB"
 WEEK = 7 * 86400.0

@@ -3,17 +3,16 @@
 ```
 fit(data, model, ranks)
   ├─ read_keywords         settings and objects, checked before anything starts     keywords.py
-  ├─ cut_of                the partition folder, from the cache or cut              source.py, cut_cache.py
-  ├─ call_on_ranks         fit_job on each rank: the training of distgnn train      users_run.py, on_rank.py
+  ├─ parts_for             the partition folder, from the cache or cut              source.py, cut_cache.py
+  ├─ call_on_ranks         fit_job on each rank: the training of distgnn train      user_model.py, on_rank.py
   └─ FitResult             read from the run folder                                 result.py
 ```
 """
 
-import contextlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,9 +27,8 @@ from distgnn.fitting.cut_cache import cache_root, give_up
 from distgnn.fitting.keywords import Keywords, read_keywords
 from distgnn.fitting.live_plot import LivePlot, following
 from distgnn.fitting.on_rank import Job, fit_job
-from distgnn.fitting.progress import phases
 from distgnn.fitting.result import FitResult, FitResults
-from distgnn.fitting.source import BY_LABELS, Cut, cut_of, given_parts, is_parts
+from distgnn.fitting.source import BY_LABELS, Cut, parts_for
 from distgnn.fitting.user_model import arguments_of, without_compile
 from distgnn.partition.folder.reader import partition_files
 from distgnn.system.atomic import check_target, new_folder
@@ -114,7 +112,8 @@ def fit(
         tell("of a LightningModule only forward is called: give loss=, optimizer= and callbacks= where it has its own")
     if hosts is not None:
         ranks = check_ranks(ranks, hosts)
-    with _cut(data, ranks, asked, partition, split, data_root, quiet, tell) as cut:
+    task = asked.settings.train.task if "task" in asked.given else BY_LABELS
+    with parts_for(data, ranks, partition, asked.settings.train.seed, data_root, tell, quiet, split, task) as cut:
         settings, picked = _checked(asked, cut, out, packed is None, model)
         if picked:
             tell(picked)
@@ -161,33 +160,14 @@ def _packed(model: Any) -> bytes:
         raise InputError(f"model is a {type(model).__name__}: give a name, a torch module, or a function of the graph")
     if isinstance(model, nn.Module):
         arguments_of(model)  # for its error
-    return pack(model, type(model).__name__ if isinstance(model, nn.Module) else "the function given as model")
-
-
-@contextlib.contextmanager
-def _cut(
-    data: Any, ranks: int | None, asked: Keywords, partition: Any, split: Any, data_root: Any, quiet: bool, tell: Any
-) -> Iterator[Cut]:
-    """The partition folder to train on, and as many parts as the ranks need."""
-    settings = asked.settings
-    task = settings.train.task if "task" in asked.given else BY_LABELS
-    if is_parts(data) or isinstance(partition, str | Path):
-        if split is not None or (is_parts(data) and partition is not None):
-            raise InputError("a partition folder is taken as it is: leave split, and partition beside it, out")
-        cut = given_parts(data) if is_parts(data) else given_parts(partition, data)
-        needed = cut.manifest["num_parts"]
-        if ranks is not None and check_ranks(ranks) != needed:
+        saved = model.state_dict()
+        lost = next((name for name, _ in model.named_parameters() if name not in saved), None)
+        if lost is not None:
             raise InputError(
-                f"{cut.folder} is for {needed} ranks, not {ranks}: leave ranks out, or give the graph itself"
+                f"{lost} of {type(model).__name__} is not in its state_dict(), so what it learns would be lost: PyG's "
+                "Linear is so under torch.nn.utils.prune; put a torch.nn.Linear in its place before"
             )
-        yield cut
-        return
-    num_ranks = check_ranks(ranks)
-    with contextlib.ExitStack() as stack:
-        with phases(not quiet) as progress:
-            shares = num_ranks, partition, split, settings.train.seed
-            cut = stack.enter_context(cut_of(data, *shares, data_root, tell, progress, task))
-        yield cut
+    return pack(model, type(model).__name__ if isinstance(model, nn.Module) else "the function given as model")
 
 
 def _checked(asked: Keywords, cut: Cut, out: Any, by_name: bool, model: Any) -> tuple[Settings, str]:

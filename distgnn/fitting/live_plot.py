@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.errors import InputError
-from distgnn.system.atomic import replace_file
+from distgnn.system.atomic import check_name, replace_file
 from distgnn.system.output import in_notebook, say
 from distgnn.system.plots import Axis, Series, plot_lines, styled
-from distgnn.system.regular_file import check_name
 from distgnn.train.run.callbacks import Callback
 from distgnn.train.run.run_folder import read_metrics
 
@@ -66,13 +65,12 @@ class LivePlot(Callback):
         if trainer.graph.rank == 0:
             self.start()
 
-    def on_train_epoch_end(self, trainer: Any, record: dict[str, Any]) -> None:
+    def on_train_epoch_end(self, trainer: Any, record: dict[str, Any], last: bool = False) -> None:
         if trainer.graph.rank == 0:
-            self.show(trainer.records)
+            self.show(trainer.records, last)
 
     def on_train_end(self, trainer: Any, record: dict[str, Any]) -> None:
-        if trainer.graph.rank == 0:
-            self.show(trainer.records, last=True)
+        self.on_train_epoch_end(trainer, record, last=True)
 
     def start(self) -> None:
         """A new run: its curves get a place of their own."""

@@ -65,7 +65,7 @@ class Trained:
 
 def fit_job(job: Job) -> bytes | None:
     """What `dg.fit` calls on each rank. Returns: as `Trained.made`. Collective: yes."""
-    from distgnn.fitting.users_run import seeded
+    from distgnn.fitting.user_model import seeded
 
     with seeded(job.settings.train.seed):
         return train_job(job).made
@@ -142,7 +142,9 @@ def train_on_this_rank(job: Job) -> Trained:
         options: dict[str, Any] = {"debug": job.debug, "say": None, "plain_tensors": plain}
         options["types"] = settings.knows_types(manifest["graph"], job.by_name)
         with raise_together(mpi.COMM_WORLD):
-            products = _products_before(config)
+            file = Path(str(config.run_dir), "config.toml")
+            begun = read_sections(file) if config.resume and file.is_file() else {}
+            products = begun.get("data", {}).get("products")  # the choices of the run that is resumed
         with compiling(job.speak):
             graph = load(job.parts, run.algorithm, products=products, **settings.graph_options(), **options)
             if words and places > 1:
@@ -157,14 +159,8 @@ def train_on_this_rank(job: Job) -> Trained:
         return replace(done, summary=done.summary | {"run_dir": config.run_dir})
 
 
-def _products_before(config: TrainConfig) -> dict[str, int] | None:
-    """The choices of products of the run that is resumed; None of a new run."""
-    file = Path(str(config.run_dir), "config.toml")
-    return read_sections(file).get("data", {}).get("products") if config.resume and file.is_file() else None
-
-
 def _one_run(graph: Any, job: Job, sections: dict[str, Any]) -> Trained:
-    from distgnn.fitting.users_run import make_model, predict, seed_all
+    from distgnn.fitting.user_model import make_model, predict, seed_all
     from distgnn.graph.cores import describe_binding
     from distgnn.nn import model_for
     from distgnn.train import Trainer

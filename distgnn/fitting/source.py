@@ -5,9 +5,10 @@ A graph in memory is known by a hash of its arrays.
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,13 @@ from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.registry import GENERATORS, default_data_root, places
 from distgnn.errors import InputError
 from distgnn.fitting.cut_cache import cache_root, kept_cut, read_json
+from distgnn.fitting.progress import phases
 from distgnn.kernels import give_back_freed_memory
 from distgnn.partition import partition_graph, read_manifest
 from distgnn.partition.folder.manifest_file import FORMAT_VERSION, MANIFEST
-from distgnn.system.atomic import replace_file
-from distgnn.system.cores import available_cores
-from distgnn.system.regular_file import check_name
+from distgnn.system.atomic import check_name, replace_file
+from distgnn.system.calls.launch import check_ranks
+from distgnn.system.processor import available_cores
 
 SPLIT = (0.6, 0.2, 0.2)  # of a graph that has none
 RULES = "stratified, floats are values"  # what else a kept cut depends on
@@ -47,12 +49,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class _Source:
-    """What is to be cut.
-
-    Args:
-        data: for `load_graph`; lines: of its reader; has_split: of vertices or edges; has_labels, has_values: of
-            vertices.
-    """
+    """What is to be cut. Args: data: for `load_graph`; lines: of its reader; has_split: of vertices or edges."""
 
     data: Any
     content: str
@@ -126,6 +123,45 @@ def cut_of(
         flags = ((name.replace("_", "-"), value) for name, value in changed.items() if name != "groups")
         words = "".join(f" --{name}" if value is True else f" --{name} {value}" for name, value in flags)
         yield Cut(str(folder), read_manifest(folder), key, words)
+
+
+@contextmanager
+def parts_for(
+    data: Any,
+    ranks: int | None,
+    partition: CutConfig | str | Path | None,
+    seed: int,
+    data_root: str | Path | None = None,
+    say: Say = lambda line: None,
+    quiet: bool = False,
+    split: tuple[float, float, float] | None = None,
+    task: str | None = None,
+) -> Iterator[Cut]:
+    """A partition folder of the user's own as it is, or as `cut_of`, whose progress is shown."""
+    if is_parts(data) or isinstance(partition, str | Path):
+        if split is not None or (is_parts(data) and partition is not None):
+            raise InputError("a partition folder is taken as it is: leave split, and partition beside it, out")
+        cut = given_parts(data) if is_parts(data) else given_parts(partition, data)  # type: ignore[arg-type]
+        needed = cut.manifest["num_parts"]
+        if ranks is not None and check_ranks(ranks) != needed:
+            raise InputError(
+                f"{cut.folder} is for {needed} ranks, not {ranks}: leave ranks out, or give the graph itself"
+            )
+        yield cut
+        return
+    num_ranks = check_ranks(ranks)
+    with ExitStack() as stack:
+        with phases(not quiet) as progress:
+            cut = stack.enter_context(cut_of(data, num_ranks, partition, split, seed, data_root, say, progress, task))
+        yield cut
+
+
+@contextmanager
+def cut_alone(graph: GraphData, config: CutConfig, num_parts: int = 1) -> Iterator[str]:
+    """A folder for files of this process, with the graph in `parts`; it is removed behind the block."""
+    with tempfile.TemporaryDirectory(prefix="distgnn-predict-") as folder:
+        partition_graph(graph, num_parts, Path(folder) / "parts", config, say=lambda line: None)
+        yield folder
 
 
 def given_parts(folder: str | Path, data: Any = None) -> Cut:

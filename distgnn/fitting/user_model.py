@@ -9,16 +9,31 @@
 | (data) | the graph, which has x, edge_index, … |
 | (x) | feats |
 | (*args), around one module, as DataParallel's | what that one takes |
+
+What a run of `dg.fit` has beside settings: a user's model on each rank, one seed for all, and predictions.
 """
 
+import contextlib
 import copy
 import inspect
+import random
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from distgnn.errors import InputError
+from distgnn.nn import distribute
+from distgnn.ops.sums import is_rows
+from distgnn.system.calls.packing import pack, unpack
+from distgnn.system.launch import under_mpi
+from distgnn.system.output import say
+from distgnn.train.predict import write_best
+from distgnn.train.run.run_folder import PREDICTIONS
+from distgnn.train.users_model import run_model, sees_rows
 
 GRAPH = ("graph", "g", "dist_graph", "block")
 DATA = ("data",)
@@ -130,7 +145,7 @@ def arguments_of(model: nn.Module) -> list[str]:
     found = [meanings.get(name) for name in taken]
     if found == [None]:
         return ["feats"]
-    if len(found) == 2 and found.count(None) == 1 and found != [None, "feats"]:
+    if len(found) == 2 and found.count(None) == 1 and "feats" not in found:
         found[found.index(None)] = "feats"  # beside a graph or arcs
     if None in found:
         unknown = taken[found.index(None)]
@@ -151,3 +166,52 @@ def not_given(model: nn.Module, graph: Any) -> str | None:
     if not left:
         return None
     return f"{', '.join(left)} of the graph is not given to {type(model).__name__}.forward, which has a default for it"
+
+
+def make_model(graph: Any, packed: bytes, several: bool, speak: bool) -> tuple[nn.Module, bytes | None]:
+    """The user's module for this graph, and what their function made, packed. Args: several: seeds."""
+    model, made = unpack(packed), None
+    if not isinstance(model, nn.Module):
+        model = without_compile(model(graph))
+        if not isinstance(model, nn.Module):
+            raise InputError(f"the function given as model made a {type(model).__name__}: expected a torch module")
+        has_tables = any(map(is_rows, model.parameters()))  # which all ranks pack
+        made = pack(model, type(model).__name__) if graph.rank == 0 or has_tables else b""
+    elif several:
+        draw_anew(model)
+    model = adapt(model)
+    if not sees_rows(model, graph):
+        distribute(model, graph)
+    line = not_given(model, graph)
+    if line is not None and speak and graph.rank == 0:
+        say(line)
+    return model, made
+
+
+def predict(trainer: Any) -> None:
+    """Write what the best weights give into the run folder. Collective: yes."""
+    trainer.model.eval()
+    with torch.no_grad():
+        rows = run_model(trainer.model, trainer.whole)
+    out = str(Path(trainer.config.run_dir) / PREDICTIONS)
+    write_best(trainer.rows, trainer.model, rows, trainer.config, out)
+
+
+@contextlib.contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Within, all generators that a user's code may draw from follow the seed; a caller's own go on as before."""
+    before, alone = (random.getstate(), np.random.get_state()), not under_mpi()
+    with torch.random.fork_rng(devices=[], enabled=alone):
+        seed_all(seed)
+        try:
+            yield
+        finally:
+            if alone:
+                random.setstate(before[0])
+                np.random.set_state(before[1])
+
+
+def seed_all(seed: int) -> None:
+    random.seed(seed)
+    np.random.seed(seed % (1 << 32))
+    torch.manual_seed(seed)

@@ -22,7 +22,7 @@ from distgnn.kernels.runtime.memory import (
     page_policy,
     spread_pages,
 )
-from distgnn.system.cores import USER_VARIABLES, binding, core_quota
+from distgnn.system.processor import USER_VARIABLES, binding, core_quota
 
 SPREAD = "DISTGNN_PAGES_SPREAD"
 

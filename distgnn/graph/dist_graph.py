@@ -26,23 +26,20 @@ from distgnn.comm import Exchange, Transport, sum_over_ranks
 from distgnn.comm.plans import VertexOwners
 from distgnn.config import Algorithm, check_choice
 from distgnn.config.schedule import Schedule
-from distgnn.graph.features.feat_norm import FeatNorm
-from distgnn.graph.features.statistics import fitted
+from distgnn.graph.edge_pairs import EdgePairs, edge_pairs
+from distgnn.graph.feat_norm import FeatNorm
 from distgnn.graph.global_values import gather_rows, global_mean
-from distgnn.graph.links.edge_pairs import EdgePairs, edge_pairs
 from distgnn.graph.memory.ledger import MemoryLedger, MemoryReport, blocks_of
-from distgnn.graph.part_arrays import arc_columns, as_tensor, input_rows, vertex_columns
+from distgnn.graph.part_arrays import arc_columns, as_tensor, fitted, input_rows, vertex_columns
 from distgnn.graph.random_keys import DrawsByKeys, RandomKeys
 from distgnn.graph.training_exchanges import TrainingExchanges
-from distgnn.interop.dgl.api import DGLInterface
-from distgnn.interop.dgl.frame import Frame, Frames
+from distgnn.interop.dgl.api import DGLInterface, Frame, Frames
 from distgnn.interop.pyg.api import PyGInterface, register
 from distgnn.kernels import Tuning
-from distgnn.ops.aggregation.aggregator import Aggregator, Arcs, Site
+from distgnn.ops.aggregation.aggregator import Aggregator, Arcs, RowScale, Site
 from distgnn.ops.aggregation.constant_rows import ConstantRows
-from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.ops.buffers import Buffers
-from distgnn.ops.edges.local_arcs import LocalArcs
+from distgnn.ops.edges.on_arcs import LocalArcs
 from distgnn.ops.own_loop import refuse_unsummed_steps
 from distgnn.ops.remote_rows import RowLookup
 from distgnn.ops.rowwise.sparse_rows import SparseRows

@@ -6,8 +6,7 @@ import numpy as np
 import torch
 
 from distgnn.comm import gather_arrays, sum_over_ranks
-from distgnn.ops.entry import operator
-from distgnn.ops.function import Function
+from distgnn.ops.function import Function, operator
 
 
 @operator

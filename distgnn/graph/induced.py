@@ -17,7 +17,7 @@ from distgnn.comm.plans import indptr_of, plan_of_some, plan_to_all_copies
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.ops.aggregation.halo import reduce_onto
-from distgnn.ops.edges.local_arcs import SIDES, arc_ends
+from distgnn.ops.edges.on_arcs import SIDES, arc_ends
 from distgnn.partition import LocalGraph
 from distgnn.partition.core.local_graph import BLOCKS, Csr
 from distgnn.partition.core.part_arrays import OF_ARCS, OF_VERTICES

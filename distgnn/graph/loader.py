@@ -39,7 +39,7 @@ from distgnn.system.hosts import check_tasks, several_tasks
 from distgnn.system.jobs.own_rank import forget_segment, under_mpi
 from distgnn.system.jobs.rank_log import note
 from distgnn.system.launch import PRINT_VARIABLE
-from distgnn.system.scripts.random_states import texts_hash_alike
+from distgnn.system.scripts.run_script import texts_hash_alike
 
 OF_A_GRAPH = inspect.signature(DistGraph).parameters.keys() - {"local", "comm", "algorithm", "tuning", "schedule"}
 OPTIONS = [*sorted(OF_A_GRAPH), *(one.name for one in fields(Schedule))]

@@ -20,12 +20,11 @@ import torch
 from distgnn.errors import InputError
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.training_exchanges import TrainingExchanges
-from distgnn.interop.dgl.api import DGLInterface
-from distgnn.interop.dgl.frame import Frame, Frames
+from distgnn.interop.dgl.api import DGLInterface, Frame, Frames
 from distgnn.kernels.graph.csr import stable_order
+from distgnn.ops.aggregation.aggregator import RowScale
 from distgnn.ops.aggregation.constant_rows import ConstantRows
 from distgnn.ops.aggregation.halo import onto_owners, with_halos
-from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.ops.edges.relation_arcs import RelationArcs
 from distgnn.ops.remote_rows import RowLookup
 from distgnn.partition import ExchangePlan, LocalGraph

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from distgnn.comm import sum_over_ranks
-from distgnn.config.target import of_target, target_type
+from distgnn.config.task import of_target, target_type
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.graph.global_values import gather_rows
 from distgnn.partition.folder.manifest import name_rows

@@ -28,10 +28,9 @@ from distgnn.kernels.runtime.jit import cache_folder, program_stamp
 from distgnn.kernels.runtime.tiles import registers
 from distgnn.kernels.runtime.tuning import OF_JOB, held_tuning, hold_tuning
 from distgnn.ops.rowwise.products import sum_of_products, weight_gradient
-from distgnn.system.atomic import flock, replace_file
+from distgnn.system.atomic import flock, read_text, replace_file
 from distgnn.system.output import say
 from distgnn.system.processor import processor
-from distgnn.system.regular_file import read_text
 
 VARIABLE = "DISTGNN_TUNING"
 FEWEST_ARCS = 1 << 18  # of a part: in the caches little is to be gained

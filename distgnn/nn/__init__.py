@@ -1,22 +1,16 @@
 """Layers with DGL's names, arguments and parameter names, and stacks of them."""
 
 from distgnn.config import Block
-from distgnn.nn.conv.appnp_conv import APPNPConv
-from distgnn.nn.conv.edge_gat_conv import EdgeGATConv
-from distgnn.nn.conv.gat_conv import GATConv
-from distgnn.nn.conv.gatv2_conv import GATv2Conv
-from distgnn.nn.conv.gcn2_conv import GCN2Conv
-from distgnn.nn.conv.gin_conv import GINConv
-from distgnn.nn.conv.gine_conv import GINEConv
-from distgnn.nn.conv.graph_conv import GraphConv
+from distgnn.nn.conv.gat_conv import EdgeGATConv, GATConv, GATv2Conv
+from distgnn.nn.conv.gin_conv import GINConv, GINEConv
+from distgnn.nn.conv.graph_conv import APPNPConv, GCN2Conv, GraphConv
 from distgnn.nn.conv.rel_graph_conv import RelGraphConv, TypedLinear
 from distgnn.nn.conv.sage_conv import SAGEConv
 from distgnn.nn.distribute import distribute
 from distgnn.nn.dropout import Dropout
 from distgnn.nn.models.build import build_model, model_for
 from distgnn.nn.models.deep_stacks import APPNP, GCN2
-from distgnn.nn.models.edge_stacks import GINE, EdgeGAT
-from distgnn.nn.models.relational_stack import RGCN, TypedInput
+from distgnn.nn.models.edge_stacks import GINE, RGCN, EdgeGAT, TypedInput
 from distgnn.nn.models.stacks import GAT, GCN, GIN, GATv2, GraphSAGE
 from distgnn.nn.node_embedding import NodeEmbedding
 from distgnn.nn.norms import BatchNorm1d, GraphNorm, PairNorm

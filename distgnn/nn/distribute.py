@@ -1,7 +1,7 @@
 """distribute: make a torch model that was written for one process right for many."""
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 from torch import nn
 
@@ -11,9 +11,11 @@ from distgnn.nn.conv.graph_module import GraphModule
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.node_embedding import replacement, replaces
 from distgnn.nn.norms import batch_norm_like
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import GraphView, is_seen, runs_as
 
 TORCH_BATCH_NORM = nn.modules.batchnorm._BatchNorm
+Module = TypeVar("Module", bound=nn.Module)
+DRAWING = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout, nn.RReLU)
 ARC_DROPOUT = ("attn_drop", "edge_drop")  # what the layers of DGL call their dropout of arc rows
 
 
@@ -22,7 +24,8 @@ def distribute(model: nn.Module, graph: GraphView, arc_dropout: Collection[str] 
 
     `torch.nn.Dropout` (DGL's `feat_drop` and `attn_drop` too) gets masks that belong to vertices or arcs,
     `torch.nn.BatchNorm1d` the statistics of all ranks. `torch.nn.LayerNorm` needs no change. Parameters and buffers are
-    kept: they may already be in an optimiser. An `nn.Embedding` with a row for each vertex becomes a `NodeEmbedding`
+    kept: they may already be in an optimiser. Modules with hooks, and of subclasses, stay: rows of all ranks are right
+    in them, too. An `nn.Embedding` with a row for each vertex becomes a `NodeEmbedding`
     with its values: make the optimiser afterwards. Modules of PyG run on rows of all ranks as they are.
 
     Args:
@@ -34,7 +37,8 @@ def distribute(model: nn.Module, graph: GraphView, arc_dropout: Collection[str] 
         The same model.
 
     Raises:
-        ValueError: for other BatchNorm modules, whose statistics would be one rank's.
+        ValueError: for other BatchNorm modules, whose statistics would be one rank's; beside a graph of plain tensors
+            also for what has to stay and draws, or takes statistics.
         InputError: for DGL's Sequential, which takes a DGLGraph and nothing like it; for modules of PyG beside a graph
             of plain tensors.
 
@@ -57,15 +61,17 @@ def distribute(model: nn.Module, graph: GraphView, arc_dropout: Collection[str] 
         for name, child in module.named_children():
             if isinstance(child, GraphModule):
                 continue
-            if isinstance(child, TORCH_BATCH_NORM):
-                setattr(module, name, _over_all_ranks(name, child))
-            elif isinstance(child, nn.Embedding) and replaces(child, graph):
+            if _is_torchs(child, nn.BatchNorm1d):
+                setattr(module, name, batch_norm_like(child))
+            elif _is_torchs(child, nn.Dropout):
+                over = "arcs" if name in on_arcs else "vertices"
+                setattr(module, name, Dropout(child.p, over=over).train(child.training))
+            elif _is_torchs(child, nn.Embedding) and replaces(child, graph):
                 weights = (weight for one in model.modules() for weight in one._parameters.values())
                 if sum(weight is child.weight for weight in weights) == 1:  # in no other module
                     setattr(module, name, replacement(child, graph))
-            if isinstance(child, nn.Dropout):
-                over = "arcs" if name in on_arcs else "vertices"
-                setattr(module, name, Dropout(child.p, over=over).train(child.training))
+            else:
+                _check_all_ranks(name, child, graph)
     number_sites(model)
     for module in model.modules():
         if isinstance(module, GraphModule):
@@ -77,7 +83,18 @@ def _is_of(module: Any, library: str) -> bool:
     return any(kind.__module__.startswith(library) for kind in type(module).__mro__)
 
 
-def _over_all_ranks(name: str, norm: nn.Module) -> nn.Module:
-    if type(norm) is not nn.BatchNorm1d:
-        raise ValueError(f"{name} is a {type(norm).__name__}: its statistics would be per rank; use BatchNorm1d")
-    return batch_norm_like(norm)
+def _is_torchs(module: Any, kind: type[Module]) -> TypeGuard[Module]:
+    """Is a module of this very class, with nobody who sees it: may another take its place?"""
+    return type(module) is kind and runs_as(module, kind) and not is_seen(module)
+
+
+def _check_all_ranks(name: str, module: nn.Module, graph: GraphView) -> None:
+    """Raise ValueError where a module that stays would see one rank's rows only."""
+    kind = type(module).__name__
+    if isinstance(module, TORCH_BATCH_NORM) and not isinstance(module, nn.BatchNorm1d):
+        raise ValueError(f"{name} is a {kind}: its statistics would be per rank; use BatchNorm1d")
+    if isinstance(module, (nn.BatchNorm1d, *DRAWING)) and not getattr(graph, "knows_rows", False):
+        raise ValueError(
+            f"{name}, a {kind}, has hooks or a forward pass of its own, or draws as nn.Dropout does not: on plain "
+            "tensors it would see one rank's rows; load the graph without plain_tensors, or register hooks afterwards"
+        )

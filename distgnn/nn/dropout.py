@@ -7,8 +7,7 @@ from torch import nn
 from distgnn import ops
 from distgnn.config import check_choice
 from distgnn.nn.conv.graph_module import GraphModule
-from distgnn.ops.entry import opaque
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import GraphView, opaque
 from distgnn.rows import RowTensor
 
 SITES_PER_CALL = 1 << 16
@@ -48,21 +47,22 @@ class Dropout(GraphModule):
         self.p, self.site, self.over = p, site, over
 
     @opaque
-    def forward(self, rows: torch.Tensor, graph: GraphView | None = None) -> torch.Tensor:
-        """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
+    def forward(
+        self, rows: torch.Tensor, graph: GraphView | None = None, ids: np.ndarray | None = None
+    ) -> torch.Tensor:
+        """`graph` may be left out after `distgnn.nn.distribute(model, graph)`.
+
+        Args: ids: global ids of the rows, int64, where they are no vertices or arcs of `graph`: those of a type.
+        """
         if not self.training or self.p == 0:
             return rows
         graph = self.graph_of(graph)
         if isinstance(rows, RowTensor):
             return ops.dropout_of(graph, rows, rows.row_space.draw_ids, self.p, self._draw(graph))
+        if ids is not None:
+            return ops.dropout_of(graph, rows, ids, self.p, self._draw(graph))
         self._check(rows, graph)
         return ops.dropout(graph, rows, self.p, self._draw(graph), self.over)
-
-    def of_ids(self, rows: torch.Tensor, ids: np.ndarray, graph: GraphView) -> torch.Tensor:
-        """The same for rows that have some other global ids, int64 [rows], as rows of a type have."""
-        if not self.training or self.p == 0:
-            return rows
-        return ops.dropout_of(graph, rows, ids, self.p, self._draw(graph))
 
     def epilogue(self, graph: GraphView, eps: float = 1e-5) -> ops.Epilogue:
         """ReLU and this dropout, for what takes them in one pass with other things; eps is a layer norm's."""

@@ -50,11 +50,7 @@ class NodeEmbedding(nn.Module):
     weight: Any
 
     def __init__(
-        self,
-        graph: Any,
-        embedding_dim: int,
-        dtype: torch.dtype | None = None,
-        whole: torch.Tensor | None = None,
+        self, graph: Any, embedding_dim: int, dtype: torch.dtype | None = None, whole: torch.Tensor | None = None
     ):
         super().__init__()
         if not getattr(graph, "knows_rows", False):

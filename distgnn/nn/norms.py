@@ -13,8 +13,7 @@ from torch import nn
 from distgnn import ops
 from distgnn.errors import InputError
 from distgnn.nn.conv.graph_module import GraphModule
-from distgnn.ops.entry import opaque
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import GraphView, opaque
 from distgnn.ops.rowwise.column_norm import column_norm
 from distgnn.rows import RowTensor, local_of
 
@@ -78,12 +77,7 @@ class ColumnNorm(GraphModule):
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
         return self.followed(rows, graph, ops.Epilogue())
 
-    def followed(
-        self,
-        rows: torch.Tensor,
-        graph: GraphView | None,
-        epilogue: ops.Epilogue,
-    ) -> torch.Tensor:
+    def followed(self, rows: torch.Tensor, graph: GraphView | None, epilogue: ops.Epilogue) -> torch.Tensor:
         """The norm of rows [O, D], ReLU and dropout. Collective: yes."""
         self.check(rows)
         fixed, parameters = self.fixed(), self.column_parameters()
@@ -219,12 +213,7 @@ class PairNorm(ColumnNorm):
         super().__init__()
         self.scale, self.scale_individually, self.eps = scale, scale_individually, eps
 
-    def followed(
-        self,
-        rows: torch.Tensor,
-        graph: GraphView | None,
-        epilogue: ops.Epilogue,
-    ) -> torch.Tensor:
+    def followed(self, rows: torch.Tensor, graph: GraphView | None, epilogue: ops.Epilogue) -> torch.Tensor:
         if self.is_step:
             return super().followed(rows, graph, epilogue)
         graph = self.graph_of(graph)

@@ -18,9 +18,7 @@ from distgnn import ops
 from distgnn.config import check_choice
 from distgnn.config.task import DECODERS
 from distgnn.ops.csr_rows import blocks
-from distgnn.ops.entry import opaque
-from distgnn.ops.function import Function
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import Function, GraphView, opaque
 
 BLOCK_PAIRS = 1 << 15
 

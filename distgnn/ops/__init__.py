@@ -1,10 +1,10 @@
 """Differentiable operations over the whole graph. Forward and backward are mirrored exchanges."""
 
+from distgnn.ops.aggregation.aggregator import RowScale
 from distgnn.ops.aggregation.convolve import ConvSpec, convolve
 from distgnn.ops.aggregation.extreme import arc_extreme, extreme
 from distgnn.ops.aggregation.halo import halo_broadcast, halo_reduce
 from distgnn.ops.aggregation.mixed import mixed, with_neighbours
-from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.ops.aggregation.spmm import SelfLoops, spmm
 from distgnn.ops.attention.attend import Heads, attend
 from distgnn.ops.attention.heads import pair_dots, pair_scores, spmm_heads
@@ -16,8 +16,7 @@ from distgnn.ops.edges.softmax import edge_softmax
 from distgnn.ops.readout import readout
 from distgnn.ops.recompute import recompute
 from distgnn.ops.remote_rows import RowLookup, gather_rows_at
-from distgnn.ops.rowwise.activation import Epilogue, activate, relu, relu_dropout
-from distgnn.ops.rowwise.dropout import dropout, dropout_of
+from distgnn.ops.rowwise.activation import Epilogue, activate, dropout, dropout_of, relu, relu_dropout
 from distgnn.ops.rowwise.linear import linear
 from distgnn.ops.rowwise.products import plain_product
 from distgnn.ops.rowwise.sparse_rows import SparseRows

@@ -258,15 +258,11 @@ class Buffers:
         for block in self._blocks:
             block.forget_free_pieces()
 
-    def give_back(self, below: int | None = None) -> None:
-        """Give free blocks back to the system, before work of another kind that needs memory once.
-
-        Args: below: only blocks of fewer bytes.
-        """
+    def give_back(self) -> None:
+        """Give free blocks back to the system, before work of another kind that needs memory once."""
         with self._lock:
             self._forget_free_pieces()
-            most = max((block.num_bytes for block in self._blocks), default=0)
-            self._drop_free_blocks_below(most if below is None else below - 1)
+            self._drop_free_blocks_below(max((block.num_bytes for block in self._blocks), default=0))
 
     def _drop_free_blocks_below(self, num_bytes: int) -> None:
         """Give free smaller blocks back to the system: the larger new one can stand for some of them later.

@@ -34,8 +34,8 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError, RunError, on_all_ranks
 from distgnn.ops.function import version_of
-from distgnn.ops.gradients import broadcast_tensors, clip_gradients, is_rows, sums_of_gradients
 from distgnn.ops.step_check import StepCheck, alike_of
+from distgnn.ops.sums import broadcast_tensors, clip_gradients, is_rows, sums_of_gradients
 
 SUMMED = -1  # state of a gradient: summed over ranks
 WHOLE = -2  # the same, where the backward pass of a loss of all ranks did (`distgnn.rows.gradients`)

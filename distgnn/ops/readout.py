@@ -9,9 +9,7 @@ import numpy as np
 import torch
 
 from distgnn.comm import extreme_over_ranks, sum_over_ranks
-from distgnn.ops.entry import operator
-from distgnn.ops.function import linear_map
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import GraphView, linear_map, operator
 from distgnn.ops.sums import all_sum, are_top
 
 READOUTS = ("sum", "mean", "max")

@@ -17,9 +17,7 @@ from distgnn.comm import Exchange, raise_together
 from distgnn.comm.plans import request_plan
 from distgnn.errors import InputError
 from distgnn.ops.aggregation.halo import as_array, reduce_onto
-from distgnn.ops.entry import operator
-from distgnn.ops.function import linear_map
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import GraphView, linear_map, operator
 
 
 class RowLookup:
@@ -78,16 +76,18 @@ class RowLookup:
         found = rows.new_empty((len(used), *rows.shape[1:]))
         found[here] = rows[used[here]]
         if self.exchange.transport.num_ranks > 1:
-            self.exchange.start_broadcast(_flat(rows[: self.num_owned]))
-            borrowed = torch.from_numpy(self.exchange.finish_broadcast()).view(rows.dtype)
-            found[~here] = borrowed.view(-1, *rows.shape[1:])[used[~here] - self.num_owned]
+            found[~here] = self._borrowed(rows[: self.num_owned])[used[~here] - self.num_owned]
             self.exchange.drain()
         return found, torch.from_numpy(places.reshape(self.places.shape))
 
-    def _with_borrowed(self, owned: torch.Tensor) -> torch.Tensor:
+    def _borrowed(self, owned: torch.Tensor) -> torch.Tensor:
+        """Valid until the exchange is drained."""
         self.exchange.start_broadcast(_flat(owned))
         borrowed = torch.from_numpy(self.exchange.finish_broadcast()).view(owned.dtype)
-        out = torch.cat([owned, borrowed.view(len(borrowed), *owned.shape[1:])])
+        return borrowed.view(len(borrowed), *owned.shape[1:])
+
+    def _with_borrowed(self, owned: torch.Tensor) -> torch.Tensor:
+        out = torch.cat([owned, self._borrowed(owned)])
         self.exchange.drain()
         return out
 

@@ -1,6 +1,9 @@
-"""What a rank does of `dg.predict`: the model in evaluation mode on its part, its rows into files."""
+"""What a rank does of `dg.predict`: the model in evaluation mode on its part, its rows into files.
 
-from dataclasses import dataclass
+Passes over graphs in memory: the rows of a small graph on one rank, and what a pass takes.
+"""
+
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +11,11 @@ import numpy as np
 import torch
 
 from distgnn import kernels
+from distgnn.config import CutConfig
+from distgnn.datasets import GraphData
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.fitting.progress import compiling
+from distgnn.fitting.source import cut_alone
 from distgnn.fitting.user_model import adapt, not_given
 from distgnn.graph.face.typed_graph import TypedGraph
 from distgnn.graph.loader import load
@@ -17,14 +23,16 @@ from distgnn.graph.task_rows import TaskRows
 from distgnn.kernels.runtime.tuning import OF_JOB
 from distgnn.ops.edges.arc_blocks import leaf
 from distgnn.ops.edges.on_arcs import in_blocks
+from distgnn.partition import read_manifest
 from distgnn.predicting.pairs import decoder_of, encoder_of, score_pairs
 from distgnn.predicting.row_by_row import RowByRow
+from distgnn.predicting.within_memory import watched_peak
 from distgnn.rows import RowTensor, local_of
 from distgnn.rows.align import in_space
+from distgnn.system.calls.launch import call_on_ranks
 from distgnn.system.calls.packing import unpack
 from distgnn.system.output import say
-from distgnn.train.last_layer import LastLayer
-from distgnn.train.predict import write_names, write_rows
+from distgnn.train.predict import LastLayer, write_names, write_rows
 from distgnn.train.users_model import named_faults, own_faults, sees_rows
 
 OUTPUT = "output"  # the name of what a model gives, beside those of layers
@@ -133,7 +141,7 @@ def _named(made: Any) -> dict[str, Any]:
 def _kept(graph: Any, name: str, place: int, made: Any, job: Job, is_local: bool) -> Any:
     """None, when rows have been written; or what is no row of each vertex."""
     if isinstance(graph, TypedGraph):
-        kind = made.row_space.of_type if isinstance(made, RowTensor) else None
+        kind: Any = made.row_space.of_type if isinstance(made, RowTensor) else None
         if kind not in graph.node_types:
             raise on_all_ranks(InputError(f"the model gave a {type(made).__name__} for {name}: expected rows of types"))
         graph = TaskRows(graph, kind)
@@ -164,3 +172,36 @@ def _owned_rows(graph: Any, name: str, made: Any, is_local: bool) -> torch.Tenso
             InputError(f"the model gave {list(made.shape)} for {name}: the graph has {graph.num_nodes} vertices")
         )
     return in_space(made, space).inner.detach()[: graph.num_owned]
+
+
+def rows_on_one(
+    job: Job, config: CutConfig, threads: int | None, graph: GraphData, odd: int | None = None
+) -> dict[str, np.ndarray]:
+    """The rows of a graph in memory, on this process alone. Args: odd: a vertex whose features are no numbers."""
+    with cut_alone(graph, config) as folder:
+        job = replace(job, parts=f"{folder}/parts", folder=folder, odd=odd)
+        made = call_on_ranks(predict_part, (job,), 1, threads=threads)[0]
+        for name, one in made.items():
+            if one is not None:
+                raise InputError(f"changed is for rows of vertices, and {name} is none: leave changed out")
+        return {name: np.load(Path(folder) / f"{place}.npy") for place, name in enumerate(made)}
+
+
+def measured(job: Job, tiny: GraphData, small: GraphData, offload: bool, ranks: int) -> tuple[int, dict[str, Any]]:
+    """Run the model of a job on two graphs, in processes of its own. For its result see `Measure`."""
+    config = CutConfig()
+    with cut_alone(tiny, config, ranks) as first, cut_alone(small, config, ranks) as second:
+        wait, pairs = (job.offload or second) if offload else None, None if job.pairs is None else ""
+        of_both = [
+            replace(job, parts=f"{folder}/parts", folder=folder, offload=wait, pairs=pairs, speak=False)
+            for folder in (first, second)
+        ]
+        peaks = call_on_ranks(_peak_of_second, (of_both,), ranks, apart=True)
+        return max(peaks), read_manifest(f"{second}/parts")
+
+
+def _peak_of_second(jobs: list[Job]) -> int:
+    predict_part(jobs[0])  # kernels are compiled
+    with watched_peak() as peak:
+        predict_part(jobs[1])
+    return peak[0]

@@ -17,7 +17,7 @@ from torch import nn
 from distgnn.comm import raise_together
 from distgnn.comm.sums import receive_array, send_array
 from distgnn.datasets.files.kinds import read_pairs
-from distgnn.datasets.files.two_tables import alike
+from distgnn.datasets.files.node_table import alike
 from distgnn.datasets.names.renumber import places_of
 from distgnn.errors import InputError
 from distgnn.ops import RowLookup

@@ -2,7 +2,7 @@
 
 ```
 predict(model, data, ranks)
-  ├─ cut_of              the partition folder, from the cache or cut: that of `dg.fit`     source.py
+  ├─ parts_for           the partition folder, from the cache or cut: that of `dg.fit`     source.py
   ├─ call_on_ranks       predict_part: the model in evaluation mode, its rows into files
   └─ what was asked for  tensors by name, or the files                                     row_files.py
 ```
@@ -10,8 +10,7 @@ predict(model, data, ranks)
 
 import copy
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,17 +24,15 @@ from torch.nn.parameter import is_lazy
 from distgnn.config import CutConfig
 from distgnn.datasets import load_graph
 from distgnn.errors import InputError
-from distgnn.fitting.progress import phases
-from distgnn.fitting.source import Cut, cut_of, given_parts, is_parts
+from distgnn.fitting.source import Cut, is_parts, parts_for
 from distgnn.fitting.user_model import arguments_of, without_compile
-from distgnn.predicting.aside import measured, rows_on_one
 from distgnn.predicting.changed import Change, Pass
 from distgnn.predicting.foreign_weights import load_foreign
-from distgnn.predicting.on_rank import OUTPUT, Job, predict_part
+from distgnn.predicting.on_rank import OUTPUT, Job, measured, predict_part, rows_on_one
 from distgnn.predicting.pairs import decoder_of, encoder_of, names_in, pair_file
 from distgnn.predicting.row_files import TABLES, Classes, Target
 from distgnn.predicting.within_memory import check_limit
-from distgnn.system.calls.launch import call_on_ranks, check_ranks
+from distgnn.system.calls.launch import call_on_ranks
 from distgnn.system.calls.packing import pack, unpack
 from distgnn.system.output import say
 from distgnn.train.run.run_folder import names_file
@@ -99,7 +96,9 @@ def predict(
         whole.change = Change(graph, changed, _earlier(before), whole.on_one(graph, partition or CutConfig(), hops))
         if not whole.change.is_most:
             return whole.answer(whole.change.rows(), graph.node_names)
-    with _cut(data, ranks, partition, seed, data_root, quiet, whole.tell) as cut, _folder(target) as folder:
+    parts = parts_for(data, ranks, partition, seed, data_root, whole.tell, quiet)
+    place = None if target is None else target.folder  # of the disk of the answer
+    with parts as cut, tempfile.TemporaryDirectory(prefix=".distgnn-predict-", dir=place) as folder:
         return whole.run(cut, folder)
 
 
@@ -201,14 +200,6 @@ def _check_together(asked: dict[str, bool], target: Target | None, before: Any, 
             raise InputError(line)
 
 
-@contextmanager
-def _folder(target: Target | None) -> Iterator[str]:
-    """For what ranks write; of the disk of the answer."""
-    place = None if target is None else target.folder
-    with tempfile.TemporaryDirectory(prefix=".distgnn-predict-", dir=place) as folder:
-        yield folder
-
-
 def _on_ranks(job: Job, cut: Cut, threads: int | None, mapped: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     """(What the model gives by name, what its rows are called). Args: mapped: rows stay in their files."""
     made = call_on_ranks(predict_part, (job,), cut.manifest["num_parts"], threads=threads)[0]
@@ -229,23 +220,6 @@ def _earlier(before: Any) -> dict[str, np.ndarray]:
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"before cannot be read as a .npy file: {error}") from error
     return {name: np.asarray(one) for name, one in read.items()}
-
-
-@contextmanager
-def _cut(
-    data: Any, ranks: int | None, partition: Any, seed: int, data_root: Any, quiet: bool, tell: Callable[[str], None]
-) -> Iterator[Cut]:
-    if is_parts(data) or isinstance(partition, str | Path):
-        cut = given_parts(data) if is_parts(data) else given_parts(partition, data)
-        if ranks is not None and check_ranks(ranks) != cut.manifest["num_parts"]:
-            raise InputError(f"{cut.folder} is for {cut.manifest['num_parts']} ranks, not {ranks}: leave ranks out")
-        yield cut
-        return
-    with ExitStack() as stack:
-        with phases(not quiet) as progress:
-            made = cut_of(data, check_ranks(ranks), partition, None, seed, data_root, tell, progress)
-            cut = stack.enter_context(made)
-        yield cut
 
 
 def _check_types(types: Any, asked_for: dict[str, bool]) -> None:

@@ -74,10 +74,6 @@ def _addmm(input: Any, left: Any, right: Any, *, beta: float = 1, alpha: float =
     return made if out is None else out.copy_(made)
 
 
-def _addmm_in_place(out: Any, left: Any, right: Any, *, beta: float = 1, alpha: float = 1) -> Any:
-    return _addmm(out, left, right, beta=beta, alpha=alpha, out=out)
-
-
 def _by_vectors(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a function of single numbers gives, all of them by vectors."""
     rows, others = args[0] if args else None, args[1:]
@@ -108,6 +104,6 @@ GRAIN = 1 << 15  # numbers of a thread at least: torch's constant
 HANDLERS: dict[str, Any] = {
     "linear": _linear,
     "addmm": _addmm,
-    "addmm_": _addmm_in_place,
+    "addmm_": lambda out, *args, **kwargs: _addmm(out, *args, out=out, **kwargs),
     **dict.fromkeys(("matmul", "__matmul__", "mm"), _matmul),
 }

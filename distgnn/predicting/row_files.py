@@ -101,12 +101,7 @@ class Target:
         return self.out.with_name(f"{self.out.stem}.{name}{self.out.suffix}") if several else self.out
 
     def keep(
-        self,
-        found: dict[str, Any],
-        names: Any,
-        about: Classes | str = "output",
-        key: str = "id",
-        pairs: np.ndarray | None = None,
+        self, found: dict[str, Any], names: Any, about: Classes | str = "output", key: str = "id", pairs: Any = None
     ) -> Path | dict[str, Path]:
         """Write arrays [N, …] by name; returns the path, or paths by name.
 
@@ -120,7 +115,9 @@ class Target:
             try:
                 rows, called = np.asanyarray(found[name]), names.get(name) if isinstance(names, dict) else names
                 if self.out.suffix in TABLES:
-                    keys: dict[str, Key] = {key: _counted} if called is None else {"name": called.__getitem__}
+                    keys: dict[str, Key] = {key: lambda some: np.arange(some.start, some.stop)}
+                    if called is not None:
+                        keys = {"name": called.__getitem__}
                     if pairs is not None:
                         keys = {end: partial(_end, pairs[:, place], called) for place, end in enumerate(ENDS)}
                     _write_table(path, rows, keys, "output" if place else about)
@@ -179,10 +176,6 @@ def shard_files(folder: Path) -> set[str]:
     """Names of files in a folder that `keep` has written; empty for another folder."""
     names = {one.name for one in folder.glob("rows-*.npy")}
     return names | {"names.npy"} if "rows-00000.npy" in names else set()
-
-
-def _counted(some: slice) -> np.ndarray:
-    return np.arange(some.start, some.stop)
 
 
 def _end(ids: np.ndarray, names: np.ndarray | None, some: slice) -> np.ndarray:

@@ -12,7 +12,6 @@ Legend: O owned rows, S and T source and target halos. Pages of mapped files do 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,7 @@ from distgnn.datasets import GraphData
 from distgnn.errors import InputError
 from distgnn.kernels import give_back_freed_memory
 from distgnn.partition import load_part
-from distgnn.system.sizes import parse_bytes, resident
-from distgnn.system.units import human_bytes
+from distgnn.system.units import human_bytes, parse_bytes, resident
 
 VERTICES, ARCS = 1 << 16, 1 << 22  # of the larger graph, at most
 PROGRAM_BYTES = 345_000_000  # 200 MB, and 100 MB more of one that compiles
@@ -33,14 +31,6 @@ OTHER_PARTS, MOST_RANKS = 1.2, 256  # halos grow where parts are more
 Measure = Callable[[GraphData, GraphData, bool, int], tuple[int, dict[str, Any]]]
 """(a tiny graph, a small one, with offload?, ranks) -> (bytes of the second's pass above the first's, of the rank that
 takes most; the manifest of the second's cut)."""
-
-
-@dataclass(frozen=True)
-class Taken:
-    """Bytes of a pass for each owned vertex, and for each halo."""
-
-    slope: float
-    halo: float
 
 
 def check_limit(limit: str | int | None, folder: str, manifest: dict[str, Any], offload: bool, measure: Measure) -> str:
@@ -67,25 +57,19 @@ def check_limit(limit: str | int | None, folder: str, manifest: dict[str, Any], 
 
 def _needed(folder: str, manifest: dict[str, Any], offload: bool, measure: Measure) -> list[int]:
     """Bytes by rank."""
-    taken, parts = _taken(folder, manifest, offload, measure), manifest["parts"]
-    rows = [_owned(part) * taken.slope + _halos(part) * taken.halo for part in parts]
-    return [int(PROGRAM_BYTES + MARGIN * one) for one in rows]
-
-
-def _taken(folder: str, manifest: dict[str, Any], offload: bool, measure: Measure) -> Taken:
-    first = load_part(folder, 0, check=False)
-    degree = max(1, -(-sum(part["arcs"] for part in manifest["parts"]) // max(1, manifest["num_nodes"])))
+    first, parts = load_part(folder, 0, check=False), manifest["parts"]
+    degree = max(1, -(-sum(part["arcs"] for part in parts) // max(1, manifest["num_nodes"])))
     size = max(64, min(VERTICES, ARCS // degree))
     try:
-        graphs = _like(first, 64, degree), _like(first, size, degree)
+        graphs, halo = (_like(first, 64, degree), _like(first, size, degree)), 0.0
         slope = measure(*graphs, offload, 1)[0] / size
-        if len(manifest["parts"]) == 1:
-            return Taken(slope, 0)
-        peak, cut = measure(*graphs, offload, 2)
+        if len(parts) > 1:
+            peak, cut = measure(*graphs, offload, 2)
+            owned, halos = (max(map(one, cut["parts"])) for one in (_owned, _halos))
+            halo = max(0.0, peak - owned * slope) / max(1, halos)
     except InputError as error:
         raise InputError(f"memory is estimated on a small graph, where the model fails: {error}") from error
-    owned, halos = (max(map(one, cut["parts"])) for one in (_owned, _halos))
-    return Taken(slope, max(0.0, peak - owned * slope) / max(1, halos))
+    return [int(PROGRAM_BYTES + MARGIN * (_owned(part) * slope + _halos(part) * halo)) for part in parts]
 
 
 def _owned(part: dict[str, Any]) -> int:
@@ -103,12 +87,12 @@ def _like(part: Any, size: int, degree: int) -> GraphData:
     def some(array: Any, rows: int) -> Any:
         return None if array is None or not len(array) else array[np.arange(rows) % len(array)]
 
-    by_vertex = {name: some(getattr(part, name), size) for name in ("node_types",)}
+    kinds = some(part.node_types, size)
     feats = None if part.feats is None else part.feats[np.arange(size) % part.feats.shape[0]]
     by_arc = {name: some(getattr(part, name), arcs) for name in ("edge_weight", "edge_feats", "edge_types")}
     edges = random.integers(0, size, (arcs, 2))
     names = {name: part.graph[name] for name in ("edge_type_names", "node_type_names") if part.graph.get(name)}
-    return GraphData("like", size, edges, True, feats=feats, **by_vertex, **by_arc, **names)
+    return GraphData("like", size, edges, True, feats=feats, node_types=kinds, **by_arc, **names)
 
 
 @contextmanager

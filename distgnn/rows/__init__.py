@@ -1,18 +1,8 @@
 """Rows that know that they are rows. What a script does with them it does with all ranks' rows."""
 
-from distgnn.rows import (  # noqa: F401 - they fill the table of functions
-    draws,
-    gradients,
-    groups,
-    indexing,
-    losses,
-    norms,
-    over_dims,
-    products,
-    row_by_row,
-    shapes,
-)
-from distgnn.rows.row_tensor import RowTensor, WholeTensor, is_rows, local_of, rows_of
+# These fill the table of functions.
+from distgnn.rows import draws, gradients, groups, indexing, over_dims, products, reductions, row_by_row, shapes  # noqa: F401
+from distgnn.rows.row_tensor import RowTensor, WholeTensor, local_of, rows_of
 from distgnn.rows.space import Space
 
-__all__ = ["RowTensor", "Space", "WholeTensor", "is_rows", "local_of", "rows_of"]
+__all__ = ["RowTensor", "Space", "WholeTensor", "local_of", "rows_of"]

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from distgnn.ops.rowwise.dropout import dropout_by_key
+from distgnn.ops.rowwise.activation import dropout_by_key
 from distgnn.rows.row_by_row import again
-from distgnn.rows.row_tensor import INSTEAD, RowTensor, handles, refuse, rows_of
+from distgnn.rows.row_tensor import INSTEAD, RowTensor, handles, local_of, refuse, rows_of
 
 KEYS = 1 << 62
 U64 = np.uint64
@@ -30,7 +30,7 @@ def draw_key(rows: RowTensor, generator: torch.Generator | None = None) -> int:
     return key
 
 
-def _mixed(values: np.ndarray) -> np.ndarray:
+def mixed(values: np.ndarray) -> np.ndarray:
     """SplitMix64, in place."""
     values += U64(0x9E3779B97F4A7C15)
     values ^= values >> U64(30)
@@ -47,8 +47,8 @@ def uniform(rows: RowTensor, key: int, dtype: torch.dtype, number: int = 0) -> t
     shape = [inner.shape[dim], *(size for place, size in enumerate(inner.shape) if place != dim)]
     width = math.prod(shape[1:])
     with np.errstate(over="ignore"):
-        ids = _mixed(space.draw_ids.astype(U64) + _mixed(np.array([key + number], U64)))
-        bits = _mixed(ids[:, None] + np.arange(width, dtype=U64) * U64(0xD1342543DE82EF95))
+        ids = mixed(space.draw_ids.astype(U64) + mixed(np.array([key + number], U64)))
+        bits = mixed(ids[:, None] + np.arange(width, dtype=U64) * U64(0xD1342543DE82EF95))
     if dtype == torch.float64:
         found = torch.from_numpy((bits >> U64(11)).astype(np.float64) * 2.0**-53)
     else:
@@ -68,14 +68,10 @@ def _made(rows: RowTensor, values: torch.Tensor, kwargs: dict[str, Any]) -> RowT
     return made.requires_grad_() if kwargs.get("requires_grad") else made
 
 
-@handles("rand_like")
-def rand_like(func: Any, input: RowTensor, *, generator: Any = None, **kwargs: Any) -> RowTensor:
-    return _made(input, uniform(input, draw_key(input, generator), kwargs.get("dtype") or input.dtype), kwargs)
-
-
-@handles("randn_like")
-def randn_like(func: Any, input: RowTensor, *, generator: Any = None, **kwargs: Any) -> RowTensor:
-    return _made(input, normal(input, draw_key(input, generator), kwargs.get("dtype") or input.dtype), kwargs)
+@handles("rand_like", "randn_like")
+def drawn_like(func: Any, input: RowTensor, *, generator: Any = None, **kwargs: Any) -> RowTensor:
+    draw = uniform if func.__name__ == "rand_like" else normal
+    return _made(input, draw(input, draw_key(input, generator), kwargs.get("dtype") or input.dtype), kwargs)
 
 
 @handles("randint_like")
@@ -85,11 +81,15 @@ def randint_like(func: Any, input: RowTensor, *bounds: int, **kwargs: Any) -> Ro
     return _made(input, (uniform(input, draw_key(input), torch.float64) * (high - low)).floor() + low, kwargs)
 
 
-@handles("bernoulli")
+@handles("bernoulli", "bernoulli_")
 def bernoulli(func: Any, input: RowTensor, p: Any = None, *, generator: Any = None) -> RowTensor:
-    return _made(
-        input, uniform(input, draw_key(input, generator), torch.float64) < (input.inner if p is None else p), {}
-    )
+    in_place = func.__name__ == "bernoulli_"
+    chances = p if p is not None else 0.5 if in_place else input
+    drawn = uniform(input, draw_key(input, generator), torch.float64) < local_of(chances)
+    if not in_place:
+        return _made(input, drawn, {})
+    input.inner.copy_(drawn)
+    return input
 
 
 @handles("normal")
@@ -146,14 +146,6 @@ def kaiming(func: Any, tensor: RowTensor, a: float, mode: str, nonlinearity: Any
         return tensor.uniform_(-bound, bound, generator=generator)
 
 
-@handles("bernoulli_")
-def bernoulli_(func: Any, rows: RowTensor, p: Any = 0.5, *, generator: Any = None) -> RowTensor:
-    rows.inner.copy_(
-        uniform(rows, draw_key(rows, generator), torch.float64) < (p.inner if isinstance(p, RowTensor) else p)
-    )
-    return rows
-
-
 BY_OTHERS = "draw with torch.rand_like, randn_like, randint_like, bernoulli or F.dropout"
 for _name in "random geometric cauchy poisson multinomial binomial alpha_dropout feature_alpha_dropout".split():
     INSTEAD[_name] = BY_OTHERS
@@ -198,12 +190,7 @@ def feature_dropout(
 
 @handles("rrelu")
 def rrelu(
-    func: Any,
-    input: RowTensor,
-    lower: float = 1 / 8,
-    upper: float = 1 / 3,
-    training: bool = False,
-    inplace: bool = False,
+    func: Any, input: RowTensor, lower: Any = 1 / 8, upper: Any = 1 / 3, training: bool = False, inplace: bool = False
 ) -> torch.Tensor:
     if not training:
         return torch.nn.functional.leaky_relu(input, (lower + upper) / 2, inplace)

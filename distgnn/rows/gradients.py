@@ -15,12 +15,12 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError, on_all_ranks
-from distgnn.ops.entry import wide
-from distgnn.ops.gradients import sums_of_gradients
+from distgnn.ops.function import wide
 from distgnn.ops.own_loop import mark_summed, optimizers_of, watch_whole
 from distgnn.ops.step_check import StepCheck, alike_of
+from distgnn.ops.sums import sums_of_gradients
 from distgnn.rows.row_by_row import again
-from distgnn.rows.row_tensor import OWN_FUNCTION, WHOLE, RowTensor, handles, local_of, refuse
+from distgnn.rows.row_tensor import HANDLERS, OWN_FUNCTION, WHOLE, RowTensor, handles, local_of, refuse
 
 # leaves whose rows are this rank's: their gradient is whole already
 own_rows: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
@@ -62,17 +62,11 @@ def _several(values: Any) -> list[Any]:
 
 
 def _backward(
-    losses: Any,
-    gradients: Any = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    *others: Any,
-    inputs: Any = None,
-    **named: Any,
+    losses: Any, gradients: Any = None, retain_graph: Any = None, create_graph: bool = False, *others: Any, **named: Any
 ) -> None:
     """`loss.backward()`, or `torch.autograd.backward` of several. Collective: yes."""
     gradients = named.get("gradient", named.get("grad_tensors", gradients))
-    inputs = next((one for one in others if one is not None), inputs)
+    inputs = next((one for one in others if one is not None), named.get("inputs"))
     losses, gradients = _several(losses), _several(gradients)
     plain = [local_of(one) for one in losses]
     starts = []
@@ -118,20 +112,14 @@ def _grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwa
     outputs, inputs = _several(outputs), _several(inputs)
     if kwargs.get("create_graph"):
         refuse("autograd.grad", TWICE)
-    transport = _leaves(*(local_of(one) for one in outputs))[1]
+    transport = _leaves(*map(local_of, outputs))[1]
     given = list(grad_outputs) if isinstance(grad_outputs, list | tuple) else [grad_outputs] * len(outputs)
-    starts = [
-        torch.ones_like(local_of(one)) if start is None else local_of(start)
-        for one, start in zip(outputs, given, strict=True)
-    ]
-    if transport is not None and transport.comm.rank:
-        starts = [
-            start if isinstance(one, RowTensor) else torch.zeros_like(start)
-            for one, start in zip(outputs, starts, strict=True)
-        ]
-    found = torch.autograd.grad(
-        [local_of(one) for one in outputs], [local_of(one) for one in inputs], starts, *args, **kwargs
-    )
+    starts = []
+    for one, start in zip(outputs, given, strict=True):
+        start = torch.ones_like(local_of(one)) if start is None else local_of(start)
+        elsewhere = transport is not None and transport.comm.rank and not isinstance(one, RowTensor)
+        starts.append(torch.zeros_like(start) if elsewhere else start)
+    found = torch.autograd.grad(list(map(local_of, outputs)), list(map(local_of, inputs)), starts, *args, **kwargs)
     out: list[Any] = []
     for one, grad in zip(inputs, found, strict=True):
         if isinstance(one, RowTensor):
@@ -193,26 +181,10 @@ def grad_fn(func: Any, rows: RowTensor, *args: Any) -> Any:
     return rows.inner.grad_fn
 
 
-@handles("requires_grad", "is_leaf", "_version", "_is_view", "retains_grad", "output_nr", "_backward_hooks")
-def of_inner(func: Any, rows: RowTensor, *args: Any) -> Any:
-    return func(rows.inner, *args)
-
-
 @handles("detach_", "retain_grad")
 def on_inner(func: Any, rows: RowTensor) -> RowTensor | None:
     func(rows.inner)
     return again(rows) if func.__name__ == "detach_" else None
-
-
-@handles("data", "detach")
-def data(func: Any, rows: RowTensor, *args: Any) -> RowTensor:
-    return rows.like(rows.inner.detach())
-
-
-@handles("register_hook", "register_post_accumulate_grad_hook")
-def register_hook(func: Any, rows: RowTensor, hook: Any) -> Any:
-    """The hook gets rows, and may return rows."""
-    return rows.inner.register_hook(lambda grad: local_of(hook(rows.like(grad))))
 
 
 @handles("set data")
@@ -228,3 +200,10 @@ def keeps_its_place(func: Any, old: torch.Tensor, new: torch.Tensor) -> bool:
         return True
     replaced[old] = True
     return False
+
+
+for _name in ("requires_grad", "is_leaf", "_version", "_is_view", "retains_grad", "output_nr", "_backward_hooks"):
+    HANDLERS[_name] = lambda func, rows, *args: func(rows.inner, *args)
+HANDLERS["data"] = lambda func, rows, *args: rows.like(rows.inner.detach())
+for _name in ("register_hook", "register_post_accumulate_grad_hook"):  # a hook gets rows, and may return rows
+    HANDLERS[_name] = lambda func, rows, hook: rows.inner.register_hook(lambda grad: local_of(hook(rows.like(grad))))

@@ -20,6 +20,7 @@ from distgnn.ops.sums import all_sum
 from distgnn.rows.align import in_space, local_in, part_of
 from distgnn.rows.row_by_row import again
 from distgnn.rows.row_tensor import (
+    HANDLERS,
     INSTEAD,
     RowTensor,
     gathered,
@@ -31,7 +32,7 @@ from distgnn.rows.row_tensor import (
     whole_of,
 )
 from distgnn.rows.shapes import flattened
-from distgnn.rows.space import Joined, MaskedRows, Share, Space, checked_ids, digest_of, share_of
+from distgnn.rows.space import Joined, MaskedRows, Share, Space, checked_ids, digest_of
 
 EVERY = slice(None)
 WRITTEN_SO = (
@@ -56,13 +57,17 @@ def _indexed(rows: RowTensor, index: tuple[Any, ...], at: Any, place: int) -> An
     if _is_all(at):
         found = rows.inner[tuple(map(local_of, index))]
         return rows_of(found, rows.row_space, _new_dim(index, place))
-    if isinstance(at, torch.Tensor) and at.dtype in (torch.bool, torch.uint8) and at.dim() > 1:
+    if _is_mask(at) and at.dim() > 1:
         if len(index) > 1 or at.dim() != rows.dim():
             refuse("__getitem__", "a mask of more than one dimension stands alone and has the shape of the rows")
         return by_mask(flattened(rows), flattened(at) if isinstance(at, RowTensor) else at.reshape(-1))
     others = [one for number, one in enumerate(index) if number != place]
-    if any(isinstance(one, torch.Tensor | list | np.ndarray) for one in others):
-        return _numbers_of_rows(rows, at, index, place)
+    if any(isinstance(one, torch.Tensor | list | np.ndarray) for one in others):  # x[ids, columns]
+        if place != 0 or len(index) != 2 or not isinstance(index[1], torch.Tensor) or index[1].dim() != 1:
+            refuse("__getitem__", "give ids of rows and one column each: x[ids, columns]")
+        chosen = _by(rows, at)
+        columns = local_in(index[1], chosen.row_space, 0, "__getitem__")
+        return rows_of(chosen.inner.gather(1, columns[:, None])[:, 0], chosen.row_space)
     before, after = index[:place], index[place + 1 :]
     front = rows_of(rows.inner.movedim(rows.row_dim, 0), rows.row_space)
     chosen = _by(front, at)
@@ -97,8 +102,11 @@ def _width(one: Any) -> int:
     """Dimensions that an entry takes."""
     if one is None or one is Ellipsis:
         return 0
-    is_mask = isinstance(one, torch.Tensor) and one.dtype in (torch.bool, torch.uint8)
-    return one.dim() if is_mask else 1
+    return one.dim() if _is_mask(one) else 1
+
+
+def _is_mask(one: Any) -> bool:
+    return isinstance(one, torch.Tensor) and one.dtype in (torch.bool, torch.uint8)
 
 
 def _row_index(rows: RowTensor, index: tuple[Any, ...]) -> tuple[Any, int]:
@@ -135,7 +143,7 @@ def _by(rows: RowTensor, at: Any) -> Any:
         return one_row(rows, int(at))
     if not isinstance(at, torch.Tensor):
         refuse("__getitem__")
-    if at.dtype in (torch.bool, torch.uint8):
+    if _is_mask(at):
         return by_mask(rows, at if isinstance(at, RowTensor) else local_of(at))
     if at.dim() == 0:
         return one_row(rows, int(at))
@@ -181,12 +189,14 @@ def by_ids(rows: RowTensor, ids: torch.Tensor) -> RowTensor:
         digest_of(rows.row_space, ids.numpy())
         return _by_rows_of_ids(rows, rows_of(share.local_part(ids, dim), share, dim))
     wanted = checked_ids(ids.numpy(), rows.row_space.num_global)
-    agreed, space = digest_of(rows.row_space, wanted), share_of(rows.row_space, len(wanted))
-    part = rows.row_space.part_at(wanted) if isinstance(rows.row_space, Joined) else None
+    base = rows.row_space
+    agreed, part = digest_of(base, wanted), base.part_at(wanted) if isinstance(base, Joined) else None
     if part is not None:
         return rows_of(rows.inner[part[1]], part[0])
-    found = rows.row_space.rows_at(rows.inner, wanted[space.places], agreed)
-    return rows_of(found, space)
+    # As many ids as the space has rows give rows in it, so that permuted vertices stay rows of vertices.
+    permuted = len(wanted) == base.num_global and base.num_counted == base.num_local
+    space = base if permuted else Share(base.graph, len(wanted))
+    return rows_of(base.rows_at(rows.inner, wanted[space.places], agreed), space)
 
 
 def _by_rows_of_ids(rows: RowTensor, ids: RowTensor) -> RowTensor:
@@ -207,25 +217,15 @@ def one_row(rows: RowTensor, place: int) -> torch.Tensor:
     return whole_of(found.to(rows.dtype))
 
 
-def _numbers_of_rows(rows: RowTensor, at: Any, index: tuple[Any, ...], place: int) -> RowTensor:
-    """x[ids, columns]: a number of each row."""
-    if place != 0 or len(index) != 2 or not isinstance(index[1], torch.Tensor) or index[1].dim() != 1:
-        refuse("__getitem__", "give ids of rows and one column each: x[ids, columns]")
-    columns = index[1]
-    chosen = _by(rows, at)
-    local = local_in(columns, chosen.row_space, 0, "__getitem__")
-    return rows_of(chosen.inner.gather(1, local[:, None])[:, 0], chosen.row_space)
-
-
 def _ordinary_by_rows(table: torch.Tensor, index: Any) -> Any:
     """An ordinary tensor indexed by rows: each rank looks up its own. A mask takes this rank's part of the table."""
     table = local_of(table)
     parts: Any = index if isinstance(index, tuple) else (index,)
     rows = [one for one in parts if isinstance(one, RowTensor)]
-    if parts[0] is rows[0] and len(parts) == 1 and rows[0].dtype in (torch.bool, torch.uint8):
+    if parts[0] is rows[0] and len(parts) == 1 and _is_mask(rows[0]):
         mask = rows[0]
         return by_mask(rows_of(part_of(table, mask.row_space, 0, "mask"), mask.row_space), mask)
-    if any(one.dtype in (torch.bool, torch.uint8) for one in rows) or any(one is None for one in parts):
+    if any(map(_is_mask, rows)) or any(one is None for one in parts):
         refuse("__getitem__", "index an ordinary tensor by rows in its first dimension only")
     space, dim = rows[0].row_space, rows[0].row_dim
     if len(parts) > 1 and any(one.dim() > 1 for one in rows):
@@ -239,21 +239,11 @@ def _ordinary_by_rows(table: torch.Tensor, index: Any) -> Any:
     return rows_of(table[local], space, leading + dim)
 
 
-@handles("index_select")
-def index_select(func: Any, input: Any, dim: int, index: Any) -> Any:
-    return input[(EVERY,) * (dim % input.dim()) + (index,)]
-
-
 @handles("gather")
 def gather(func: Any, input: Any, dim: int | None, index: Any, *, sparse_grad: bool = False) -> RowTensor:
     if not isinstance(input, RowTensor) or dim is None or dim % input.dim() == input.row_dim:
         refuse(func.__name__, "write x[ids] for rows by id; gather takes columns, dim=1")
     return input.like(input.inner.gather(dim, local_in(index, input.row_space, input.row_dim, func.__name__)))
-
-
-@handles("take_along_dim")
-def take_along_dim(func: Any, input: Any, indices: Any, dim: int | None = None) -> RowTensor:
-    return gather(func, input, dim, indices)
 
 
 @handles("masked_select")
@@ -282,7 +272,7 @@ def setitem(func: Any, rows: Any, index: Any, values: Any) -> None:
         return into_ordinary(func, rows, index, values)
     index = _complete(index, rows)
     at, place = _row_index(rows, index)
-    if isinstance(at, torch.Tensor) and at.dtype in (torch.bool, torch.uint8) and at.dim() > 1:
+    if _is_mask(at) and at.dim() > 1:
         return _fill(rows, at, values)
     _put(rows, index, place, values)
     again(rows)
@@ -297,7 +287,10 @@ def _put(rows: RowTensor, index: tuple[Any, ...], place: int, values: Any, accum
     ):
         refuse("__setitem__", WRITTEN_SO)
     where, chosen = _writable(rows.row_space, index[place])
-    columns = [_ids_of_mask(one) for one in index[place + 1 :]]
+    columns = list(index[place + 1 :])
+    for number, one in enumerate(columns):
+        if _is_mask(one) and not isinstance(one, RowTensor) and one.dim() == 1:
+            columns[number] = one.nonzero().view(-1)
     many = [isinstance(one, torch.Tensor) and one.dim() == 1 for one in columns]
     at = index[place]
     pairs = isinstance(at, torch.Tensor) and at.dim() > 0 and (len(at) > 1 or at.dtype == torch.bool) and any(many)
@@ -319,11 +312,6 @@ def _put(rows: RowTensor, index: tuple[Any, ...], place: int, values: Any, accum
         rows.inner[local] = values
 
 
-def _ids_of_mask(column: Any) -> Any:
-    is_mask = isinstance(column, torch.Tensor) and not isinstance(column, RowTensor) and column.dtype == torch.bool
-    return column.nonzero().view(-1) if is_mask and column.dim() == 1 else column
-
-
 def _at(values: torch.Tensor, chosen: Any, dim: int) -> torch.Tensor:
     """This rank's part of values for rows of a space, or for places of a list: of one for all of them, that one."""
     if isinstance(values, RowTensor):
@@ -343,7 +331,7 @@ def _writable(space: Space, at: Any) -> tuple[Any, Any]:
     """(local rows to be written, the space of the values, or the places in an ordinary list of values)."""
     if _is_all(at):
         return EVERY, space
-    if isinstance(at, torch.Tensor) and at.dtype in (torch.bool, torch.uint8):
+    if _is_mask(at):
         chosen = masked_by(space, at if isinstance(at, RowTensor) else local_of(at))
         return chosen.rows, chosen
     if isinstance(at, RowTensor):
@@ -396,4 +384,6 @@ def index_put(func: Any, input: Any, indices: Any, values: Any, accumulate: bool
     return again(out)
 
 
+HANDLERS["index_select"] = lambda func, input, dim, index: input[(EVERY,) * (dim % input.dim()) + (index,)]
+HANDLERS["take_along_dim"] = lambda func, input, indices, dim=None: gather(func, input, dim, indices)
 INSTEAD.update(dict.fromkeys(("masked_scatter", "put"), "write x[mask] = values"))

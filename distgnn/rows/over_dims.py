@@ -14,46 +14,23 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from distgnn.comm import sum_over_ranks
-from distgnn.ops.entry import NARROW, rounded, wide
-from distgnn.rows.reductions import (
-    GLOBAL,
-    Dims,
-    counted,
-    extreme,
-    extreme_of_all,
-    moments,
-    number_of,
-    over_all,
-    summed,
-    without,
-)
-from distgnn.rows.row_tensor import (
-    HANDLERS,
-    INSTEAD,
-    RowTensor,
-    gathered,
-    handles,
-    local_of,
-    refuse,
-    rows_of,
-    whole_of,
-)
+from distgnn.ops.function import NARROW, rounded, wide
+from distgnn.rows.reductions import GLOBAL, Dims, counted, extreme, extreme_of_all, moments, number_of, over_all, summed
+from distgnn.rows.row_tensor import HANDLERS, INSTEAD, RowTensor, gathered, handles, local_of, refuse, rows_of, whole_of
 
 KEEPS = """
 softmax log_softmax softmin cumsum cumprod cummax cummin logcumsumexp sort argsort topk flip roll normalize diff
 """.split()  # the dimension stays, or another length takes its place
-GIVEN_AT = dict.fromkeys(  # the place of the dimension, 1 for others
-    ("norm", "topk", "kthvalue", "quantile", "nanquantile", "normalize", "roll", "renorm"), 2
-) | dict.fromkeys(("vector_norm", "linalg_vector_norm", "cosine_similarity", "diff"), 2)
+SECOND = """
+norm topk kthvalue quantile nanquantile normalize roll vector_norm linalg_vector_norm diff
+""".split()  # the dimension is the second argument behind the tensor, of others the first
 OVER_DIMS = """
 sum mean std var std_mean var_mean norm vector_norm linalg_vector_norm max min amax amin aminmax argmax argmin all any
 logsumexp prod count_nonzero nansum nanmean median nanmedian mode quantile nanquantile kthvalue glu
 """.split()
-DEFAULT = {"normalize": 1, "cosine_similarity": 1, "glu": -1, "topk": -1, "sort": -1, "argsort": -1, "kthvalue": -1}
-DEFAULT |= {"diff": -1}
+DEFAULT = {"normalize": 1, **dict.fromkeys(("glu", "topk", "sort", "argsort", "kthvalue", "diff"), -1)}
 NAMES = {"dim", "axis", "dims"}
 
 
@@ -61,7 +38,7 @@ def over_dims(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
     name, rows = func.__name__, input
     if not isinstance(rows, RowTensor):
         refuse(name)
-    place, given = GIVEN_AT.get(name, 1) - 1, None
+    place, given = int(name in SECOND), None
     others = list(args)
     for key in NAMES & set(kwargs):
         given = kwargs.pop(key)
@@ -86,8 +63,8 @@ def over_dims(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
         found = GLOBAL[name](wide(rows), dims, keepdim, given, *others, **kwargs)
         return rounded(found, rows.dtype) if rows.dtype in NARROW and kwargs.get("dtype") is None else found
     if name in KEEPS or name == "glu":
-        call = {"normalize": "dim", "roll": "dims", "flip": "dims"}.get(name, "dim")
-        return _rows_like(func(rows.inner, *map(local_of, others), **{call: given}, **kwargs), rows, rows.row_dim)
+        call = {"dims" if name in ("roll", "flip") else "dim": given}
+        return _rows_like(func(rows.inner, *map(local_of, others), **call, **kwargs), rows, rows.row_dim)
     kwargs |= {"keepdim": keepdim} if keepdim else {}
     found = func(rows.inner, *map(local_of, others), dim=given, **kwargs)
     behind = rows.dim() - rows.row_dim - (0 if keepdim else sum(dim > rows.row_dim for dim in dims))
@@ -175,24 +152,14 @@ def _norm(rows: RowTensor, dims: Dims, keepdim: bool, given: Any, p: Any = 2, **
     if p == 0:
         return summed(rows, (values != 0).to(values.dtype), dims, keepdim)
     if p == 2:
-        return whole_of(_Root.apply(summed(rows, values.square(), dims, keepdim)))
+        return whole_of(_root(summed(rows, values.square(), dims, keepdim)))
     return whole_of(summed(rows, values**p, dims, keepdim) ** (1 / p))
 
 
-class _Root(torch.autograd.Function):
+def _root(squares: torch.Tensor) -> torch.Tensor:
     """A square root whose gradient at 0 is 0, as a norm's."""
-
-    @staticmethod
-    def forward(ctx: Any, values: torch.Tensor) -> torch.Tensor:
-        out = values.sqrt()
-        ctx.save_for_backward(out)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
-        (out,) = ctx.saved_tensors
-        return torch.where(out == 0, torch.zeros_like(grad), grad / (2 * out))
+    is_zero = squares == 0
+    return squares.masked_fill(is_zero, 1).sqrt().masked_fill(is_zero, 0)
 
 
 # --- order: every rank has all numbers of one column, and the ids ---------------------------------------------------
@@ -211,9 +178,8 @@ def _sorted(rows: RowTensor, dims: Dims, keepdim: bool, given: Any, *args: Any, 
 ORDER = "take one column, x[:, 0].{name}(), or x.whole().{name}(0): all rows, without a gradient"
 for _name in ("sort", "argsort", "topk"):
     GLOBAL[_name] = functools.partial(_sorted, name=_name)
-MIDDLE = "write x.whole().{name}(...): all rows, without a gradient"
 for _name in ("median", "nanmedian", "mode", "quantile", "nanquantile", "kthvalue"):
-    INSTEAD[_name] = MIDDLE.format(name=_name)
+    INSTEAD[_name] = f"write x.whole().{_name}(...): all rows, without a gradient"
 INSTEAD["cumsum"] = (
     "write x.whole().cumsum(0); aggregators that sort or read a sequence: take sum, mean, max, min, std, var or softmax"
 )
@@ -233,7 +199,7 @@ def _log_sum(rows: RowTensor, dims: Dims) -> torch.Tensor:
 @over_all("logsumexp")
 def _logsumexp(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
     found = _log_sum(rows, dims)
-    return whole_of(found if keepdim else without(found, dims))
+    return whole_of(found if keepdim else found.squeeze(dims))
 
 
 @over_all("log_softmax")
@@ -244,15 +210,12 @@ def _log_softmax(
     return rows.like(rows.inner - _log_sum(rows, dims))
 
 
-@over_all("softmax")
-def _softmax(rows: RowTensor, *arguments: Any, **options: Any) -> RowTensor:
-    found = _log_softmax(rows, *arguments, **options)
+def _softmax(rows: RowTensor, *arguments: Any, sign: int = 1, **options: Any) -> RowTensor:
+    found = _log_softmax(rows if sign == 1 else rows.like(-rows.inner), *arguments, **options)
     return found.like(found.inner.exp())
 
 
-@over_all("softmin")
-def _softmin(rows: RowTensor, *arguments: Any, **options: Any) -> RowTensor:
-    return _softmax(rows.like(-rows.inner), *arguments, **options)
+GLOBAL |= {"softmax": _softmax, "softmin": functools.partial(_softmax, sign=-1)}
 
 
 @over_all("normalize")
@@ -302,11 +265,5 @@ def unique(
     return found[0] if len(found) == 1 else tuple(found)
 
 
-@handles("equal")
-def equal(func: Any, input: torch.Tensor, other: torch.Tensor) -> bool:
-    return input.shape == other.shape and bool((input == other).all())
-
-
-@handles("allclose")
-def allclose(func: Any, *args: Any, **kwargs: Any) -> bool:
-    return bool(torch.isclose(*args, **kwargs).all())
+HANDLERS["equal"] = lambda func, input, other: input.shape == other.shape and bool((input == other).all())
+HANDLERS["allclose"] = lambda func, *args, **kwargs: bool(torch.isclose(*args, **kwargs).all())

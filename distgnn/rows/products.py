@@ -7,7 +7,7 @@ import torch
 from distgnn.ops.sums import all_sum
 from distgnn.rows.align import Aligned, in_space, local_in, part_of
 from distgnn.rows.reductions import counted
-from distgnn.rows.row_tensor import INSTEAD, RowTensor, handles, local_of, refuse, rows_of, whole_of
+from distgnn.rows.row_tensor import HANDLERS, INSTEAD, RowTensor, handles, local_of, refuse, rows_of, whole_of
 
 PAIRS = (
     "it makes a number for each pair of rows of all ranks: score the pairs that are needed, "
@@ -112,9 +112,7 @@ def addmm(func: Any, input: Any, left: Any, right: Any, *, beta: float = 1, alph
     return out + (input if beta == 1 else input * beta)
 
 
-@handles("outer", "ger")
-def outer(func: Any, input: Any, vec2: Any) -> Any:
-    return input[:, None] * vec2[None, :]
+HANDLERS["outer"] = HANDLERS["ger"] = lambda func, input, vec2: input[:, None] * vec2[None, :]
 
 
 @handles("einsum")
@@ -149,27 +147,25 @@ def bilinear(func: Any, left: Any, right: Any, *args: Any, **kwargs: Any) -> Any
     return together.rows(func(together.local(left), together.local(right), *map(local_of, args), **kwargs))
 
 
-@handles("cosine_similarity", "pairwise_distance")
+WITHIN = {  # functions of two rows each, over the columns -> their further arguments
+    "cosine_similarity": ("dim", "eps"),
+    "pairwise_distance": ("p", "eps", "keepdim"),
+    **dict.fromkeys(("cross", "linalg_cross"), ("dim",)),
+}
+
+
+@handles(*WITHIN)
 def within_pairs(func: Any, x1: Any, x2: Any, *args: Any, **kwargs: Any) -> Any:
-    """Of two rows each, over the columns."""
-    names = ("dim", "eps") if func.__name__ == "cosine_similarity" else ("p", "eps", "keepdim")
-    given = dict(zip(names, args, strict=False)) | kwargs
-    together, num_dims = Aligned(func.__name__, (x1, x2)), max(x1.dim(), x2.dim())
-    dim = given.get("dim", 1) % num_dims if func.__name__ == "cosine_similarity" else num_dims - 1
-    row_dim = num_dims - together.back
+    name = func.__name__
+    given = dict(zip(WITHIN[name], args, strict=False)) | kwargs
+    if "cross" in name:
+        given.setdefault("dim", -1)
+    together, num_dims = Aligned(name, (x1, x2)), max(x1.dim(), x2.dim())
+    dim, row_dim = given.get("dim", 1 if name == "cosine_similarity" else -1) % num_dims, num_dims - together.back
     if dim == row_dim:
-        refuse(func.__name__, "it would run over the rows of all ranks: give dim=-1 for rows [N, D]")
+        refuse(name, "it would run over the rows of all ranks: give dim=-1 for rows [N, D]")
     found = func(together.local(x1), together.local(x2), **given)
-    return rows_of(found, together.space, row_dim - (dim < row_dim and not given.get("keepdim", False)))
-
-
-@handles("cross", "linalg_cross")
-def cross(func: Any, left: Any, right: Any, dim: int = -1) -> Any:
-    """Of two rows each, over three columns."""
-    together, num_dims = Aligned(func.__name__, (left, right)), max(left.dim(), right.dim())
-    if dim % num_dims == num_dims - together.back:
-        refuse(func.__name__, "it would run over the rows of all ranks: give dim=-1 for rows [N, D]")
-    return together.rows(func(together.local(left), together.local(right), dim=dim))
+    return rows_of(found, together.space, row_dim - (dim < row_dim and found.dim() < num_dims))
 
 
 @handles("cdist")

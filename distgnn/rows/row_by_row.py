@@ -15,6 +15,7 @@ from distgnn.rows.row_tensor import (
     handles,
     into_ordinary,
     local_of,
+    named,
     outer_requires_grad,
     refuse,
     rows_of,
@@ -41,10 +42,9 @@ IN_PLACE_OPERATORS = [
 ]
 SAME = """
 float double half bfloat16 long int short bool char byte to type type_as cpu contiguous clone detach alias detach_copy
-float32 view_as_real requires_grad_copy
+float32 view_as_real requires_grad_copy zeros_like ones_like full_like empty_like
 """.split()
 FLOATS = (torch.float32, torch.float64)
-MADE_LIKE = ("zeros_like", "ones_like", "full_like", "empty_like")
 MADE_NEW = ("new_zeros", "new_ones", "new_full", "new_empty")
 
 
@@ -117,19 +117,14 @@ def where(func: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 @handles(*SAME)
-def same(func: Any, rows: Any, *args: Any, **kwargs: Any) -> Any:
-    """Another dtype, a copy: the same rows."""
-    if not isinstance(rows, RowTensor):  # plain.to(rows), plain.type_as(rows): only the dtype is meant
-        return func(rows, *map(local_of, args), **kwargs)
-    found = func(rows.inner, *map(local_of, args), **kwargs)
-    if found is rows.inner:
-        return rows
-    return rows.like(found) if isinstance(found, torch.Tensor) else found
-
-
-@handles(*MADE_LIKE)
-def made_like(func: Any, input: RowTensor, *args: Any, **kwargs: Any) -> RowTensor:
-    return input.like(func(input.inner, *args, **kwargs))
+def same(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Another dtype, a copy, other numbers of the same kind: the same rows."""
+    found = func(local_of(input), *map(local_of, args), **kwargs)
+    if not isinstance(input, RowTensor):  # plain.to(rows), plain.type_as(rows): only the dtype is meant
+        return found
+    if found is input.inner:
+        return input
+    return input.like(found) if isinstance(found, torch.Tensor) else found
 
 
 @handles(*MADE_NEW)
@@ -144,11 +139,6 @@ def made_new(func: Any, rows: RowTensor, *args: Any, size: Any = None, **kwargs:
         if rows.row_dim == 0 and size and size[0] == wanted.num_global:
             return rows_of(func(rows.inner, (wanted.num_local, *size[1:]), *args, **kwargs), wanted)
     return func(rows.inner, tuple(size), *args, **kwargs)
-
-
-@handles("new_tensor")
-def new_tensor(func: Any, rows: RowTensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-    return func(rows.inner, *args, **kwargs)
 
 
 # --- within a row ------------------------------------------------------------------------------------------------
@@ -196,22 +186,15 @@ def layer_norm(func: Any, input: Any, normalized_shape: Any = (), *args: Any, **
 
 
 @handles("embedding")
-def embedding(
-    func: Any,
-    input: Any,
-    weight: Any,
-    padding_idx: int | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Any:
+def embedding(func: Any, *args: Any, **kwargs: Any) -> Any:
     """Rows of a table by ids: of an ordinary table each rank its own; of a table of rows, by global id."""
-    if isinstance(weight, RowTensor):
-        if padding_idx is not None or max_norm is not None or scale_grad_by_freq:
-            refuse("embedding", "a table of rows of all ranks has no padding_idx, max_norm or scale_grad_by_freq")
-        return weight[input]
-    return input.like(func(input.inner, local_of(weight), padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse))
+    given = named(func, args, kwargs)
+    ids, weight = given["input"], given["weight"]
+    if not isinstance(weight, RowTensor):
+        return ids.like(func(**{name: local_of(value) for name, value in given.items()}))
+    if any(given.get(name) is not None for name in ("padding_idx", "max_norm")) or given.get("scale_grad_by_freq"):
+        refuse("embedding", "a table of rows of all ranks has no padding_idx, max_norm or scale_grad_by_freq")
+    return weight[ids]
 
 
 @handles("one_hot")
@@ -251,12 +234,6 @@ def exported(func: Any, rows: RowTensor, *args: Any, **kwargs: Any) -> Any:
     return func(gathered(rows), *args, **kwargs)
 
 
-@handles("__array_wrap__")
-def wrapped(func: Any, rows: RowTensor, array: np.ndarray, *_: Any) -> torch.Tensor:
-    """What a function of NumPy made of all rows: ordinary, the same on every rank."""
-    return torch.from_numpy(np.asarray(array))
-
-
 @handles("item", "__float__", "__int__", "__index__", "__bool__", "is_nonzero")
 def item(func: Any, input: RowTensor) -> Any:
     if input.numel() != 1:
@@ -264,6 +241,10 @@ def item(func: Any, input: RowTensor) -> Any:
     return func(gathered(input))
 
 
-@handles("__contains__")
-def contains(func: Any, rows: RowTensor, value: Any) -> bool:
-    return bool((rows == value).any())
+HANDLERS.update(
+    {
+        "new_tensor": lambda func, rows, *args, **kwargs: func(rows.inner, *args, **kwargs),
+        "__contains__": lambda func, rows, value: bool((rows == value).any()),
+        "__array_wrap__": lambda func, rows, array, *_: torch.from_numpy(np.asarray(array)),  # NumPy's, of all rows
+    }
+)

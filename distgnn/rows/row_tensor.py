@@ -94,9 +94,11 @@ class RowTensor(torch.Tensor):
             known = _FOUND[func] = name, _metadata if name in METADATA else HANDLERS.get(name, _refused)
         name, handler = known
         kwargs = kwargs or {}
-        if any(isinstance(one, np.ndarray) for one in args):  # as torch itself takes them beside tensors
-            args = tuple(torch.from_numpy(one) if _is_numbers(one) else one for one in args)
-        trail = None if handler is _metadata else _trail_of(args, kwargs)
+        for place, one in enumerate(args):  # as torch itself takes them beside tensors
+            if isinstance(one, np.ndarray) and one.dtype.kind in "biuf" and one.ndim > 0:
+                args = (*args[:place], torch.from_numpy(one), *args[place + 1 :])
+        among = [] if handler is _metadata else _rows_in(args) or _rows_in(kwargs)
+        trail = among[0].row_space.trail if among else None
         try:
             if trail is None:
                 return handler(func, *args, **kwargs)
@@ -153,10 +155,6 @@ class RowTensor(torch.Tensor):
         if isinstance(self, torch.nn.Parameter):
             made._is_param = True
         return made
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        """Saved as an ordinary tensor of all rows. Collective: yes."""
-        return gathered(self).__reduce_ex__(protocol)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         found = gathered(self).numpy()
@@ -218,14 +216,6 @@ def rows_of(inner: torch.Tensor, space: Space, dim: int = 0) -> RowTensor:
     return made
 
 
-def _is_numbers(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.ndim > 0
-
-
-def is_rows(value: Any) -> bool:
-    return isinstance(value, RowTensor)
-
-
 def local_of(value: Any) -> Any:
     """This rank's rows of a RowTensor; the ordinary tensor of a WholeTensor; anything else is itself."""
     if isinstance(value, RowTensor):
@@ -276,6 +266,13 @@ def name_of(func: Any) -> str:
     return str(func.__self__.__name__) if name in ("__get__", "__set__", "__delete__") else name
 
 
+def writes(name: str) -> bool:
+    """Does a function of torch write into its first argument?"""
+    in_place = name.endswith("_") and not name.endswith("__")
+    operator = name.startswith("__i") and name not in ("__iter__", "__index__", "__invert__")
+    return in_place or operator or name == "__setitem__"
+
+
 def named(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a function of `torch.nn.functional` by name."""
     theirs = getattr(torch.nn.functional, func.__name__)
@@ -288,15 +285,6 @@ def outer_requires_grad(rows: RowTensor) -> bool:
         return bool(rows.requires_grad)
 
 
-def _trail_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What keeps the origin of the rows among some arguments."""
-    for one in args:
-        if type(one) is RowTensor:
-            return one.row_space.trail
-    rows = _rows_in(args) or _rows_in(kwargs)
-    return rows[0].row_space.trail if rows else None
-
-
 def _metadata(func: Any, *args: Any, **kwargs: Any) -> Any:
     with torch._C.DisableTorchFunctionSubclass():
         return func(*args, **kwargs)
@@ -306,16 +294,16 @@ def _refused(func: Any, *args: Any, **kwargs: Any) -> NoReturn:
     refuse(name_of(func))
 
 
+signature_of = functools.cache(inspect.signature)
+
+
 def takes(handler: Handler, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Has the handler a place for each argument?"""
     try:
-        _signature(handler).bind(func, *args, **kwargs)
+        signature_of(handler).bind(func, *args, **kwargs)
     except TypeError:
         return False
     return True
-
-
-_signature = functools.cache(inspect.signature)
 
 
 def refuse(name: str, instead: str | None = None) -> NoReturn:
@@ -333,9 +321,10 @@ BOUND_TO_ROWS = frozenset(
 
 def _runs_alone(func: Any, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Are all rows here, and does the function make something new of them? One that changes rows is refused."""
-    name, target = name_of(func), args[0] if args else None
+    name = name_of(func)
     changes = name.endswith("_") or name in ("__setitem__", "__delitem__") or getattr(func, "__name__", "") == "__set__"
-    if handler is refused or name in BOUND_TO_ROWS or (changes and is_rows(target)) or is_rows(kwargs.get("out")):
+    into = (args[0] if changes and args else None, kwargs.get("out"))
+    if handler is refused or name in BOUND_TO_ROWS or any(isinstance(one, RowTensor) for one in into):
         return False
     found = [*_rows_in(args), *_rows_in(kwargs)]
     return bool(found) and all(_has_all(one.row_space) for one in found)
@@ -346,7 +335,7 @@ def _has_all(space: Space) -> bool:
 
 
 def _rows_in(values: Any) -> list[RowTensor]:
-    if is_rows(values):
+    if isinstance(values, RowTensor):
         return [values]
     inside = values.values() if isinstance(values, dict) else values if isinstance(values, (list, tuple)) else ()
     return [rows for one in inside for rows in _rows_in(one)]
@@ -358,7 +347,7 @@ def _alone(values: Any, whole: Callable[[RowTensor], torch.Tensor] | None = None
         return {name: _alone(one, whole) for name, one in values.items()}
     if isinstance(values, (list, tuple)) and not isinstance(values, torch.Size):
         return type(values)(_alone(one, whole) for one in values)
-    return (whole or _in_order)(values) if is_rows(values) else local_of(values)
+    return (whole or _in_order)(values) if isinstance(values, RowTensor) else local_of(values)
 
 
 def into_ordinary(func: Any, *args: Any, **kwargs: Any) -> Any:

@@ -7,8 +7,8 @@ import torch
 
 from distgnn.errors import InputError
 from distgnn.rows.align import Aligned
-from distgnn.rows.row_tensor import ANYWHERE, INSTEAD, RowTensor, handles, local_of, refuse, rows_of
-from distgnn.rows.space import Flat, Joined, Share, Space
+from distgnn.rows.row_tensor import ANYWHERE, HANDLERS, INSTEAD, RowTensor, handles, local_of, refuse, rows_of
+from distgnn.rows.space import Flat, Joined, Share
 
 MERGED = "rows of all ranks cannot be merged with a dimension before them, or split: keep the first dimension as it is"
 
@@ -16,25 +16,22 @@ FEW_ROWS = 1000  # that may be taken one by one: each is a sum over ranks
 
 
 def _sizes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int]:
-    """Sizes or dimensions, given one by one, as a sequence or by name."""
+    """Sizes or dimensions, given one by one, as a sequence, by name, or as those of another tensor."""
     found = (*args, *kwargs.values())
+    if len(found) == 1 and isinstance(found[0], torch.Tensor) and found[0].dim():
+        found = (list(found[0].shape),)
     if len(found) == 1 and isinstance(found[0], list | tuple):
         found = tuple(found[0])
     return [int(one) for one in found]
 
 
-@handles("view", "reshape", "_reshape_alias")
+@handles("view", "reshape", "_reshape_alias", "view_as", "reshape_as")
 def view(func: Any, input: RowTensor, *shape: Any, **named: Any) -> RowTensor:
     """Another shape; the rows stay whole, or are flattened with what is behind them."""
     dtype = named.get("dtype", shape[0] if shape else None)
     if isinstance(dtype, torch.dtype):
         return input.like(func(input.inner, dtype))
     return reshaped(input, _sizes(shape, named))
-
-
-@handles("view_as", "reshape_as")
-def view_as(func: Any, rows: RowTensor, other: torch.Tensor) -> RowTensor:
-    return reshaped(rows, list(other.shape))
 
 
 @handles("ravel", "flatten")
@@ -68,15 +65,11 @@ def reshaped(rows: RowTensor, size: list[int]) -> RowTensor:
     if math.prod(size) != math.prod(old):
         raise InputError(f"rows of shape {old} cannot take the shape {size}: the numbers of values differ")
     before = math.prod(old[:dim])
-    for place, number in enumerate(size):  # the rows as they are
-        if number == space.num_global and math.prod(size[:place]) == before:
-            local = [*size[:place], space.num_local, *size[place + 1 :]]
-            return rows_of(rows.inner.reshape(local), space, place)
-    if isinstance(space, Flat):  # back to rows
+    for kept in [space, space.base] if isinstance(space, Flat) and before == 1 else [space]:  # as they are, or back
         for place, number in enumerate(size):
-            if number == space.base.num_global and math.prod(size[:place]) == before == 1:
-                local = [*size[:place], space.base.num_local, *size[place + 1 :]]
-                return rows_of(rows.inner.reshape(local), space.base, place)
+            if number == kept.num_global and math.prod(size[:place]) == before:
+                local = [*size[:place], kept.num_local, *size[place + 1 :]]
+                return rows_of(rows.inner.reshape(local), kept, place)
     width = math.prod(old[dim + 1 :])
     if before == 1 and size and math.prod(size[:-1]) == 1 and size[-1] == space.num_global * width:
         flat = Flat(space, width)
@@ -91,10 +84,13 @@ def reshaped(rows: RowTensor, size: list[int]) -> RowTensor:
 # --- dimensions of 1, other orders --------------------------------------------------------------------------------
 
 
-@handles("unsqueeze")
-def unsqueeze(func: Any, input: RowTensor, dim: int) -> RowTensor:
-    dim = dim % (input.dim() + 1)
-    return rows_of(input.inner.unsqueeze(dim), input.row_space, input.row_dim + (dim <= input.row_dim))
+@handles("unsqueeze", "t", "T", "mT", "H", "mH", "adjoint", "transpose", "swapaxes", "swapdims")
+@handles("permute", "movedim", "moveaxis")
+def moved(func: Any, input: RowTensor, *args: Any, **kwargs: Any) -> RowTensor:
+    """Torch says of a tensor without numbers where the dimension of rows goes."""
+    marks = torch.empty([2 if dim == input.row_dim else 1 for dim in range(input.dim())])
+    place = list(func(marks, *args, **kwargs).shape).index(2)
+    return rows_of(func(input.inner, *args, **kwargs), input.row_space, place)
 
 
 @handles("squeeze")
@@ -105,22 +101,6 @@ def squeeze(func: Any, input: RowTensor, *dim: Any, **named: Any) -> RowTensor:
         refuse("squeeze", "the only row is on one rank: write x[0]")
     before = sum(one < input.row_dim for one in dims)
     return rows_of(input.inner.squeeze(tuple(dims)), input.row_space, input.row_dim - before)
-
-
-@handles("t", "T", "mT", "H", "mH", "adjoint", "transpose", "swapaxes", "swapdims", "numpy_T")
-def transpose(func: Any, input: RowTensor, *dims: int, **named: int) -> RowTensor:
-    if input.dim() < 2:
-        return input
-    first, second = (dim % input.dim() for dim in (*dims, *named.values()) or (-2, -1))
-    there = {first: second, second: first}.get(input.row_dim, input.row_dim)
-    return rows_of(input.inner.transpose(first, second), input.row_space, there)
-
-
-@handles("permute", "movedim", "moveaxis")
-def permute(func: Any, input: RowTensor, *args: Any, **kwargs: Any) -> RowTensor:
-    marks = torch.empty([2 if dim == input.row_dim else 1 for dim in range(input.dim())])
-    moved = func(marks, *args, **kwargs)
-    return rows_of(func(input.inner, *args, **kwargs), input.row_space, list(moved.shape).index(2))
 
 
 @handles("expand", "broadcast_to")
@@ -174,20 +154,14 @@ def cat(func: Any, tensors: Any, dim: int = 0, *, axis: int | None = None) -> to
     together = Aligned("cat", tensors)
     if dim != tensors[0].dim() - together.back:
         return together.rows(torch.cat([together.local(one) for one in tensors], dim))
-    if not all(isinstance(one, RowTensor) for one in tensors):
-        return torch.cat([_as_share(one, together.space, dim) for one in tensors], dim)
+    for number, one in enumerate(tensors):
+        if not isinstance(one, RowTensor):  # rows in blocks
+            share = Share(together.space.graph, one.shape[dim])
+            tensors[number] = rows_of(share.local_part(local_of(one), dim), share, dim)
     if len(tensors) == 1:
         return tensors[0]
     joined = Joined([one.row_space for one in tensors])
     return rows_of(torch.cat([one.inner for one in tensors], dim), joined, dim)
-
-
-def _as_share(one: Any, like: Space, dim: int) -> RowTensor:
-    """An ordinary tensor as rows in blocks."""
-    if isinstance(one, RowTensor):
-        return one
-    share = Share(like.graph, one.shape[dim])
-    return rows_of(share.local_part(local_of(one), dim), share, dim)
 
 
 @handles("stack")
@@ -226,11 +200,6 @@ def narrow(func: Any, input: RowTensor, dim: int, start: Any, length: int) -> to
     return input[(slice(None),) * dim + (slice(start, start + int(length)),)]
 
 
-@handles("select")
-def select(func: Any, input: RowTensor, dim: int, index: Any) -> torch.Tensor:
-    return input[(slice(None),) * (dim % input.dim()) + (int(index),)]
-
-
 @handles("broadcast_tensors")
 def broadcast_tensors(func: Any, *tensors: Any) -> tuple[RowTensor, ...]:
     tensors = tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
@@ -238,6 +207,7 @@ def broadcast_tensors(func: Any, *tensors: Any) -> tuple[RowTensor, ...]:
     return tuple(together.rows(one) for one in torch.broadcast_tensors(*map(together.local, tensors)))
 
 
+HANDLERS["select"] = lambda func, input, dim, index: input[(slice(None),) * (dim % input.dim()) + (int(index),)]
 PAIRS_OF_ROWS = "it makes pairs of rows of all ranks: take the pairs that are needed, rows[ids]"
 INSTEAD.update(dict.fromkeys(("meshgrid", "cartesian_prod", "combinations", "block_diag"), PAIRS_OF_ROWS))
 INSTEAD["dstack"] = "write torch.stack"

@@ -15,6 +15,7 @@ Legend: n local rows, N rows of all ranks, P ranks.
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,7 @@ import torch
 from distgnn.comm import extreme_over_ranks, sum_over_ranks
 from distgnn.comm.plans import VertexOwners
 from distgnn.errors import InputError, on_all_ranks
-from distgnn.ops.entry import wide
-from distgnn.ops.function import constants
+from distgnn.ops.function import constants, wide
 from distgnn.ops.remote_rows import RowLookup
 from distgnn.ops.sums import min_over_ranks
 
@@ -65,18 +65,9 @@ class Space:
         self._lookups: dict[bytes, RowLookup] = {}
         self.kept_masks: list[tuple[Any, ...]] = []  # (mask, its version, the rows it chooses): see indexing.py
 
-    @property
-    def transport(self) -> Any:
-        return self.graph.transport
-
-    @property
-    def comm(self) -> Any:
-        return self.graph.comm
-
-    @property
-    def num_owned(self) -> int:
-        """Rows that other ranks may ask for, as `RowLookup` has it."""
-        return self.num_counted
+    transport: Any = property(attrgetter("graph.transport"))
+    comm: Any = property(attrgetter("graph.comm"))
+    num_owned: Any = property(attrgetter("num_counted"), doc="Rows that others may ask for, as `RowLookup` has it.")
 
     @cached_property
     def places(self) -> np.ndarray:
@@ -233,14 +224,6 @@ class Joined(Space):
         if not isinstance(other, Joined) or len(self.parts) != len(other.parts):
             return False
         return all(one.same(two) for one, two in zip(self.parts, other.parts, strict=True))
-
-
-def share_of(base: Space, count: int) -> Space:
-    """The space of `rows[ids]` for `count` ids that all ranks have.
-
-    As many ids as `base` has rows give rows in its own space, so that permuted vertices stay rows of vertices.
-    """
-    return base if count == base.num_global and base.num_counted == base.num_local else Share(base.graph, count)
 
 
 def checked_ids(ids: np.ndarray, count: int) -> np.ndarray:

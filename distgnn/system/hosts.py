@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from distgnn.errors import InputError, RunError
-from distgnn.system.regular_file import read_text
+from distgnn.system.atomic import read_text
 
 RANKS = r"(?:\s*:\s*(?P<ranks>\d{1,5})|\s+slots\s*=\s*(?P<slots>\d{1,5}))?"
 # What tells which hosts a job has (MPI libraries look at it), and the program that starts ranks on other hosts then.

@@ -18,19 +18,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from distgnn.errors import InputError, RunError
-from distgnn.system.cores import available_cores, binding, threads_per_rank
-from distgnn.system.free_memory import address_limit, check_programs
+from distgnn.errors import InputError, RunError, on_all_ranks
+from distgnn.system.free_memory import address_limit, check_programs, check_room, check_room_here
 from distgnn.system.hosts import BATCH_VARIABLES, check_tasks, host_options, on_this_machine
-from distgnn.system.jobs.own_rank import start_mpi, under_mpi
+from distgnn.system.jobs.own_rank import forget_segment, see_to_the_end, under_mpi
 from distgnn.system.jobs.processes import REASON
 from distgnn.system.jobs.supervise import ended_with_parent, supervise
-from distgnn.system.scripts.own_copies import publish
-from distgnn.system.shared_memory import check_room, check_room_here
+from distgnn.system.processor import available_cores, binding, threads_per_rank
+from distgnn.system.scripts.own_copies import FILES, publish
 
 Ranks = int | list[tuple[str, int]]
 THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-FILES = "DISTGNN_FILES"  # see own_copies.py; "all": each rank of a script writes for itself
 PRINT_VARIABLE = "DISTGNN_PRINT"  # "once": after `dg.load`, ranks but the first print nothing on standard output
 TIMEOUT_VARIABLE = "DISTGNN_TIMEOUT"  # seconds until ranks that exchange nothing are ended (comm/ending/loop_watch.py)
 INSTALL_HINT = "install one with `pip install 'distgnn[mpich]'`, or load your site's MPI module"
@@ -45,6 +43,9 @@ LOOPBACK = {
     "openmpi": {"OMPI_MCA_btl": "^tcp", "UCX_NET_DEVICES": "lo"},  # mpirun itself refuses to do without a network
     "intel": {"FI_TCP_IFACE": "lo"},
 }
+# What chooses a transport, and a value that every machine can use.
+CHOICES = {"UCX": ("UCX_TLS", "tcp,sm,self"), "OFI": ("FI_PROVIDER", "tcp")}
+NETMOD = "MPIR_CVAR_CH4_NETMOD"
 
 
 def import_mpi() -> Any:
@@ -52,13 +53,13 @@ def import_mpi() -> Any:
 
     Collective: yes, as `MPI_Init` is.
 
-    Raises: RunError also where MPI finds no way to send (`start_mpi`), or where `mpiexec` and the MPI library are of
-        different makes: every process would then be the only rank of a world of its own and train alone.
+    Raises: RunError also where MPI finds no way to send, with the variable that chooses one; or where `mpiexec` and
+        the MPI library are of different makes: every process would then be the only rank of a world of its own.
     """
     if "mpi4py.MPI" not in sys.modules:
         check_room_here(alone=not under_mpi())
     try:
-        MPI = start_mpi()
+        MPI = _start_mpi()
     except RunError:
         raise
     except (ImportError, RuntimeError, OSError) as error:
@@ -72,6 +73,75 @@ def import_mpi() -> Any:
             "they are of different makes; set DISTGNN_MPIEXEC to the mpiexec of that library"
         )
     return MPI
+
+
+def _start_mpi() -> Any:
+    """`mpi4py.MPI`, initialised with threads; one that is imported already is left as it is."""
+    if "mpi4py.MPI" in sys.modules:
+        return sys.modules["mpi4py.MPI"]
+    import mpi4py
+
+    ours = bool(mpi4py.rc.initialize)  # a user's own choice stays
+    mpi4py.rc.initialize = False
+    from mpi4py import MPI
+
+    if not ours or MPI.Is_initialized():
+        return MPI
+    session = _session(MPI)
+    MPI.Init_thread(MPI.THREAD_MULTIPLE)
+    if session is not None:
+        session.Finalize()
+    forget_segment()
+    if not under_mpi():  # else `forget_parent` has done so
+        see_to_the_end(ours=True)
+    return MPI
+
+
+def _session(mpi: Any) -> Any:
+    """A session of MPICH; None of other libraries, and of releases without sessions.
+
+    Notes: MPI_Init of MPICH ends the process where UCX or OFI finds no transport, with a stack of MPICH's own. A
+        session returns an error instead. It opens the transports, and MPI_Init finds them open (2 ms more).
+    """
+    library = mpi.Get_library_version()
+    if mpi.get_vendor()[0] != "MPICH" or mpi.Get_version() < (4, 0) or not hasattr(mpi, "Session"):
+        return None
+    netmod = os.environ.get(NETMOD, "")
+    devices = next((line for line in library.splitlines() if "Device" in line), netmod)
+    if netmod not in devices:  # MPICH would end by SIGSEGV
+        raise _of_this_host(f"MPI has no network module {netmod!r} ({NETMOD}): unset it ({' '.join(devices.split())})")
+    info = mpi.Info.Create()
+    info.Set("thread_level", "MPI_THREAD_MULTIPLE")
+    try:
+        return mpi.Session.Init(info, mpi.ERRORS_RETURN)
+    except mpi.Exception as error:
+        raise _of_this_host(no_transport(str(error))) from error
+    finally:
+        info.Free()
+
+
+def no_transport(said: str) -> str:
+    """The line on an error of MPI's start: why, and which variable to set, or unset where it is set."""
+    reason = said.strip().splitlines()[-1].partition(":")[2].strip() or said
+    if "unsupported PMI" in reason:  # a starter of another library
+        other = "srun --mpi=pmi2, or an mpi4py that finds the starter's library"
+        if "OMPI_COMM_WORLD_RANK" in os.environ:
+            beside = Path(sys.executable).with_name("mpiexec")
+            ours = str(beside) if beside.exists() else "MPICH's mpiexec"
+            other = f"use {ours} in place of Open MPI's mpirun, or set MPI4PY_MPIABI=openmpi"
+        return f"mpi4py has loaded MPICH, and what started this rank does not speak to it ({reason}): {other}"
+    name, works = CHOICES["OFI" if "OFI" in said else "UCX"]
+    what = f"unset {name}={os.environ[name]}, or set" if name in os.environ else "set"
+    return f"MPI found no network that it can use ({reason}): {what} {name}={works}"
+
+
+def _of_this_host(text: str) -> Exception:
+    """An error that the first rank of each host says."""
+    error = RunError(text)
+    local = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
+    if next((number for name in local if (number := os.environ.get(name))), "0") != "0":
+        on_all_ranks(error)
+    return error
 
 
 def find_mpiexec() -> str:
@@ -109,7 +179,7 @@ def mpiexec_command(mpiexec: str, flavor: str, num_ranks: int) -> list[str]:
     if flavor != "openmpi":
         return [mpiexec, "-n", str(num_ranks)]
     # Open MPI refuses more ranks than cores and refuses root; it binds a rank to one core, threads and all.
-    as_root = ["--allow-run-as-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
     return [mpiexec, *as_root, "--oversubscribe", "--bind-to", "none", "-n", str(num_ranks)]
 
 
@@ -244,7 +314,7 @@ def _start(program: list[str], ranks: Ranks, threads: int | None, ours: dict[str
     command = mpiexec_command(mpiexec, flavor, num_ranks)
     if hosts:
         ours |= {name: os.environ[name] for name in ("PYTHONPATH", "DISTGNN_DATA") if name in os.environ}
-    elif here and flavor == "mpich" and sys.platform == "linux" and "HYDRA_IFACE" not in os.environ:
+    elif here and flavor == "mpich" and "HYDRA_IFACE" not in os.environ:
         command += ["-iface", "lo"]  # also where the machine's own name has no address
     left_out = ("DISTGNN_TERMINAL", *(BATCH_VARIABLES if here else ()))  # mpiexec would ask a batch system for hosts
     environment = {name: value for name, value in os.environ.items() if name not in left_out}

@@ -8,7 +8,7 @@ from typing import Any
 
 _PLACES = {
     "Callback": "distgnn.train.run.callbacks",
-    "TrainResult": "distgnn.train.run.records",
+    "TrainResult": "distgnn.train.run.outputs",
     "Trainer": "distgnn.train.trainer",
     "load_best": "distgnn.train.checkpoint.weights",
 }

@@ -13,6 +13,7 @@ from torch import nn
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import RunError, on_all_ranks
 from distgnn.ops import SparseRows
+from distgnn.ops.function import only_looks
 from distgnn.rows import local_of
 from distgnn.train.gradients import GradientBuffer
 from distgnn.train.users_model import drawing, run_model
@@ -74,6 +75,7 @@ def explain(model: nn.Module, graph: Any, name: str, loss: float) -> RunError:
     outputs: list[tuple[str, bool]] = []
 
     def note(layer: str) -> Any:
+        @only_looks
         def hook(_module: Any, _inputs: Any, output: Any) -> None:
             tensors = output if isinstance(output, tuple | list) else (output,)
             finite = all(bool(torch.isfinite(local_of(tensor)).all()) for tensor in tensors if torch.is_tensor(tensor))

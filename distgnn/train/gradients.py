@@ -1,7 +1,7 @@
 """Parameters and gradients over ranks: one broadcast at the start, one summed buffer per step.
 
-The buffer is cut into buckets of whole parameters. A bucket's sum over ranks starts as soon as its last gradient is
-there, while the backward pass goes on: the last layers' gradients travel behind the first layers' backward pass.
+The buffer is cut into buckets of whole parameters. A bucket's sum over ranks starts when its gradients are there and
+the buckets before it have started: the last layers' gradients travel behind the first layers' backward pass.
 """
 
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ from torch import nn
 from distgnn.comm import Counters, wait_for_all
 from distgnn.comm.ending.alike import Alike
 from distgnn.comm.sums import start_max_over_ranks
-from distgnn.ops.gradients import Bucket, broadcast_tensors, by_dtype, clip_gradients, is_rows
 from distgnn.ops.own_loop import mark_summed
 from distgnn.ops.step_check import StepCheck
+from distgnn.ops.sums import Bucket, broadcast_tensors, by_dtype, clip_gradients, is_rows
 
 BUCKET_NUMBERS = 2**16  # a bucket is closed when it has this number: a message worth its latency
 

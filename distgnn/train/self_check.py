@@ -14,7 +14,7 @@ from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.loader import use_threads
 from distgnn.partition import VertexCut, local_part
 from distgnn.train.gradients import GradientBuffer
-from distgnn.train.loss import rank_loss
+from distgnn.train.metrics import rank_loss
 from distgnn.train.run.machine import versions
 
 MESSAGE = 1 << 17  # numbers of 8 bytes

@@ -25,37 +25,37 @@ from distgnn.graph.face.row_graph import with_rows
 from distgnn.graph.induced import training_subgraph
 from distgnn.graph.memory.ledger import blocks_of
 from distgnn.graph.task_rows import rows_of_task
-from distgnn.ops.saved_rows import saved_in
+from distgnn.ops.recompute import saved_in
 from distgnn.ops.step_check import StepCheck
 from distgnn.system.atomic import replace_file
 from distgnn.system.jobs.rank_log import RankLog
 from distgnn.system.jobs.watchdog import Watchdog
 from distgnn.system.output import say
-from distgnn.train.checkpoint.fingerprint import fingerprint
-from distgnn.train.checkpoint.identity import name_of, run_settings
-from distgnn.train.checkpoint.objects import flatten
-from distgnn.train.checkpoint.state import load_checkpoint, save_checkpoint
-from distgnn.train.checkpoint.tables import in_whole
+from distgnn.train.checkpoint.identity import fingerprint, name_of, run_settings
+from distgnn.train.checkpoint.state import flatten, in_whole, load_checkpoint, save_checkpoint
 from distgnn.train.checkpoint.weights import pack
 from distgnn.train.extra_pass import exact_step, explain, step_errors
 from distgnn.train.gradients import GradientBuffer, lay_out
-from distgnn.train.loss import OwnLoss, share_of_loss
 from distgnn.train.lr_schedule import EarlyStopping, rate_of
-from distgnn.train.metrics import OwnMetric, check_own, own_metrics
-from distgnn.train.optimizers import TorchOptimizer, decays_beside, make_optimizer
+from distgnn.train.metrics import OwnLoss, OwnMetric, check_own, own_metrics, share_of_loss
+from distgnn.train.optimizers import OwnOptimizer, TorchOptimizer, decays_beside, make_optimizer
+from distgnn.train.passes import Passes
 from distgnn.train.run.callbacks import Callbacks
 from distgnn.train.run.interrupt import Interrupts
 from distgnn.train.run.machine import where_this_rank_runs
-from distgnn.train.run.outputs import Outputs
-from distgnn.train.run.records import TrainResult, over_ranks, summarize
+from distgnn.train.run.outputs import Outputs, TrainResult, over_ranks, summarize
 from distgnn.train.run.run_folder import best_weights
 from distgnn.train.run.trace import Trace
-from distgnn.train.steps.own_optimizers import OwnOptimizer
-from distgnn.train.steps.passes import Passes
-from distgnn.train.tasks.pairs import task_for
-from distgnn.train.tasks.vertices import Task
-from distgnn.train.trainable import check_trainable, warn_of_modules_per_rank
-from distgnn.train.users_model import drawing, face_of, run_model, seen_by_users, trail_of
+from distgnn.train.tasks import Task, task_for
+from distgnn.train.users_model import (
+    check_trainable,
+    drawing,
+    face_of,
+    run_model,
+    seen_by_users,
+    trail_of,
+    warn_of_modules_per_rank,
+)
 
 
 class Trainer:

@@ -78,16 +78,8 @@ def pair_scores_backward(
     bounds = np.linspace(0, len(rows), CHUNKS + 1).astype(np.int64)
     for tile in tiles_of_whole_heads(heads, rows.shape[1] // heads, rows.dtype):
         ahead = arcs_ahead(tile.width * rows.itemsize)
-        run(
-            _backward_kernel(tile),
-            list(range(CHUNKS + 1)),
-            bounds,
-            ahead,
-            *arguments,
-            row_array(grad, "grad"),
-            out,
-            sums,
-        )
+        work = bounds, ahead, *arguments, row_array(grad, "grad"), out, sums
+        run(_backward_kernel(tile), list(range(CHUNKS + 1)), *work)
     return out, sums.sum(axis=0, keepdims=True)
 
 

@@ -2,7 +2,7 @@
 
     CASES[name](function, graph, rows, **switches) -> [(got, expected), …]
 
-A case makes its arguments from `graph` and `rows`. reference.py and reference_fused.py give the expected results.
+A case makes its arguments from `graph` and `rows`. reference.py gives the expected results.
 `distgnn check` runs all examples on the user's machine: DGL's aggregation once returned all zeros on papers100M
 (dmlc/dgl issue 3471).
 """
@@ -13,17 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from distgnn import kernels
-from distgnn.config.wires import WIRES
-from distgnn.kernels.check import cases_graph, cases_rows
-from distgnn.kernels.check.inputs import Graph, Pairs, Rows, large_graph
+from distgnn.config.schedule import WIRES
+from distgnn.kernels.check import cases_of
+from distgnn.kernels.check.cases_of import Graph, Pairs, Rows, large_graph
 from distgnn.kernels.check.reference import difference, relative_error, to_bfloat16
 
-# The case of kernel `spmm` is the function `spmm_case` of one of the two files.
+# The case of kernel `spmm` is the function `spmm_case` there.
 CASES: dict[str, Callable[..., Pairs]] = {
-    name.removesuffix("_case"): case
-    for cases in (cases_graph, cases_rows)
-    for name, case in vars(cases).items()
-    if name.endswith("_case")
+    name.removesuffix("_case"): case for name, case in vars(cases_of).items() if name.endswith("_case")
 }
 Switches = dict[str, Any]
 ONCE: tuple[tuple[str, Switches], ...] = (
@@ -35,18 +32,13 @@ ONCE: tuple[tuple[str, Switches], ...] = (
 OF_FLOATS: tuple[tuple[str, Switches], ...] = (  # the first word of a label is the kernel
     ("spmm sum", {"weighted": True, "scales": "source target"}),
     ("spmm mean", {"reduce": "mean"}),
-    ("spmm mean of degrees", {"reduce": "mean", "degrees": True, "accumulate": True}),
-    ("spmm max", {"reduce": "max", "weighted": True}),
-    ("spmm max by edge id", {"reduce": "max", "by_id": True, "keep_inf": True}),
+    ("spmm mean added", {"reduce": "mean", "accumulate": True}),
+    ("spmm max", {"reduce": "max", "keep_inf": True}),
     ("spmm min", {"reduce": "min", "winners": False}),
     ("spmm_blocked", {}),
     ("spmm_blocked piece", {"is_piece": True}),
-    ("sddmm dot", {"op": "dot"}),
-    ("sddmm add", {"op": "add"}),
-    ("sddmm mul", {"op": "mul"}),
+    ("sddmm", {}),
     ("sddmm of heads", {"heads": True}),
-    ("edge_softmax", {}),
-    ("edge_softmax_backward", {}),
     ("attention", {"slope": 0.1}),
     ("attention_partial", {}),
     ("attention_backward", {"slope": 0.1}),

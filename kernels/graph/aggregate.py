@@ -4,8 +4,17 @@ R target rows, E arcs, N source rows, D feature width, H heads. CSR: row i's arc
 indptr[i] … indptr[i + 1], the source of position e is indices[e].
 
 sum    out[i] (+)= target_scale[i] * Σ_e edge_weight[e] * source_scale[indices[e]] * feats[indices[e]]
-mean   the same, divided by degree[i] (default: the row's number of arcs); rows without arcs are 0
+mean   the same, divided by the row's number of arcs; rows without arcs are 0
 max    extremes.py
+
+Blocks of source columns for dense graphs: all rows take from one block of rows while it is in the cache.
+
+    BlockedCsr.indptr [B · R + 1]: block b's CSR is indptr[b R : (b + 1) R + 1], with absolute offsets
+    out = Σ_b spmm(block b, feats), each block adding to out
+
+Each block reads and writes `out` once more, so this pays only where rows have many arcs per block (Reddit: density
+2e-3; never where it is 2e-5): `block_rows` says where it may, the tuner measures whether it does. Sums are rounded
+in another order than without blocks.
 """
 
 import functools
@@ -15,9 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from distgnn.kernels.graph.csr import BlockedCsr, csr_from_edges
 from distgnn.kernels.graph.extremes import extreme
 from distgnn.kernels.runtime.arrays import (
     ROWS,
+    empty_rows,
     flat_rows,
     goes_past_caches,
     index_array,
@@ -32,17 +43,66 @@ from distgnn.kernels.runtime.threads import edge_chunks, run
 from distgnn.kernels.runtime.tiles import Tile, head_tiles, row_tiles
 from distgnn.kernels.runtime.tuning import arcs_ahead, sum_vectors
 from distgnn.kernels.simd.vector_math import store_result
-from distgnn.kernels.simd.vectors import (
-    add,
-    at,
-    fma,
-    fma_heads,
-    load,
-    prefetch,
-    rolled,
-    scale,
-    zeros,
-)
+from distgnn.kernels.simd.vectors import add, at, fma, fma_heads, load, prefetch, rolled, scale, zeros
+
+BLOCK_BYTES = 1 << 24  # of source rows: half of a level 3 of 32 MiB
+FEWEST_ARCS = 8  # of a row in a block, on average
+
+
+def block_rows(num_rows: int, num_cols: int, num_arcs: int, row_bytes: int) -> int:
+    """How many source rows of `row_bytes` make a block, or 0 where blocks cannot pay.
+
+    They cannot where all sources are one block, or where a row has few arcs in each: then `out` costs more than is won.
+    """
+    # Fixed, not the size of the cache that is found: so a blocked sum has the same bits on every machine.
+    rows = max(1, BLOCK_BYTES // max(1, row_bytes))
+    blocks = -(-num_cols // rows)
+    return rows if blocks > 1 and num_arcs >= FEWEST_ARCS * blocks * num_rows else 0
+
+
+def block_csr(indptr: np.ndarray, indices: np.ndarray, num_cols: int, block_rows: int) -> BlockedCsr:
+    """Cut the sources into blocks of `block_rows`.
+
+    Args: indptr int [R + 1] starting at 0; indices int [E] in [0, num_cols).
+    Returns: BlockedCsr; done once per graph, O(E).
+    """
+    indptr, indices = indptr_array(indptr), index_array(indices)
+    rows = len(indptr) - 1
+    blocks = max(1, -(-num_cols // max(1, block_rows)))
+    # One sort by (block, row): key = block * R + row. The arcs of a row stay in the order of the CSR within a block.
+    keys = np.repeat(np.arange(rows, dtype=np.int64), np.diff(indptr)) + indices // max(1, block_rows) * np.int64(rows)
+    return BlockedCsr(*csr_from_edges(indices, keys, blocks * rows), blocks)
+
+
+def spmm_blocked(
+    graph: BlockedCsr,
+    feats: np.ndarray,
+    edge_weight: np.ndarray | None = None,
+    out: np.ndarray | None = None,
+    *,
+    source_scale: np.ndarray | None = None,
+    target_scale: np.ndarray | None = None,
+    accumulate: bool = False,
+    piece: slice | None = None,
+) -> np.ndarray:
+    """spmm (sum) of a BlockedCsr.
+
+    Args: edge_weight: by CSR position before blocking; piece: slice of the target rows (default: all), of which `out`
+        and target_scale then are. The rest as for `spmm`.
+    """
+    piece = piece or slice(0, graph.num_rows)
+    if out is None:
+        out = empty_rows((piece.stop - piece.start, *feats.shape[1:]), sums_dtype(feats))
+    ids = None if edge_weight is None else graph.positions
+    # Blocks one after the other, each over all rows: plainly, the loop over sources is outside and that over targets
+    # inside, so that a block's 16 MiB of rows come from the cache for every target after the first.
+    for b in range(graph.num_blocks):
+        spmm(
+            graph.block(b, piece.start, piece.stop), graph.indices, feats, "sum", edge_weight, out, edge_ids=ids,
+            source_scale=source_scale, target_scale=target_scale, accumulate=accumulate or b > 0,
+        )  # fmt: skip
+    return out
+
 
 REDUCTIONS = ("sum", "mean", "max", "min")
 
@@ -59,7 +119,6 @@ def spmm(
     source_scale: np.ndarray | None = None,
     target_scale: np.ndarray | None = None,
     accumulate: bool = False,
-    degree: np.ndarray | None = None,
     keep_inf: bool = False,
     winners: bool = True,
     columns: tuple[int, int, int] | None = None,
@@ -70,12 +129,12 @@ def spmm(
         in [0, N), not checked; feats float32, float64 or bfloat16 (as uint16) [N, D] or [N, H, F]; reduce sum, mean,
         max or min; edge_weight [E] or, one per head, [E, H], by `edge_ids` [E] if given (CSR position -> row of
         edge_weight), else by position; out like feats with R rows, bfloat16 or float32 if feats are bfloat16;
-        source_scale [N]; target_scale [R]; accumulate adds to `out` (sum and mean); degree [R] divides a mean;
+        source_scale [N]; target_scale [R]; accumulate adds to `out` (sum and mean);
         keep_inf leaves -inf (max) or +inf (min) in rows without arcs, for partial results that are merged later;
         winners=False: a maximum without its gradient is needed, which is quicker; columns: (first of feats, first of
         out, how many) of a sum without heads, into `out` of any width: its other columns stay.
     Returns: out (new: float32 for bfloat16 rows); for max and min (out, winner): winner is the CSR position (int32
-        if it fits) or -1, or None without winners. Ties go to the smallest edge id.
+        if it fits) or -1, or None without winners. Ties go to the first position.
     Raises: ValueError on shapes and dtypes.
     Notes: reads E · D elements. Each row is summed in CSR order by one thread: same bits for any number of threads.
     """
@@ -90,15 +149,15 @@ def spmm(
     if reduce not in REDUCTIONS:
         raise ValueError(f"reduce must be one of {', '.join(REDUCTIONS)}, got {reduce!r}")
     if reduce in ("max", "min"):
-        if accumulate or len(target_scale) or weight.shape[1] > 1:
-            raise ValueError(f"reduce={reduce!r} takes neither accumulate nor target_scale nor weights per head")
-        return extreme(indptr, indices, feats, reduce, weight[:, 0], edge_ids, source_scale, out, keep_inf, winners)
+        if accumulate or any(map(len, (weight, edge_ids, source_scale, target_scale))):
+            raise ValueError(f"reduce={reduce!r} takes neither accumulate nor weights, edge ids and scales")
+        return extreme(indptr, indices, feats, reduce, out, keep_inf, winners)
     if (accumulate or columns) and out is None:
         raise ValueError("accumulate=True, and columns, need out")
     tail = out.shape[1:] if columns and out is not None else tail
     out = output(out, (rows, *tail), feats.dtype if out is not None and out.dtype == feats.dtype else dtype)
     if reduce == "mean":  # one factor per row instead of a division per row and a scale: the kernel knows scales only
-        target_scale = _divided(target_scale, np.diff(indptr) if degree is None else degree, rows, dtype)
+        target_scale = _divided(target_scale, np.diff(indptr), dtype)
     flat = out.reshape(rows, int(np.prod(tail)))
     first, into, count = columns or (0, 0, feats.shape[1])
     if columns and (min(first, into) < 0 or first + count > feats.shape[1] or into + count > flat.shape[1]):
@@ -152,12 +211,9 @@ def _tiles(width: int, heads: int, dtype: DTypeLike, factors: bool) -> list:
     return [(0, tile) for tile in head_tiles(heads, width // heads, dtype)]
 
 
-def _divided(target_scale: np.ndarray, degree: np.ndarray, rows: int, dtype: DTypeLike) -> np.ndarray:
+def _divided(target_scale: np.ndarray, degree: np.ndarray, dtype: DTypeLike) -> np.ndarray:
     """target_scale / degree, 0 where the degree is 0."""
-    inverse = np.asarray(degree, np.float64)
-    if inverse.shape != (rows,):
-        raise ValueError(f"degree must have shape [{rows}], got {inverse.shape}")
-    inverse = np.divide(1.0, inverse, out=np.zeros(rows), where=inverse > 0).astype(dtype)
+    inverse = np.divide(1.0, degree, out=np.zeros(len(degree)), where=degree > 0).astype(dtype)
     return inverse * target_scale if len(target_scale) else inverse
 
 

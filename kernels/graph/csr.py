@@ -1,9 +1,11 @@
-"""CSR from edges, and its transpose: the work done once per graph.
+"""CSR from edges, its transpose, and in blocks of sources: the work done once per graph.
 
-Both are one parallel counting sort. Each of B blocks of edges counts its edges per row; a scan over (row, block)
-gives every block its own first place in every row; then each block places its edges in order. The sort is stable
-and its result does not depend on B, which is the number of threads.
+All are one parallel counting sort. Each of B blocks of edges counts its edges per row; a scan over (row, block) gives
+every block its own first place in every row; then each block places its edges in order. The sort is stable and its
+result does not depend on B, which is the number of threads.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -13,6 +15,24 @@ from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run
 
 BLOCK_EDGES = 1 << 16  # fewer edges than this per block are not worth another histogram
+
+
+class BlockedCsr(NamedTuple):
+    """Arcs grouped by (block of sources, target row); positions: CSR position of each arc before."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    positions: np.ndarray
+    num_blocks: int
+
+    @property
+    def num_rows(self) -> int:
+        return (len(self.indptr) - 1) // self.num_blocks
+
+    def block(self, b: int, first: int = 0, stop: int | None = None) -> np.ndarray:
+        """indptr of rows [first, stop) of block b; default: of all rows."""
+        start = b * self.num_rows
+        return self.indptr[start + first : start + (self.num_rows if stop is None else stop) + 1]
 
 
 def csr_from_edges(src: np.ndarray, dst: np.ndarray, num_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distgnn.kernels.graph.aggregate import spmm
-from distgnn.kernels.graph.blocks import BLOCK_BYTES, block_csr, spmm_blocked
+from distgnn.kernels.graph.aggregate import BLOCK_BYTES, block_csr, spmm, spmm_blocked
 from distgnn.kernels.rowwise.matmul import product
 from distgnn.kernels.runtime.arrays import empty_rows
 from distgnn.kernels.runtime.tiles import registers

@@ -21,6 +21,7 @@ from distgnn.kernels.simd.vectors import full, load, scale, store, sub, zeros
 
 BLOCK_ROWS = 256  # rows whose losses are summed together: fixed, so that threads do not change bits
 VECTORS = 4  # of a row, in registers at once
+COST = 16  # elements of a plain sum that take as long as one logit
 TOP, INVERSE = 0, 1  # what of a row the gradient needs
 
 
@@ -41,7 +42,7 @@ def cross_entropy(
     state = empty_rows((len(logits), 2), logits.dtype)
     if logits.shape[1]:
         arguments = logits, labels, rows, logits.dtype.type(smoothing), sums, outside, state
-        run(_sum_kernel(*_tiles(logits)), even_chunks(blocks, BLOCK_ROWS * logits.shape[1]), *arguments)
+        run(_sum_kernel(*_tiles(logits)), even_chunks(blocks, COST * BLOCK_ROWS * logits.shape[1]), *arguments)
     if outside.any() or (rows.any() and not logits.shape[1]):
         raise ValueError(f"labels must be from 0 to {logits.shape[1] - 1}: {outside.sum()} of chosen rows are not")
     return sums.sum(), state
@@ -66,7 +67,7 @@ def cross_entropy_backward(
     if logits.shape[1]:
         numbers = logits.dtype.type(factor), logits.dtype.type(smoothing)
         arguments = logits, labels, rows, row_array(state, "state"), *numbers, out
-        run(_gradient_kernel(*_tiles(logits)), even_chunks(*logits.shape), *arguments)
+        run(_gradient_kernel(*_tiles(logits)), even_chunks(len(logits), COST * logits.shape[1]), *arguments)
     return out
 
 

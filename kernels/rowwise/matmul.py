@@ -22,6 +22,7 @@ from distgnn.kernels.runtime.arrays import (
     ROWS,
     empty_rows,
     goes_past_caches,
+    on_lines,
     output,
     row_array,
     sums_dtype,
@@ -79,7 +80,8 @@ def product(
         tile, columns = _equal_tiles(weight.shape[1], weight.dtype)
         panels, more_panels = _panels(weight, columns, tile), _panels(more_weight, columns, tile)
         together = held_tuning().product_rows  # they stay in the second cache
-        chunks = even_chunks(-(-len(rows) // together), together * (rows.shape[1] + more.shape[1]))
+        each = together * (rows.shape[1] + more.shape[1]) * _cost(weight.shape[1])
+        chunks = even_chunks(-(-len(rows) // together), each)
         over = accumulate or np.may_share_memory(out, rows) or np.may_share_memory(out, more)
         past = not over and out.dtype == weight.dtype and goes_past_caches(out)
         run(_product_kernel(tile), chunks, together, rows, panels, more, more_panels, columns, out, accumulate, past)
@@ -154,9 +156,14 @@ class _InnerSums:
         bounds, sums = self.bounds[parts.start : parts.stop + 1] - self.bounds[parts.start], self.sums[parts]
         if sums.size:
             for tile, columns in separate_tiles(grads.shape[1], sums.dtype):
-                chunks = even_chunks(len(sums), INNER_ROWS * rows.shape[1])
+                chunks = even_chunks(len(sums), INNER_ROWS * rows.shape[1] * _cost(grads.shape[1]))
                 copied = rows.dtype == np.uint16 or len(columns) > FEW_TILES
                 run(_inner_kernel(tile, copied), chunks, bounds, rows, grads, columns, sums)
+
+
+def _cost(columns: int) -> int:
+    """Elements of a plain sum that take as long as one that meets this many columns of a weight."""
+    return -(-columns // 4)
 
 
 def _equal_tiles(width: int, dtype: DTypeLike) -> tuple[Tile, np.ndarray]:
@@ -172,6 +179,8 @@ def _equal_tiles(width: int, dtype: DTypeLike) -> tuple[Tile, np.ndarray]:
 def _panels(weight: np.ndarray, columns: np.ndarray, tile: Tile) -> np.ndarray:
     """[tiles, K, columns of a tile]: a tile's columns of the weight side by side, each row at the start of a line."""
     span = tile.offsets[-1] + tile.lanes
+    if span == weight.shape[1] and on_lines(weight):
+        return weight[None]
     # A panel is read from start to end for every six rows. In `weight` itself its rows would be J numbers apart: other
     # pages for a wide weight, and vectors across two cache lines.
     panels = empty_rows((len(columns), len(weight), span), weight.dtype)

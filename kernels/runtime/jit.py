@@ -38,9 +38,8 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
 
-from distgnn.kernels.runtime.kept_code import DamagedError, KeptCode
+from distgnn.kernels.runtime.kept_code import DamagedError, KeptCode, doubt
 from distgnn.kernels.runtime.memory import check_room
-from distgnn.kernels.runtime.trust import doubt
 
 try:
     import fcntl
@@ -61,16 +60,16 @@ AGAIN = "{fault}: its kernel is compiled again"
 NOT_COMPILED = "check"  # the room of this package without a kernel: what is changed there needs no new machine code
 
 
-def kernel(function: Callable | None = None, counted: bool = True, **options: Any) -> Any:
-    """Compile a function of a row range; `@kernel` or `@kernel(fastmath=…)`.
+def kernel(function: Callable | None = None, counted: bool = True) -> Any:
+    """Compile a function of a row range.
 
     Args: counted: False: without numba's counts of references to arrays, for a function that makes none. A cut took
         1.2 to 1.3 times as long with them (60,000 vertices, 4 parts, one thread; Zen 3): of a tuple of arrays numba
         counts each field in each loop. The option has no public name in numba; here alone it has this one.
     """
     if function is None:
-        return lambda f: kernel(f, counted, **options)
-    options |= {} if counted else {"_nrt": False}
+        return lambda f: kernel(f, counted)
+    options = {} if counted else {"_nrt": False}
     dispatcher = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
     if not getattr(config, "DISABLE_JIT", 0):
         # numba's `cache=True` would stamp one file; the dispatcher takes any cache with this interface.
@@ -79,20 +78,19 @@ def kernel(function: Callable | None = None, counted: bool = True, **options: An
     return dispatcher
 
 
-def inline(function: Callable | None = None, counted: bool = True, **options: Any) -> Any:
+def inline(function: Callable | None = None, counted: bool = True) -> Any:
     """Compile a helper that becomes part of the kernels that call it; nothing is cached for it alone.
 
     LLVM would leave a large one outside, and hand over some thirty arguments and all registers through memory.
     """
     if function is None:
-        return lambda f: inline(f, counted, **options)
-    options |= {} if counted else {"_nrt": False}
-    common = {"nogil": True, "error_model": "numpy", "forceinline": True}
+        return lambda f: inline(f, counted)
+    common = {"nogil": True, "error_model": "numpy", "forceinline": True} | ({} if counted else {"_nrt": False})
     if getattr(config, "DISABLE_JIT", 0):
-        return njit(**common, **options)(function)
+        return njit(**common)(function)
     # Code that takes arguments from Python objects: a quarter of a cut's compiling, and only tests call helpers.
     without = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return _Helper(function, targetoptions={**without, **common, **options})
+    return _Helper(function, targetoptions={**without, **common})
 
 
 class _Helper(CPUDispatcher):

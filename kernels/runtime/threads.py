@@ -31,7 +31,7 @@ from distgnn.kernels.runtime.jit import kernel
 CHUNKS_PER_THREAD, OF_MANY, MANY = 8, 16, 8  # from MANY threads on, smaller chunks: the last ones end together
 LARGE = 1.25  # times the mean: chunks of edges that are handed out first
 FEW_EDGES = 10**5  # from which on each thread may read all of them
-SERIAL_WORK = 1 << 15  # elements touched; below this waking a thread costs more than it brings
+THREAD_WORK = 1 << 19  # elements for each thread, some 30 µs of a sum: waking one takes as long
 
 
 class Pool:
@@ -223,10 +223,10 @@ def own_ranges(indptr: np.ndarray) -> list[int]:
 
 def _pieces(num_rows: int, work: int) -> int:
     # Chunks change who computes a row, never how: their number may depend on the threads without changing bits.
-    if _pool().num_threads == 1 or work < SERIAL_WORK:
-        return 1
-    each = OF_MANY if _pool().num_threads >= MANY else CHUNKS_PER_THREAD
-    return max(1, min(num_rows, _pool().num_threads * each))
+    most = _pool().num_threads
+    threads = min(most, work // THREAD_WORK)
+    each = 1 if threads < most or most == 1 else OF_MANY if most >= MANY else CHUNKS_PER_THREAD
+    return max(1, min(num_rows, threads * each))
 
 
 @kernel(counted=False)

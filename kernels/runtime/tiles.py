@@ -80,11 +80,14 @@ def row_tiles(width: int, dtype: DTypeLike, most_vectors: int | None = None) -> 
 
     Args: width ≥ 1; dtype: what the registers hold (float32 for bfloat16 rows).
     """
-    register_bytes, most = registers()
-    most_lanes = register_bytes // np.dtype(dtype).itemsize
-    most = max(2, most_vectors or most)  # two, so that a short last vector has a neighbour to overlap
+    return _row_tiles(width, np.dtype(dtype).itemsize, max(2, most_vectors or registers()[1]))
+
+
+@functools.cache
+def _row_tiles(width: int, itemsize: int, most: int) -> list[tuple[int, Tile]]:
+    """Args: most: vectors, two or more, so that a short last vector has a neighbour to overlap."""
     # Passes of about equal width: 17 vectors are 9 + 8, not 16 + 1. A pass reads all indices again.
-    lanes = _lanes(width, most_lanes)
+    lanes = _lanes(width, registers()[0] // itemsize)
     vectors = -(-width // lanes)
     passes = -(-vectors // most)
     bounds = [vectors * p // passes * lanes for p in range(passes)] + [width]

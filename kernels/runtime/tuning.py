@@ -24,7 +24,7 @@ class Tuning(NamedTuple):
 
     ahead_*: bytes of rows under way, by bytes of a row; vectors: of sums in a pass; product_rows: taken together;
     past_caches: bytes of a result from which on it is written so. Of a job: blocked: sums of wide rows go by blocks of
-    sources (blocks.py); own_products: float32 matrices are multiplied by `product`, not by torch;
+    sources (aggregate.py); own_products: float32 matrices are multiplied by `product`, not by torch;
     wide_products: bfloat16 rows are widened block by block to be multiplied, not by torch as they are.
     """
 
@@ -38,7 +38,7 @@ class Tuning(NamedTuple):
     wide_products: int = 1
 
     def goes_by_blocks(self, row_bytes: int) -> bool:
-        """Whether sums of rows of about `row_bytes` go by blocks where a graph is dense enough (blocks.py)."""
+        """Whether sums of rows of about `row_bytes` go by blocks where a graph is dense enough (aggregate.py)."""
         return self.blocked == 1 and row_bytes >= BLOCKED_BYTES
 
     def for_job(self, first: "Tuning") -> "Tuning":

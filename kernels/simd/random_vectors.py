@@ -7,8 +7,19 @@
 
     each_group(whole, part, function, width, …)    function(tile, column, …) for all columns of a row
 
-The layout is the one philox.py describes. Tiles: `group_tiles`, 16 lanes at offsets 0, 16, … 112.
+Tiles: `group_tiles`, 16 lanes at offsets 0, 16, … 112.
 A kernel of rows with fewer than 128 columns knows no whole groups: it compiles in a third of the time.
+
+Philox 4x32-10: random bits as a function of a counter (Salmon et al., SC 2011). No state, no order, no threads.
+
+The bits of row `v`, column `c` of dropout site `s` in training step `t` are found in two steps:
+
+    (k0, k1, stream, _) = philox(counter=(t low, t high, s, TAG), key=(seed low, seed high))     # once per call
+    words               = philox(counter=(block, v low, v high, stream), key=(k0, k1))           # per 8 columns
+
+Columns are taken in groups of 128. Inside group g, column r has lane r % 16, block 16 g + r % 16, and the 16-bit
+half r // 16 of its block's four words (low half first). So 16 neighbouring columns are the same half of 16 blocks:
+a vector kernel needs no shuffles. The layout is the same on every machine, whatever its vector width.
 """
 
 import llvmlite.ir as ir
@@ -20,7 +31,45 @@ from numba.extending import intrinsic
 from distgnn.kernels.runtime.jit import inline
 from distgnn.kernels.runtime.tiles import Tile, cut_tile
 from distgnn.kernels.simd.llvm import INT32, Registers, mask_of, pack, registers_type, splat, unpack
-from distgnn.kernels.simd.philox import GROUP, LANES, MULTIPLIER_0, MULTIPLIER_1, WEYL_0, WEYL_1
+
+# The constants of the paper: the key grows by them (WEYL) from round to round, the counter is multiplied.
+MULTIPLIER_0, MULTIPLIER_1 = 0xD2511F53, 0xCD9E8D57
+WEYL_0, WEYL_1 = 0x9E3779B9, 0xBB67AE85
+DROPOUT_TAG = 0x64726F70  # "drop"
+ROUNDING_TAG = 0x726F756E  # "roun": other draws than dropout's
+BELOW = 1 - 2.0**-20  # keeps the largest code, plus u < 1, below LEVELS + 1 whatever the rounding of 1 / scale
+# One draw is 16 blocks of four words: 64 words of 32 bits, or 128 numbers of 16. The width does not follow the
+# machine's registers, or a mask would differ between machines.
+GROUP = 128
+LANES = 16
+
+
+def philox_python(counter, key):
+    """Ten rounds on four counter words with two key words, on Python integers or uint64 arrays."""
+    (c0, c1, c2, c3), (k0, k1) = counter, key
+    for _ in range(10):
+        p0, p1 = MULTIPLIER_0 * c0, MULTIPLIER_1 * c2
+        c0, c1, c2, c3 = (p1 >> 32) ^ c1 ^ k0, p1 & 0xFFFFFFFF, (p0 >> 32) ^ c3 ^ k1, p0 & 0xFFFFFFFF
+        k0, k1 = (k0 + WEYL_0) & 0xFFFFFFFF, (k1 + WEYL_1) & 0xFFFFFFFF
+    return c0, c1, c2, c3
+
+
+def derive_key(seed, step, site, tag=DROPOUT_TAG):
+    """(k0, k1, stream) of one training step and site, as uint32."""
+    # Once per call, with Python integers: kernels get three words, not five, and two steps never share a key.
+    seed, step = int(seed) & (2**64 - 1), int(step) & (2**64 - 1)
+    counter = (step & 0xFFFFFFFF, step >> 32, int(site) & 0xFFFFFFFF, tag)
+    k0, k1, stream, _ = philox_python(counter, (seed & 0xFFFFFFFF, seed >> 32))
+    return np.uint32(k0), np.uint32(k1), np.uint32(stream)
+
+
+def mask_parameters(p: float, dtype: np.dtype) -> tuple[np.uint32, np.floating]:
+    """(16-bit threshold, scale of what is kept) of a dropout with probability p."""
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"p must be in [0, 1], got {p}")
+    # Up to 65536, which no 16-bit word reaches: p = 1 drops all. The threshold is therefore held in 32 bits.
+    return np.uint32(round(p * 65536)), np.dtype(dtype).type(1 / (1 - p) if p < 1 else 0)
+
 
 INT64 = ir.IntType(64)
 WORDS = ir.VectorType(INT32, LANES)
@@ -75,7 +124,7 @@ def words(typingctx, block, low, high, stream, k0, k1):
 # anything: products read the lower ones alone, and are 64 bits wide. A word that is the same in all lanes is a scalar.
 # So nothing is woven before the last round, and half of the first two rounds is done once for a row.
 def _rounds(builder, counter, key):
-    """The ten rounds of philox.py on 16 lanes: block + 0 … block + 15, other counter words and the key the same."""
+    """The ten rounds on 16 lanes: block + 0 … block + 15, other counter words and the key the same."""
     c0, c1, c2, c3 = counter
     k0, k1 = key
     for _ in range(10):

@@ -1,9 +1,9 @@
 """Rows as bytes on the wire: float32, bfloat16, int8 and int4, packed and unpacked in one pass.
 
-The formats are in `distgnn/config/wires.py`. A row's scale (float32) stands behind its codes. int4 keeps column 2 k in
-the low and 2 k + 1 in the high half of byte k.
+The formats are in `distgnn/config/schedule.py`. A row's scale (float32) stands behind its codes. int4 keeps column 2 k
+in the low and 2 k + 1 in the high half of byte k.
 
-Codes are rounded at random without bias: floor(value / scale + u), u from the generator of philox.py, keyed by
+Codes are rounded at random without bias: floor(value / scale + u), u from the generator of random_vectors.py, keyed by
 (seed, step, site, global row id, column), so the bits do not depend on ranks or threads.
 """
 
@@ -12,13 +12,21 @@ from collections.abc import Callable
 
 import numpy as np
 
-from distgnn.config.wires import WIRES, row_bytes
+from distgnn.config.schedule import WIRES, row_bytes
 from distgnn.kernels.runtime.arrays import index_array, output, row_array
-from distgnn.kernels.runtime.formats import BELOW, ROUNDING_TAG
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
-from distgnn.kernels.simd.philox import GROUP, derive_key
-from distgnn.kernels.simd.random_vectors import each_group, fractions, group_tiles, kernel_width, row_words
+from distgnn.kernels.simd.random_vectors import (
+    BELOW,
+    GROUP,
+    ROUNDING_TAG,
+    derive_key,
+    each_group,
+    fractions,
+    group_tiles,
+    kernel_width,
+    row_words,
+)
 from distgnn.kernels.simd.vector_math import floor, largest
 from distgnn.kernels.simd.vectors import add, load, scale, store
 from distgnn.kernels.wire.gather import pack_rows

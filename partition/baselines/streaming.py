@@ -12,8 +12,7 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.core.edges import AHEAD, WORD, Edges, endpoint_degrees
 from distgnn.partition.core.part_masks import empty_mask, lowest_bit, mix, set_bit
-from distgnn.partition.core.shares import MOST_ARCS, fair_counts
-from distgnn.partition.core.vertex_cut import part_dtype
+from distgnn.partition.core.vertex_cut import MOST_ARCS, fair_counts, part_dtype
 
 
 def libra(edge_list: Edges, shares: np.ndarray, seed: int = 0, order: str = "shuffled") -> np.ndarray:

@@ -15,8 +15,8 @@ import numpy as np
 
 from distgnn.partition.cmr.levels import MERGED, find_levels, finest_level, share_inside, v_cycle
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, endpoint_degrees
-from distgnn.partition.core.shares import MOST_ARCS, owned_limit
 from distgnn.partition.core.sorted_edges import ordered_edges
+from distgnn.partition.core.vertex_cut import MOST_ARCS, owned_limit
 from distgnn.partition.refinement.cut_state import arc_limit, copies_with_owners, even_inner, start_state
 from distgnn.partition.refinement.edge_moves import refine
 from distgnn.partition.refinement.group_loads import row_excess

@@ -23,7 +23,7 @@ from distgnn.partition.cmr.method import NORMAL, Effort
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, group
 from distgnn.partition.core.owners import even_exchange
 from distgnn.partition.core.part_masks import count_parts, empty_mask, mark_arcs
-from distgnn.partition.core.shares import MOST_ARCS, owned_limit
+from distgnn.partition.core.vertex_cut import MOST_ARCS, owned_limit
 from distgnn.partition.refinement.cut_state import State, arc_limit, rebalance
 from distgnn.partition.refinement.edge_moves import SCHEDULE, sweep
 from distgnn.partition.refinement.group_loads import row_price
@@ -37,11 +37,7 @@ Sets = tuple[EdgeArrays, EdgeArrays]
 
 
 def refine_roles(
-    edge_list: Edges,
-    edge_part: np.ndarray,
-    owner: np.ndarray,
-    shares: np.ndarray,
-    effort: Effort = NORMAL,
+    edge_list: Edges, edge_part: np.ndarray, owner: np.ndarray, shares: np.ndarray, effort: Effort = NORMAL
 ) -> Pair:
     """Fewer exchange rows: part [M] int16 of each arc and owner [N] int32; edge_list: one arc per edge.
 

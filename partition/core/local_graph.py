@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from distgnn.datasets.links.part_edges import ids_of
+from distgnn.datasets.link_splits import ids_of
 from distgnn.kernels import transpose_csr
 from distgnn.kernels.graph.csr import stable_order
 from distgnn.kernels.runtime.jit import kernel

@@ -23,17 +23,14 @@ from distgnn.partition.core.part_masks import (
     mark_arcs,
     num_bits,
 )
-from distgnn.partition.core.shares import fill_up, owned_limit
+from distgnn.partition.core.vertex_cut import fill_up, owned_limit
 
 ROWS_LIMIT = 1.1  # exchanged rows of a part over the mean, up to which it takes vertices of many copies
 SWEEPS = 20
 
 
 def balanced_owners(
-    edge_list: Edges,
-    edge_part: np.ndarray,
-    shares: np.ndarray,
-    reverse_part: np.ndarray | None = None,
+    edge_list: Edges, edge_part: np.ndarray, shares: np.ndarray, reverse_part: np.ndarray | None = None
 ) -> np.ndarray:
     """Owners [N] int32 for an assignment of arcs; shares: [P], see `part_shares`.
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from distgnn.partition.core.book import balance
-from distgnn.partition.core.shares import part_shares
+from distgnn.partition.core.vertex_cut import part_shares
 from distgnn.partition.folder.manifest_file import PART_SIZES, read_manifest
 
 SUMMARY = (

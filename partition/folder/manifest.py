@@ -13,7 +13,7 @@ import numpy as np
 
 from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList, num_relations
-from distgnn.datasets.links.part_edges import describe_edge_splits
+from distgnn.datasets.link_splits import describe_edge_splits
 from distgnn.datasets.typed import arc_relation_names, of_type
 from distgnn.errors import InputError
 from distgnn.partition.core.book import PartitionBook

@@ -20,7 +20,7 @@ from distgnn.config.cut import ARC_ORDERS
 from distgnn.config.task import EDGE_SPLITS
 from distgnn.errors import PartitionFormatError
 from distgnn.partition.core.part_arrays import COUNTS
-from distgnn.system.regular_file import check_name, read_text
+from distgnn.system.atomic import check_name, read_text
 
 PART_SIZES = ("owned", "interior", "rows", "source_halos", "target_halos", "arcs", "train")
 MEASURES = (
@@ -36,11 +36,7 @@ RELATION_COLUMNS = ("weight", "feat")
 DTYPES = ("bool", "int8", "uint8", "int16", "int32", "int64", "float32", "csr", "text")
 
 # Of a part of a typed graph: a count for each of these, and what they sum to.
-TYPE_SIZES = (
-    ("type_rows", "types", "owned"),
-    ("type_train", "types", "train"),
-    ("relation_arcs", "relations", "arcs"),
-)
+TYPE_SIZES = (("type_rows", "types", "owned"), ("type_train", "types", "train"), ("relation_arcs", "relations", "arcs"))
 
 FORMAT_VERSION = 1
 MANIFEST = "partition.json"

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from distgnn.datasets.array_files import check_header
-from distgnn.datasets.links.part_edges import ids_of, problem_of
+from distgnn.datasets.link_splits import ids_of, problem_of
 from distgnn.errors import InputError, PartitionFormatError
 from distgnn.partition.core.local_graph import BLOCKS, Csr, LocalGraph
 from distgnn.partition.core.part_arrays import OF_ARCS, OF_VERTICES, arrays_of, expected_files
 from distgnn.partition.core.plan import ExchangePlan, halo_indptrs
 from distgnn.partition.core.typed_arrays import column, typed_fields
 from distgnn.partition.folder.manifest_file import MANIFEST, is_count, part_folder, read_manifest
-from distgnn.system.regular_file import NOT_REGULAR
+from distgnn.system.atomic import NOT_REGULAR
 
 
 def partition_files(folder: Path) -> set[str]:

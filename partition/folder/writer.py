@@ -19,7 +19,7 @@ from scipy import sparse
 
 from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList, arc_feats, arc_relations
-from distgnn.datasets.links.part_edges import part_edge_splits
+from distgnn.datasets.link_splits import part_edge_splits
 from distgnn.datasets.typed import arc_column, of_type, starts, type_ranges
 from distgnn.kernels.runtime.threads import get_num_threads
 from distgnn.partition.core.local_graph import LocalGraph

@@ -17,8 +17,8 @@ from distgnn.kernels.runtime.threads import FEW_EDGES, even_chunks, get_num_thre
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.cmr.label_propagation import heaviest_label
 from distgnn.partition.core.edges import WORD, EdgeArrays, Edges
-from distgnn.partition.core.shares import MOST_ARCS
 from distgnn.partition.core.sorted_edges import Empty, SortedEdges, Step
+from distgnn.partition.core.vertex_cut import MOST_ARCS
 from distgnn.partition.folder.manifest import Clock
 from distgnn.partition.refinement.cut_state import arc_limit, rebalance, start_state
 from distgnn.partition.refinement.edge_moves import BETA, sweep

@@ -24,7 +24,6 @@ from distgnn.partition.cmr.levels import CLUSTERS_PER_PART
 from distgnn.partition.core.edges import EdgeArrays
 from distgnn.partition.core.local_graph import build_local
 from distgnn.partition.core.owners import even_kinds, owners_among
-from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.sorted_edges import (
     NAMES,
     SortedEdges,
@@ -33,7 +32,7 @@ from distgnn.partition.core.sorted_edges import (
     renumber_edges,
     sort_edges,
 )
-from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
+from distgnn.partition.core.vertex_cut import VertexCut, part_dtype, part_shares
 from distgnn.partition.folder.manifest import Clock, check_size, describe_cut, describe_graph
 from distgnn.partition.folder.writer import MOST_WRITERS, num_writers, write_part, write_parts
 from distgnn.partition.on_disk.cluster import assign, cluster_by_edges
@@ -104,12 +103,7 @@ def works_on_disk(
 
 
 def partition_on_disk(
-    graph: GraphData,
-    num_parts: int,
-    config: CutConfig,
-    folder: Path,
-    memory: MemoryLimit,
-    clock: Clock,
+    graph: GraphData, num_parts: int, config: CutConfig, folder: Path, memory: MemoryLimit, clock: Clock
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Cut a loaded graph with all large arrays on disk and write the parts.
 

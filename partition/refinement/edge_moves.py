@@ -34,7 +34,7 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run, thread_chunks
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.core.edges import WORD, Edges
-from distgnn.partition.core.shares import MOST_ARCS
+from distgnn.partition.core.vertex_cut import MOST_ARCS
 from distgnn.partition.refinement.cut_state import State, arc_limit, move_edge, rebalance, start_state
 from distgnn.partition.refinement.replica_table import (
     AHEAD,

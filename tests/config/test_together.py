@@ -6,7 +6,7 @@ from dataclasses import fields
 import pytest
 
 from distgnn.cli.commands.train import EPILOG, GROUPS
-from distgnn.config import CutConfig, ModelConfig, Settings
+from distgnn.config import CutConfig, Settings
 from distgnn.config.option import option_name
 from distgnn.config.together import RULES, WORKED_OUT, check_together, rules, rules_about
 from distgnn.errors import InputError
@@ -56,6 +56,24 @@ def test_a_rule_is_looked_at_where_all_its_settings_are_known():
         ({"algorithm": "cd-2", "late_row_average": 1.0}, "late_row_average is 1.0"),
         ({"algorithm": "cd-2", "late_row_average": float("nan")}, "late_row_average is nan"),
         ({"algorithm": "cd-2", "warmup_epochs": 0}, "warmup_epochs is 0"),
+        ({"algorithm": "cd-x"}, "unknown algorithm 'cd-x'"),
+        ({"norm": "layr"}, "did you mean layer?"),
+        ({"wire": "int3"}, "unknown wire 'int3'"),
+        ({"lr_schedule": "stairs"}, "unknown lr_schedule 'stairs'"),
+        ({"dtype": "float16"}, "unknown dtype 'float16'"),
+        *(({name: 0}, f"{name} is 0") for name in ("num_layers", "epochs", "runs")),
+        *(({name: -1.0}, f"{name} is -1.0") for name in ("weight_decay", "clip_grad", "timeout")),
+        ({"lr": float("nan")}, "lr is nan"),
+        ({"decoder": "dot"}, "decoder dot is for pairs of vertices: task node has none"),
+        ({"task": "edge", "decoder": "dot"}, "decoder dot gives one number"),
+        ({"task": "link", "decoder": "bilinear"}, "unknown decoder 'bilinear'"),
+        ({"num_bases": 2}, "num_bases is for rgcn"),
+        ({"model": "gine", "weighted": True}, "gine takes no edge weights: choose gin"),
+        *(
+            ({"remat": True} | more, "--remat repeats exchanges")
+            for more in ({"wire": "int8"}, {"wire_backward": "bfloat16"}, {"algorithm": "cd-2"})
+        ),
+        ({"dtype": "float64", "wire": "int8"}, "narrow float32 rows"),
     ],
 )
 def test_what_does_not_go_together_is_refused(options, says):
@@ -79,17 +97,3 @@ def test_what_goes_together_is_allowed(options):
 
 def test_a_refined_cut_may_be_improved():
     CutConfig("libra", refine=True, effort="best").check()
-
-
-@pytest.mark.parametrize(
-    ("model", "weights", "said"),
-    [
-        (ModelConfig("gcn", 8), True, "gcn leaves out the edge weights; --weighted "),
-        (ModelConfig("gine", 8), True, "gine leaves out the edge weights; model gin with --weighted "),
-        (ModelConfig("gcn", 8, weighted=True), True, ""),
-        (ModelConfig("gcn", 8), False, ""),
-    ],
-)
-def test_edge_weights_that_a_model_leaves_out_are_said(model, weights, said):
-    line = Settings(model=model).weights_left_out({"edge_weight": weights})
-    assert said in line and bool(line) == bool(said)

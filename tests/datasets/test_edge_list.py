@@ -1,3 +1,5 @@
+"""The edges that are cut: directions, merged pairs, self-loops, weights; degrees count arcs."""
+
 import numpy as np
 import pytest
 
@@ -26,10 +28,7 @@ def test_stored_edges_are_the_rows_and_reversed_swaps_their_ends(small_graph):
 
 def test_both_merges_and_names_the_smallest_row(small_graph):
     edges = small_graph.edge_list("both")
-    assert edges.two_way
-    assert edges.edge_ids.tolist() == [0, 3, 4, 5]
-    assert edges.report["merged_rows"] == 2
-    assert edges.num_arcs == 2 * 3 + 1
+    assert edges.two_way and edges.edge_ids.tolist() == [0, 3, 4, 5] and edges.num_arcs == 2 * 3 + 1
     sources, targets, arc_ids = edges.arcs()
     assert arc_ids.tolist() == [0, 1, 2, 3, 4, 6, 7]
     assert (sources[4:].tolist(), targets[4:].tolist()) == ([1, 2, 4], [0, 1, 3])
@@ -50,8 +49,7 @@ def test_degrees_count_arcs_and_loops_are_as_asked(seed, directed, self_loops, d
     graph = random_graph(seed, directed)
     edges = graph.edge_list(direction, self_loops)
     sources, targets, arc_ids = edges.arcs()
-    assert len(sources) == edges.num_arcs
-    assert len(np.unique(arc_ids)) == len(arc_ids)
+    assert len(sources) == edges.num_arcs and len(np.unique(arc_ids)) == len(arc_ids)
     assert edges.in_degrees().tolist() == np.bincount(targets, minlength=13).tolist()
     assert edges.out_degrees().tolist() == np.bincount(sources, minlength=13).tolist()
     assert edges.in_degrees().dtype == np.int64
@@ -68,10 +66,10 @@ def test_every_row_is_accounted_for(small_graph):
     assert report == {"input_rows": 6, "merged_rows": 2, "removed_self_loops": 1, "added_self_loops": 6}
 
 
-def test_undirected_keeps_duplicates(small_graph):
+def test_undirected_duplicates_are_kept_and_counted_in_either_order(small_graph):
     graph = GraphData.from_arrays(small_graph.edges, 6, directed=False)
-    edges = graph.edge_list("both")
-    assert (edges.num_edges, edges.num_arcs) == (6, 11)
+    edges, counts = graph.edge_list("both"), graph.counts()
+    assert (edges.num_edges, edges.num_arcs, counts["duplicates"], counts["reciprocal"]) == (6, 11, 2, 0)
 
 
 def test_weights_follow_their_rows(small_graph):
@@ -94,14 +92,11 @@ def test_unknown_choices_are_refused(small_graph, choice):
         small_graph.edge_list(*choice)
 
 
-@pytest.mark.parametrize("self_loops", ["keep", "remove"])
-def test_both_is_what_dgl_makes(small_graph, self_loops):
-    from distgnn.system.other_libraries import import_dgl
-
-    dgl = import_dgl()
-    theirs = dgl.to_bidirected(small_graph.to_dgl())
-    if self_loops == "remove":
-        theirs = dgl.remove_self_loop(theirs)
-    sources, targets = theirs.edges()
-    expected = sorted(zip(sources.tolist(), targets.tolist(), strict=True))
-    assert arc_pairs(small_graph.edge_list("both", self_loops)) == expected
+def test_a_small_edge_list_shows_its_edges_and_a_large_one_counts_only(small_graph):
+    small_graph.edge_weight = np.arange(6, dtype=np.float32)
+    assert repr(small_graph.edge_list(self_loops="remove")) == (
+        "EdgeList(num_nodes=6, num_edges=5, one-way, self_loops='remove', weighted, "
+        "edges=[(0, 1), (0, 1), (1, 0), (1, 2), (3, 4)], edge_weight=[0.0, 1.0, 2.0, 4.0, 5.0])"
+    )
+    edges = GraphData.from_arrays(np.zeros((1000, 2), dtype=np.int64), directed=False).edge_list()
+    assert repr(edges) == "EdgeList(num_nodes=1, num_edges=1000, two-way, self_loops='keep')"

@@ -20,9 +20,10 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 NEEDS = dict.fromkeys(("export.py", "fit_dgl.py"), "dgl")
 NEEDS |= dict.fromkeys(("pyg_model.py", "fit_pyg.py"), "torch_geometric") | {"search_optuna.py": "optuna"}
 FEWER, NARROW = ("parts 30", "parts 10"), (", 64,", ", 8,")
+SMALL = ("communities:nodes=2000", "communities:nodes=2000,feats=8,classes=8")  # of 64 features and 10 classes
 SHORTER = {  # fewer epochs and starts of ranks; the width of most tests, for each compiles kernels of its own
-    "fit_pyg.py": [("epochs=30", "epochs=3"), NARROW],
-    "fit_dgl.py": [("epochs=30", "epochs=3"), ("128", "8")],
+    "fit_pyg.py": [("epochs=30", "epochs=3"), NARROW, ("channels=10", "channels=8")],
+    "fit_dgl.py": [("epochs=30", "epochs=3"), ("64, 128", "8, 8"), ("128, 10", "8, 8")],
     "search_optuna.py": [("search_optuna.py 3", "search_optuna.py 1"), ("[32, 64]", "[8]"), ("ranks=2", "ranks=1")],
     "export.py": [("--epochs 30", "--epochs 3"), ("--parts 2", "--parts 1"), ("feats 64", "feats 8")],
     "graph_classification.py": [FEWER, (", 32,", ", 8,")],
@@ -35,7 +36,7 @@ IN_ONE_PROCESS = {
     "export.py": "largest difference to distgnn predict: ",
 }
 ON_RANKS = {
-    "own_loop.py": "logits [2000, 10]",
+    "own_loop.py": "logits [2000, 8]",
     "pyg_model.py": "test accuracy ",
     "custom_loss.py": "epoch 10  focal loss ",
     "link_prediction.py": "of the test edges",
@@ -94,7 +95,7 @@ def test_the_image_installs_what_there_is_and_runs_commands_that_exist():
 
 def commands_of(name: str, folder: Path) -> list[list[str]]:
     """The commands at the head of an example, which is put into a folder."""
-    script = (EXAMPLES / name).read_text()
+    script = (EXAMPLES / name).read_text().replace(*SMALL)
     for more, fewer in SHORTER.get(name, [FEWER, NARROW]):
         assert more in script
         script = script.replace(more, fewer)

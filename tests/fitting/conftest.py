@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from distgnn.datasets import GraphData
+from distgnn.fitting import source
 
 
 @pytest.fixture(autouse=True)
@@ -32,3 +33,19 @@ def graph(arrays) -> GraphData:
     edges = arrays.pop("edge_index")
     splits = {name: third == place for place, name in enumerate(("train_mask", "val_mask", "test_mask"))}
     return GraphData.from_arrays(edges, **arrays, **splits)
+
+
+@pytest.fixture
+def cut(monkeypatch):
+    """`cut(data)` gives whether it was cut, and what was said."""
+    cuts = []
+    made = source.partition_graph
+    monkeypatch.setattr(source, "partition_graph", lambda *args, **more: (cuts.append(args), made(*args, **more))[1])
+
+    def cut(data, parts=1, config=None, split=None, seed=0) -> tuple[bool, str]:
+        before, said = len(cuts), []
+        with source.cut_of(data, parts, config, split, seed, say=said.append) as found:
+            assert found.manifest["num_parts"] == parts
+        return len(cuts) > before, "\n".join(said)
+
+    return cut

@@ -51,30 +51,3 @@ def test_other_columns_are_refused(arrays, change, message):
     result = dg.fit(arrays, "gcn", ranks=1, quiet=True, **SMALL)
     with pytest.raises(InputError, match=message):
         result.predict(arrays | change)
-
-
-def test_a_graph_is_read_once_and_is_gone_while_ranks_train(graph, tmp_path, monkeypatch):
-    """Also what was made of arrays: only the caller's own stay."""
-    import gc
-    import weakref
-
-    from distgnn.fitting import fit as place
-    from distgnn.fitting import source
-
-    graph.save(tmp_path / "graph")
-    seen, plain, call = [], source.load_graph, place.call_on_ranks
-    monkeypatch.setattr("distgnn.partition.pipeline.load_graph", lambda data, *rest: noted(plain(data, *rest)))
-
-    def noted(made):
-        seen.append(weakref.ref(made.feats.base if made.feats.base is not None else made.feats))
-        return made
-
-    def train(*args, **keywords):
-        gc.collect()
-        assert seen and not [one for one in seen if one() is not None]
-        return call(*args, **keywords)
-
-    monkeypatch.setattr(source, "load_graph", lambda data, *rest, **words: noted(plain(data, *rest, **words)))
-    monkeypatch.setattr(place, "call_on_ranks", train)
-    dg.fit(str(tmp_path / "graph"), "sage", ranks=1, quiet=True, **SMALL)
-    assert len(seen) == 2  # read from its folder once; the second time it is in memory

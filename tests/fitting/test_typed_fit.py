@@ -20,7 +20,7 @@ with warnings.catch_warnings():
 class Model(nn.Module):
     def __init__(self, keys):
         super().__init__()
-        self.convs = pyg.HeteroConv({key: pyg.SAGEConv((-1, -1), 3) for key in keys})
+        self.convs = pyg.HeteroConv({key: pyg.SAGEConv((-1, -1), 4) for key in keys})
 
     def forward(self, x_dict, edge_index_dict):
         return self.convs(x_dict, edge_index_dict)
@@ -38,8 +38,8 @@ class Flat(nn.Module):
 @pytest.fixture
 def data():
     draw, data = torch.Generator().manual_seed(1), HeteroData()
-    data["paper"].x, data["author"].x = (torch.randn(*size, generator=draw) for size in ((40, 6), (25, 3)))
-    data["paper"].y = torch.randint(0, 3, (40,), generator=draw)
+    data["paper"].x, data["author"].x = (torch.randn(*size, generator=draw) for size in ((40, 8), (25, 4)))
+    data["paper"].y = torch.randint(0, 4, (40,), generator=draw)
     for key, counts in {("author", "writes", "paper"): (25, 40), ("paper", "by", "author"): (40, 25)}.items():
         data[key].edge_index = torch.stack([torch.randint(0, count, (90,), generator=draw) for count in counts])
     return data
@@ -58,7 +58,7 @@ def model(data):
 def test_fit_and_predict_give_what_pyg_gives(data, model, tmp_path, run):
     """The split is made, the target found; the run is kept, read again and predicts other data."""
     result = dg.fit(data, model, 1, epochs=4, lr=0.05, quiet=True, out=tmp_path / "out")
-    assert result.losses[-1] < result.losses[0] and result.predict().shape == (40, 3)
+    assert result.losses[-1] < result.losses[0] and result.predict().shape == (40, 4)
     trained = dg.load_result(tmp_path / "out" / "run", model).model
     with torch.no_grad():
         rows = trained(data.x_dict, data.edge_index_dict)

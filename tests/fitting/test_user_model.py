@@ -53,6 +53,8 @@ def test_a_column_that_the_graph_has_not_is_said():
         adapt(module(lambda self, x, edge_index, edge_attr: x))(Graph(), "F")
     with pytest.raises(InputError, match="and mystery is nothing that fit can give"):
         arguments_of(module(lambda self, x, edge_index, mystery: x))
+    with pytest.raises(InputError, match=r"takes \(x, ei\), and ei is nothing that fit can give"):
+        arguments_of(module(lambda self, x, ei: x))
 
 
 def test_a_layer_of_pyg_is_a_model():

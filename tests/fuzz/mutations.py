@@ -74,18 +74,7 @@ def change_header(content: bytes, rng: random.Random) -> bytes:
     shape[place] = rng.choice([*NUMBERS, shape[place] + 1, max(shape[place] - 1, 0)])
     if rng.random() < 0.2:
         shape = [*shape, rng.choice(NUMBERS)]
-    kinds = [array.dtype.str] * 3 + [
-        "<f8",
-        "<i8",
-        "|b1",
-        "|O",
-        "<U9",
-        ">i4",
-        "<c16",
-        "|V1000000",
-        "[('a','<i4')]",
-        "|S0",
-    ]
+    kinds = [array.dtype.str] * 3 + "<f8 <i8 |b1 |O <U9 >i4 <c16 |V1000000 [('a','<i4')] |S0".split()
     descr = rng.choice(kinds)
     text = f"{{'descr': {descr!r}, 'fortran_order': {rng.random() < 0.2}, 'shape': {tuple(shape)}, }}"
     if descr.startswith("["):

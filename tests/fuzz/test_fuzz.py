@@ -15,10 +15,9 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from distgnn.datasets.array_files import read_npy
-from distgnn.datasets.generators.generator_spec import parse_spec
-from distgnn.datasets.generators.rmat import RmatOptions
+from distgnn.datasets.generators.generator_spec import RmatOptions, parse_spec
 from distgnn.errors import DistGNNError, GraphFormatError
-from distgnn.system.sizes import parse_bytes
+from distgnn.system.units import parse_bytes
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from distgnn.graph.cores import core_share, ranges
 from distgnn.graph.loader import load
 from distgnn.kernels.runtime.memory import memory_nodes
 from distgnn.partition import partition_graph
-from distgnn.system.cores import available_cores
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
+from distgnn.system.processor import available_cores
 
 ALL, NO_QUOTA = list(range(8)), float("inf")
 

@@ -13,9 +13,9 @@ from distgnn.nn import SAGEConv, distribute, model_for
 from distgnn.system.other_libraries import import_dgl
 from distgnn.train import Trainer
 from distgnn.train.export.dgl import DGLModel
-from distgnn.train.export.plain_stack import GraphSizes
+from distgnn.train.export.plain_model import GraphSizes
 from distgnn.train.gradients import GradientBuffer
-from distgnn.train.loss import rank_loss
+from distgnn.train.metrics import rank_loss
 
 LARGER = ["communities", *(pytest.param(name, marks=pytest.mark.real) for name in ("cora", "tolokers"))]
 MODELS = ("sage", "gat", "rgcn", "edgegat")

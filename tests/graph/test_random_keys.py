@@ -1,8 +1,7 @@
 """Random numbers: each use has draws of its own."""
 
-from distgnn.graph.links.negatives import NEGATIVE_TAG
-from distgnn.kernels.runtime.formats import ROUNDING_TAG
-from distgnn.kernels.simd.philox import DROPOUT_TAG, derive_key
+from distgnn.graph.edge_pairs import NEGATIVE_TAG
+from distgnn.kernels.simd.random_vectors import DROPOUT_TAG, ROUNDING_TAG, derive_key
 
 
 def test_each_use_of_random_numbers_has_draws_of_its_own():

@@ -14,7 +14,7 @@ from distgnn.errors import InputError
 from distgnn.graph import tuning
 from distgnn.graph.loader import load
 from distgnn.kernels import Tuning
-from distgnn.kernels.graph import blocks
+from distgnn.kernels.graph import aggregate
 from distgnn.kernels.runtime.tuning import held_tuning
 from distgnn.ops.rowwise import products
 from distgnn.partition import partition_graph
@@ -199,8 +199,8 @@ def test_products_are_ours_where_these_were_quicker(folder, monkeypatch, own):
 
 def test_two_graphs_keep_their_own_rounding(folder, monkeypatch):
     """Sums go by blocks, and products are torch's, in the one whose job says so, whatever was loaded since."""
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 512 * 100)
-    monkeypatch.setattr(blocks, "FEWEST_ARCS", 1)
+    monkeypatch.setattr(aggregate, "BLOCK_BYTES", 512 * 100)
+    monkeypatch.setattr(aggregate, "FEWEST_ARCS", 1)
     called, blocked = [], kernels.spmm_blocked
     monkeypatch.setattr(kernels, "spmm_blocked", lambda graph, *a, **k: called.append(graph) or blocked(graph, *a, **k))
     jobs = {"blocked": 1, "own_products": 0}, {"blocked": 0, "own_products": 1}

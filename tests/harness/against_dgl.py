@@ -1,14 +1,17 @@
 """A layer on P ranks beside the same layer on DGL's or PyG's whole graph: outputs and every gradient, gathered."""
 
+import copy
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from cut_graphs import gather_rows
+from cut_graphs import dist_graph, gather_rows
 
 from distgnn.comm import sum_over_ranks
+from distgnn.graph.face.row_graph import with_rows
 from distgnn.rows import rows_of
 
 TOLERANCE = {"rtol": 1e-9, "atol": 1e-10}  # float64 sums in another order, through two products
@@ -117,6 +120,26 @@ def same(left: Outcome, right: Outcome, **tolerance) -> None:
         np.testing.assert_allclose(grad, right.parameters[name], err_msg=name, **tolerance)
     for name in ("out", "feats", "edge_weight", "edge_feats"):
         np.testing.assert_allclose(getattr(left, name), getattr(right, name), err_msg=name, **tolerance)
+
+
+def made(make: Callable) -> torch.nn.Module:
+    """A layer in float64 with the same weights at each call, without what its library warns of."""
+    torch.manual_seed(4)
+    with default_float64(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return make().double()
+
+
+def same_layer(comm, data, layer, call: Callable, library: str = "dgl", cut=None):
+    """Raise AssertionError unless a layer gives on rows what it gives on the whole graph. Returns: that of rows."""
+    inputs, plain = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list())), copy.deepcopy(layer)
+    with default_float64():
+        expected = run_whole(data, plain, inputs, call, library=library)
+        graph = with_rows(dist_graph(data, comm, cut, debug=True))
+        same(run_rows(graph, layer, inputs, call), expected)
+    for name, buffer in plain.named_buffers():
+        torch.testing.assert_close(dict(layer.named_buffers())[name], buffer, msg=name)
+    return graph
 
 
 def num_arc_ids(edges) -> int:

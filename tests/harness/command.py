@@ -6,8 +6,8 @@ import sys
 
 from speed import slowness
 
-from distgnn.system.jobs.death_watch import NOTE_VARIABLE
-from distgnn.system.jobs.own_rank import OWNER, RANK_VARIABLES
+from distgnn.system.jobs.keeper import NOTE_VARIABLE, OWNER
+from distgnn.system.jobs.own_rank import RANK_VARIABLES
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
 
 

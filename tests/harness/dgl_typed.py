@@ -1,7 +1,5 @@
 """Models of DGL for graphs with types, by name: (model of a whole graph, its rows by type from a model and a graph)."""
 
-import math
-
 import torch
 from torch import nn
 
@@ -59,8 +57,8 @@ class SharedBases(nn.Module):
     def __init__(self, whole):
         super().__init__()
         self.names = [key[1] for key in whole.edges]
-        self.bases = gnn.WeightBasis((6, 4), 2, len(self.names))
-        made = {name: gnn.GraphConv(6, 4, norm="right", weight=False) for name in self.names}
+        self.bases = gnn.WeightBasis((8, 4), 2, len(self.names))
+        made = {name: gnn.GraphConv(8, 4, norm="right", weight=False) for name in self.names}
         self.conv = gnn.HeteroGraphConv(made)
 
     def forward(self, graph):
@@ -84,7 +82,7 @@ class GINE(nn.Module):
 
     def __init__(self, source, target):
         super().__init__()
-        self.edge, self.conv = nn.Linear(4, source), gnn.GINEConv(nn.Linear(source, 6), 0.1, learn_eps=True)
+        self.edge, self.conv = nn.Linear(4, source), gnn.GINEConv(nn.Linear(source, 8), 0.1, learn_eps=True)
 
     def forward(self, graph, rows, feat):
         return self.conv(graph, rows, self.edge(feat))
@@ -106,16 +104,16 @@ def on_one_vertex_set(make, call):
     return make, run
 
 
-def hgt(head=3, use_norm=False, presorted=False):
+def hgt(use_norm=False, presorted=False):
     return on_one_vertex_set(
-        lambda whole: gnn.HGTConv(6, head, 2, len(whole.counts), len(whole.edges), 0.0, use_norm=use_norm),
+        lambda whole: gnn.HGTConv(8, 4, 2, len(whole.counts), len(whole.edges), 0.0, use_norm=use_norm),
         lambda model, graph, rows, kinds, etypes: model(graph, rows, kinds, etypes, presorted=presorted),
     )
 
 
 def rgcn(*regularizer, **options):
     return on_one_vertex_set(
-        lambda whole: gnn.RelGraphConv(6, 6, len(whole.edges), *regularizer, **options),
+        lambda whole: gnn.RelGraphConv(8, 8, len(whole.edges), *regularizer, **options),
         lambda model, graph, rows, kinds, etypes: model(graph, rows, etypes, norm=graph.edata["weight"].unsqueeze(1)),
     )
 
@@ -125,8 +123,8 @@ class ByHand(nn.Module):
 
     def __init__(self, whole):
         super().__init__()
-        self.lin = gnn.HeteroLinear(widths(whole), 6)
-        self.score = nn.ModuleDict({key[1]: nn.Linear(12, 1) for key in whole.edges})
+        self.lin = gnn.HeteroLinear(widths(whole), 8)
+        self.score = nn.ModuleDict({key[1]: nn.Linear(16, 1) for key in whole.edges})
 
     def forward(self, graph):
         with graph.local_scope():
@@ -156,7 +154,7 @@ class Across(nn.Module):
 
     def __init__(self, whole, reduce, cross):
         super().__init__()
-        self.lin, self.reduce, self.cross = gnn.HeteroLinear(widths(whole), 6), reduce, cross
+        self.lin, self.reduce, self.cross = gnn.HeteroLinear(widths(whole), 8), reduce, cross
 
     def forward(self, graph):
         with graph.local_scope():
@@ -192,8 +190,8 @@ class Attention(nn.Module):
     def __init__(self, whole):
         super().__init__()
         size = widths(whole)
-        self.k, self.q, self.v = (gnn.HeteroLinear(size, 6) for _ in range(3))
-        for name, shape in (("pri", (2,)), ("att", (2, 3, 3)), ("msg", (2, 3, 3))):
+        self.k, self.q, self.v = (gnn.HeteroLinear(size, 8) for _ in range(3))
+        for name, shape in (("pri", (2,)), ("att", (2, 4, 4)), ("msg", (2, 4, 4))):
             made = {key[1]: nn.Parameter(torch.ones(shape)) for key in whole.edges}
             setattr(self, name, nn.ParameterDict(made))
 
@@ -202,11 +200,11 @@ class Attention(nn.Module):
             k, q, v = (layer(feats(graph)) for layer in (self.k, self.q, self.v))
             for source, name, target in graph.canonical_etypes:
                 part = graph[source, name, target]
-                part.srcdata["k"] = torch.einsum("bij,ijk->bik", k[source].view(-1, 2, 3), self.att[name])
-                part.srcdata[f"v_{name}"] = torch.einsum("bij,ijk->bik", v[source].view(-1, 2, 3), self.msg[name])
-                part.dstdata["q"] = q[target].view(-1, 2, 3)
+                part.srcdata["k"] = torch.einsum("bij,ijk->bik", k[source].view(-1, 2, 4), self.att[name])
+                part.srcdata[f"v_{name}"] = torch.einsum("bij,ijk->bik", v[source].view(-1, 2, 4), self.msg[name])
+                part.dstdata["q"] = q[target].view(-1, 2, 4)
                 part.apply_edges(fn.v_dot_u("q", "k", "t"))
-                score = part.edata.pop("t").sum(-1) * self.pri[name] / math.sqrt(3)
+                score = part.edata.pop("t").sum(-1) * self.pri[name] / 2
                 part.edata["t"] = gnn.functional.edge_softmax(part, score, norm_by="dst").unsqueeze(-1)
             functions = {key: (fn.u_mul_e(f"v_{key[1]}", "t", "m"), fn.sum("m", "t")) for key in graph.canonical_etypes}
             graph.multi_update_all(functions, cross_reducer="mean")
@@ -218,9 +216,9 @@ class Tables(nn.Module):
 
     def __init__(self, whole):
         super().__init__()
-        self.tables = gnn.HeteroEmbedding(whole.counts, 6)
-        self.conv = gnn.HeteroGraphConv({key[1]: gnn.GraphConv(6, 5, norm="both") for key in whole.edges})
-        self.lin = gnn.HeteroLinear(dict.fromkeys(whole.counts, 5), 6)
+        self.tables = gnn.HeteroEmbedding(whole.counts, 8)
+        self.conv = gnn.HeteroGraphConv({key[1]: gnn.GraphConv(8, 4, norm="both") for key in whole.edges})
+        self.lin = gnn.HeteroLinear(dict.fromkeys(whole.counts, 4), 8)
 
     def forward(self, graph):
         rows = self.tables({kind: graph.nodes(kind) for kind in graph.ntypes})
@@ -239,41 +237,41 @@ def of_cites(make, call):
 
 CASES = {
     **{
-        f"SAGEConv {one}": by_relation(lambda *sizes: gnn.SAGEConv(sizes, 6, "mean"), aggregate=one) for one in REDUCERS
+        f"SAGEConv {one}": by_relation(lambda *sizes: gnn.SAGEConv(sizes, 8, "mean"), aggregate=one) for one in REDUCERS
     },
     "SAGEConv own aggregate": by_relation(
-        lambda *sizes: gnn.SAGEConv(sizes, 6, "mean"), aggregate=lambda rows, kind: torch.stack(rows).sum(0) * len(kind)
+        lambda *sizes: gnn.SAGEConv(sizes, 8, "mean"), aggregate=lambda rows, kind: torch.stack(rows).sum(0) * len(kind)
     ),
     "SAGEConv pairs": by_relation(lambda *sizes: gnn.SAGEConv(sizes, 4, "mean"), both=True),
-    "SAGEConv pool": by_relation(lambda *sizes: gnn.SAGEConv(sizes, 6, "pool")),
-    "SAGEConv gcn": by_relation(lambda *sizes: gnn.SAGEConv(sizes, 6, "gcn")),
-    "SAGEConv weighted": by_weight(lambda *sizes: gnn.SAGEConv(sizes, 6, "mean")),
+    "SAGEConv pool": by_relation(lambda *sizes: gnn.SAGEConv(sizes, 8, "pool")),
+    "SAGEConv gcn": by_relation(lambda *sizes: gnn.SAGEConv(sizes, 8, "gcn")),
+    "SAGEConv weighted": by_weight(lambda *sizes: gnn.SAGEConv(sizes, 8, "mean")),
     **{
-        f"GraphConv {norm}": by_relation(lambda size, _, norm=norm: gnn.GraphConv(size, 6, norm=norm))
+        f"GraphConv {norm}": by_relation(lambda size, _, norm=norm: gnn.GraphConv(size, 8, norm=norm))
         for norm in ("both", "right", "left", "none")
     },
     "GraphConv, shared bases": (SharedBases, lambda model, graph: model(graph)),
-    "GraphConv weighted": by_weight(lambda size, _: gnn.GraphConv(size, 6, norm="right")),
-    "GATConv": by_relation(lambda *sizes: gnn.GATConv(sizes, 3, 2)),
-    "GATConv residual": by_relation(lambda *sizes: gnn.GATConv(sizes, 3, 2, residual=True)),
-    "GATv2Conv": by_relation(lambda *sizes: gnn.GATv2Conv(sizes, 3, 2)),
-    "DotGatConv": by_relation(lambda *sizes: gnn.DotGatConv(sizes, 3, 2, **FREE)),
-    "EdgeGATConv": by_relation(lambda *sizes: gnn.EdgeGATConv(sizes, 4, 3, 2), "feat"),
-    "GINConv": by_relation(lambda *sizes: gnn.GINConv(nn.Linear(6, 6), "sum", 0.2, learn_eps=True)),
-    "GINConv max": by_relation(lambda *sizes: gnn.GINConv(nn.Linear(6, 6), "max")),
+    "GraphConv weighted": by_weight(lambda size, _: gnn.GraphConv(size, 8, norm="right")),
+    "GATConv": by_relation(lambda *sizes: gnn.GATConv(sizes, 4, 2)),
+    "GATConv residual": by_relation(lambda *sizes: gnn.GATConv(sizes, 4, 2, residual=True)),
+    "GATv2Conv": by_relation(lambda *sizes: gnn.GATv2Conv(sizes, 4, 2)),
+    "DotGatConv": by_relation(lambda *sizes: gnn.DotGatConv(sizes, 4, 2, **FREE)),
+    "EdgeGATConv": by_relation(lambda *sizes: gnn.EdgeGATConv(sizes, 4, 4, 2), "feat"),
+    "GINConv": by_relation(lambda *sizes: gnn.GINConv(nn.Linear(8, 8), "sum", 0.2, learn_eps=True)),
+    "GINConv max": by_relation(lambda *sizes: gnn.GINConv(nn.Linear(8, 8), "max")),
     "GINEConv": by_relation(GINE, "feat"),
     "AGNNConv": by_relation(lambda *sizes: gnn.AGNNConv()),
-    "CFConv": by_relation(lambda *sizes: gnn.CFConv(sizes[0], 4, 5, 6), "feat"),
-    "EdgeConv": by_relation(lambda *sizes: gnn.EdgeConv(6, 5)),
-    "NNConv": by_relation(lambda *sizes: gnn.NNConv(sizes, 5, nn.Linear(4, sizes[0] * 5), "mean"), "feat"),
+    "CFConv": by_relation(lambda *sizes: gnn.CFConv(sizes[0], 4, 8, 8), "feat"),
+    "EdgeConv": by_relation(lambda *sizes: gnn.EdgeConv(8, 8)),
+    "NNConv": by_relation(lambda *sizes: gnn.NNConv(sizes, 4, nn.Linear(4, sizes[0] * 4), "mean"), "feat"),
     "GMMConv": by_relation(GMM, "feat"),
     "HGTConv": hgt(),
-    "HGTConv presorted": hgt(4, True, presorted=True),
+    "HGTConv presorted": hgt(True, presorted=True),
     "RelGraphConv": rgcn(),
     "RelGraphConv basis": rgcn("basis", 3, layer_norm=True),
     "RelGraphConv bdd": rgcn("bdd", 2, self_loop=False),
     "TypedLinear": on_one_vertex_set(
-        lambda whole: gnn.TypedLinear(6, 6, len(whole.counts)),
+        lambda whole: gnn.TypedLinear(8, 8, len(whole.counts)),
         lambda model, graph, rows, kinds, etypes: model(rows, kinds, sorted_by_type=True),
     ),
     "HeteroLinear, own functions": (ByHand, lambda model, graph: model(graph)),
@@ -285,8 +283,8 @@ CASES = {
         f"multi_update_all {reduce} {cross}": across(reduce, cross)
         for reduce, cross in (("max", "max"), ("min", "sum"), ("mean", "stack"), ("sum", "min"))
     },
-    "one type: TAGConv": of_cites(lambda: gnn.TAGConv(12, 4), lambda layer, graph, x: layer(graph, x)),
-    "one type: GATConv": of_cites(lambda: gnn.GATConv(12, 4, 2, **FREE), lambda layer, graph, x: layer(graph, x)),
+    "one type: TAGConv": of_cites(lambda: gnn.TAGConv(16, 4), lambda layer, graph, x: layer(graph, x)),
+    "one type: GATConv": of_cites(lambda: gnn.GATConv(16, 4, 2, **FREE), lambda layer, graph, x: layer(graph, x)),
 }
 ONE_WIDTH = ("GINConv", "GINEConv", "AGNNConv", "EdgeConv", "HGTConv", "RelGraphConv", "TypedLinear")
 ONE_WIDTH = (*ONE_WIDTH, "SAGEConv gcn", "GraphConv, shared bases")

@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from process_tree import stop_tree
 from speed import slowness
 
 from distgnn.errors import DistGNNError
-from distgnn.system.jobs.processes import die_with_parent, mapped_segments, stop_tree
+from distgnn.system.jobs.processes import die_with_parent, mapped_segments
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment
 
 POLL_SECONDS = 0.02

@@ -13,8 +13,13 @@ with warnings.catch_warnings():
 WIDTH, EDGE_WIDTH = 8, 5  # of the inputs in tests/harness/against_dgl.py
 
 
-def plain(layer, graph, inputs):
-    return layer(inputs.feats, graph_of(graph))
+def with_columns(*names):
+    """How a layer is called: with rows, the graph, and columns of its arcs."""
+    return lambda layer, graph, inputs: layer(inputs.feats, graph_of(graph), *(getattr(inputs, name) for name in names))
+
+
+plain, weighted = with_columns(), with_columns("edge_weight")
+with_edges, with_types = with_columns("edge_feats"), with_columns("etypes")
 
 
 def with_edge_index(layer, graph, inputs):
@@ -25,18 +30,6 @@ def with_equal_rows(layer, graph, inputs):
     """Rows of whole numbers, of which many are equal; the gradient is that of the rows before rounding."""
     rows = inputs.feats
     return layer(rows - rows.detach() + rows.detach().round(), graph_of(graph))
-
-
-def weighted(layer, graph, inputs):
-    return layer(inputs.feats, graph_of(graph), inputs.edge_weight)
-
-
-def with_edges(layer, graph, inputs):
-    return layer(inputs.feats, graph_of(graph), inputs.edge_feats)
-
-
-def with_types(layer, graph, inputs):
-    return layer(inputs.feats, graph_of(graph), inputs.etypes)
 
 
 def with_initial(layer, graph, inputs):

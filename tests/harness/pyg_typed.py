@@ -17,7 +17,7 @@ class Own(MessagePassing):
 
     def __init__(self):
         super().__init__(aggr="mean")
-        self.source, self.target, self.arc = Linear(-1, 6), Linear(-1, 6), Linear(-1, 6)
+        self.source, self.target, self.arc = Linear(-1, 8), Linear(-1, 8), Linear(-1, 8)
 
     def forward(self, x, edge_index, edge_attr):
         return self.propagate(edge_index, x=(self.source(x[0]), self.target(x[1])), edge_attr=edge_attr)
@@ -29,9 +29,9 @@ class Own(MessagePassing):
 class OneType(torch.nn.Module):
     """A model of one type, that `to_hetero` duplicates."""
 
-    def __init__(self, conv=lambda: SAGEConv((-1, -1), 6)):
+    def __init__(self, conv=lambda: SAGEConv((-1, -1), 8)):
         super().__init__()
-        self.first, self.second, self.norm = conv(), conv(), torch.nn.LayerNorm(6)
+        self.first, self.second, self.norm = conv(), conv(), torch.nn.LayerNorm(8)
 
     def forward(self, x, edge_index):
         return self.second(self.norm(self.first(x, edge_index)).relu(), edge_index)
@@ -42,7 +42,7 @@ class OneWidth(torch.nn.Module):
 
     def __init__(self, widths, body):
         super().__init__()
-        self.lin, self.body = HeteroDictLinear(widths, 6), body
+        self.lin, self.body = HeteroDictLinear(widths, 8), body
 
     def forward(self, x_dict, *columns):
         return self.body(self.lin(x_dict), *columns)
@@ -95,49 +95,49 @@ def of_cites(make, *columns):
 
 
 def attention(layer, **options):
-    return lambda: layer((-1, -1), 3, heads=2, **options)
+    return lambda: layer((-1, -1), 4, heads=2, **options)
 
 
 NO_LOOPS = {"add_self_loops": False}
 CASES = {
-    **{f"SAGEConv {aggr}": by_relation(lambda: SAGEConv((-1, -1), 6), aggr=aggr) for aggr in ("sum", "max", "cat")},
-    "SAGEConv by max": by_relation(lambda: SAGEConv((-1, -1), 6, aggr="max"), aggr="mean"),
-    "SAGEConv project": by_relation(lambda: SAGEConv((6, 6), 6, project=True, normalize=True), aggr="min"),
-    "SAGEConv, neighbours alone": by_relation(lambda: SAGEConv((-1, -1), 3, root_weight=False, bias=False)),
+    **{f"SAGEConv {aggr}": by_relation(lambda: SAGEConv((-1, -1), 8), aggr=aggr) for aggr in ("sum", "max", "cat")},
+    "SAGEConv by max": by_relation(lambda: SAGEConv((-1, -1), 8, aggr="max"), aggr="mean"),
+    "SAGEConv project": by_relation(lambda: SAGEConv((8, 8), 8, project=True, normalize=True), aggr="min"),
+    "SAGEConv, neighbours alone": by_relation(lambda: SAGEConv((-1, -1), 4, root_weight=False, bias=False)),
     "GATConv": by_relation(attention(pyg.GATConv, **NO_LOOPS)),
     "GATConv edge features": by_relation(attention(pyg.GATConv, edge_dim=4, **NO_LOOPS), with_attr),
     "GATv2Conv": by_relation(attention(pyg.GATv2Conv, **NO_LOOPS)),
     "GATv2Conv edge features": by_relation(attention(pyg.GATv2Conv, edge_dim=4, **NO_LOOPS), with_attr),
     "TransformerConv": by_relation(attention(pyg.TransformerConv)),
     "GraphConv": by_relation(
-        lambda: pyg.GraphConv((-1, -1), 6),
+        lambda: pyg.GraphConv((-1, -1), 8),
         lambda model, data: model(data.x_dict, data.edge_index_dict, data.edge_weight_dict),
     ),
-    "GINConv": by_relation(lambda: pyg.GINConv(torch.nn.Linear(6, 6))),
+    "GINConv": by_relation(lambda: pyg.GINConv(torch.nn.Linear(8, 8))),
     "own layer": by_relation(Own, one_by_one),
     "to_hetero": dicts(lambda whole: pyg.to_hetero(OneType(), metadata(whole))),
     "to_hetero_with_bases": dicts(
         lambda whole: OneWidth(
             widths(whole),
-            pyg.to_hetero_with_bases(OneType(lambda: SAGEConv(6, 6)), metadata(whole), 3, in_channels={"x": 6}),
+            pyg.to_hetero_with_bases(OneType(lambda: SAGEConv(8, 8)), metadata(whole), 3, in_channels={"x": 8}),
         )
     ),
-    "HGTConv": dicts(lambda whole: pyg.HGTConv(widths(whole), 6, metadata(whole), heads=2)),
-    "HGTConv skip": dicts(lambda whole: OneWidth(widths(whole), pyg.HGTConv(6, 6, metadata(whole), heads=2))),
-    "HANConv": dicts(lambda whole: pyg.HANConv(widths(whole), 6, metadata(whole), heads=2)),
-    "RGCNConv": on_one_vertex_set(lambda whole: pyg.RGCNConv(6, 6, 7, num_bases=2), "edge_index", "edge_type"),
-    "FastRGCNConv": on_one_vertex_set(lambda whole: pyg.FastRGCNConv(6, 6, 7), "edge_index", "edge_type"),
-    "RGATConv": on_one_vertex_set(lambda whole: pyg.RGATConv(6, 6, 7, heads=2), "edge_index", "edge_type"),
+    "HGTConv": dicts(lambda whole: pyg.HGTConv(widths(whole), 8, metadata(whole), heads=2)),
+    "HGTConv skip": dicts(lambda whole: OneWidth(widths(whole), pyg.HGTConv(8, 8, metadata(whole), heads=2))),
+    "HANConv": dicts(lambda whole: pyg.HANConv(widths(whole), 8, metadata(whole), heads=2)),
+    "RGCNConv": on_one_vertex_set(lambda whole: pyg.RGCNConv(8, 8, 7, num_bases=2), "edge_index", "edge_type"),
+    "FastRGCNConv": on_one_vertex_set(lambda whole: pyg.FastRGCNConv(8, 8, 7), "edge_index", "edge_type"),
+    "RGATConv": on_one_vertex_set(lambda whole: pyg.RGATConv(8, 8, 7, heads=2), "edge_index", "edge_type"),
     "HEATConv": on_one_vertex_set(
-        lambda whole: pyg.HEATConv(6, 6, 4, 7, 3, 4, 5, heads=2), "edge_index", "node_type", "edge_type", "edge_attr"
+        lambda whole: pyg.HEATConv(8, 8, 4, 7, 3, 4, 5, heads=2), "edge_index", "node_type", "edge_type", "edge_attr"
     ),
-    "HeteroLinear": on_one_vertex_set(lambda whole: pyg.HeteroLinear(6, 6, 4), "node_type"),
-    "HeteroBatchNorm": on_one_vertex_set(lambda whole: pyg.HeteroBatchNorm(6, 4), "node_type"),
-    "HeteroLayerNorm": on_one_vertex_set(lambda whole: pyg.HeteroLayerNorm(6, 4), "node_type"),
-    "one type: GCNConv": of_cites(lambda: pyg.GCNConv(-1, 6), "edge_weight"),
-    "one type: GATConv": of_cites(lambda: pyg.GATConv(-1, 3, heads=2)),
+    "HeteroLinear": on_one_vertex_set(lambda whole: pyg.HeteroLinear(8, 8, 4), "node_type"),
+    "HeteroBatchNorm": on_one_vertex_set(lambda whole: pyg.HeteroBatchNorm(8, 4), "node_type"),
+    "HeteroLayerNorm": on_one_vertex_set(lambda whole: pyg.HeteroLayerNorm(8, 4), "node_type"),
+    "one type: GCNConv": of_cites(lambda: pyg.GCNConv(-1, 8), "edge_weight"),
+    "one type: GATConv": of_cites(lambda: pyg.GATConv(-1, 4, heads=2)),
     "one type: PNAConv": of_cites(
-        lambda: pyg.PNAConv(12, 4, ["mean", "max", "std"], ["identity", "amplification"], torch.tensor([3, 4, 6, 3, 1]))
+        lambda: pyg.PNAConv(16, 4, ["mean", "max", "std"], ["identity", "amplification"], torch.tensor([3, 4, 8, 3, 1]))
     ),
 }
 ONE_WIDTH = ("SAGEConv project", "GINConv", "RGCNConv", "FastRGCNConv", "RGATConv", "HEATConv", "HeteroLinear")

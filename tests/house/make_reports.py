@@ -63,6 +63,58 @@ def _published(data: dict) -> Rows:
     return rows
 
 
+def _seconds(data: dict) -> Rows:
+    found: dict[str, dict[str, float]] = {}
+    for one in data["published"]:
+        if one["epochs"] <= FEW_EPOCHS:
+            found.setdefault(one["row"], {})[one["side"]] = one["runs"][0]["epoch_seconds"]
+    sides = ("ours", "pyg-csr", "pyg")
+    rows = [["row", *(SIDES[side] for side in sides), "times"]]
+    for row, of in found.items():
+        best = min(seconds for side, seconds in of.items() if side != "ours")
+        seconds = (f"{of[side]:.3g}" if side in of else "–" for side in sides)
+        rows.append([row, *seconds, f"{best / of['ours']:.1f}"])
+    return rows
+
+
+def _to_accuracy(data: dict) -> Rows:
+    """Epochs and seconds to what both Adams reach on validation, less 0.2 %; PyG without a run has `train`'s epochs.
+
+    Seconds: of an epoch in the runs of few epochs; of `--recipe fast`, the mean of its own run.
+    """
+    curves: dict[str, dict[str, dict]] = {}
+    epoch: dict[tuple[str, str], float] = {}
+    for one in data["published"]:
+        run = next((run for run in one["runs"] if "reached" in run), {})
+        if one["epochs"] <= FEW_EPOCHS:
+            epoch[one["row"], one["side"]] = one["runs"][0]["epoch_seconds"]
+        elif run and one["side"] != "tuned":
+            curves.setdefault(one["row"], {})[one["side"]] = run["reached"]
+            if one["side"] == "fast":
+                epoch[one["row"], "fast"] = run["seconds"] / one["epochs"]
+    rows = [["row", "validation, %", "`train`", "`--recipe fast`", "plain PyG", "times"]]
+    for row, sides in curves.items():
+        of = {"ours": sides.get("ours"), "fast": sides.get("fast")}
+        peer = min((side for side in ("pyg-csr", "pyg") if (row, side) in epoch), key=lambda side: epoch[row, side])
+        plain = sides.get("pyg-csr") or sides.get("pyg")
+        of[peer] = plain or of["ours"]
+        adams = [max(map(float, one)) for one in (of["ours"], of[peer]) if one]
+        if not adams:
+            continue
+        level = f"{min(adams) - 0.2:.1f}"
+        taken, seconds = [], {}
+        for side, one in of.items():
+            epochs = one and next((one[step] for step in sorted(one, key=float) if float(step) >= float(level)), None)
+            if epochs is None or (row, side) not in epoch:
+                taken.append("–" if one is None else "not reached")
+                continue
+            seconds[side] = epochs * epoch[row, side]
+            taken.append(f"{epochs}{'' if plain or side != peer else ' (of `train`)'}: {seconds[side]:.3g} s")
+        best = min((seconds[side] for side in ("ours", "fast") if side in seconds), default=None)
+        rows.append([row, level, *taken, f"{seconds[peer] / best:.1f}" if best and peer in seconds else "–"])
+    return rows
+
+
 def _mean(values: list[float]) -> str:
     return f"{statistics.fmean(values):.2f}" + (f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else "")
 
@@ -70,6 +122,8 @@ def _mean(values: list[float]) -> str:
 MADE: dict[tuple[str, str], Callable[[dict], Rows]] = {
     ("processors", "checks"): _checks,
     ("accuracy", "published"): _published,
+    ("accuracy", "seconds"): _seconds,
+    ("accuracy", "to-accuracy"): _to_accuracy,
 }
 
 if __name__ == "__main__":

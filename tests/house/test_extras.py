@@ -13,7 +13,7 @@ from test_floors import MODULES, imports_of
 from distgnn.cli.commands.train import GROUPS, train
 from distgnn.cli.main import make_app
 from distgnn.config import Algorithm, Schedule
-from distgnn.config.extras import commands, extras, search_of
+from distgnn.config.extras import commands, extras, load, search_of
 from distgnn.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,11 +75,12 @@ def test_tests_import_no_extra_but_their_own():
 def test_what_is_attached_is_there():
     """Every "module:name" leads somewhere, and the core asks for each hook."""
     core = "".join(path.read_text() for path in CORE.values())
-    for extra in extras().values():
+    for name, extra in extras().items():
         assert all(f'"{point}"' in core for point in extra.hooks)
+        assert all(load(name, place) is not None for place in extra.hooks.values())
         assert all(search_of(name).__doc__ for name in extra.recipes)
         assert set(extra.options) <= {group.__name__ for group in GROUPS}
-    assert all(load().__doc__ for load in commands().values())
+    assert all(made().__doc__ for made in commands().values())
 
 
 def test_two_extras_with_a_graph_each_are_refused_together():

@@ -5,7 +5,7 @@ import importlib
 
 import pytest
 import torch
-from against_dgl import Inputs, default_float64, num_arc_ids, run_ranks, run_rows, run_whole, same
+from against_dgl import Inputs, default_float64, made, num_arc_ids, run_ranks, run_rows, run_whole, same
 from cut_graphs import UNDIRECTED, dist_graph, random_graph
 from torch.utils.checkpoint import checkpoint
 
@@ -25,17 +25,16 @@ LAYERS = {
 def case(library: str, name: str):
     """(layer in float64, its call)."""
     pytest.importorskip(LIBRARIES[library])
-    torch.manual_seed(4)
     make, call = importlib.import_module(f"{library}_layers").cases()[name]
-    return make().double(), call
+    return made(make), call
 
 
-def beside_whole(comm, library, name, mode, plain=lambda call: call):
+def beside_whole(comm, library, name, mode):
     data = random_graph(12, directed=UNDIRECTED)
     layer, call = case(library, name)
     inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
     with default_float64():
-        expected = run_whole(data, copy.deepcopy(layer), inputs, plain(call), library=library)
+        expected = run_whole(data, copy.deepcopy(layer), inputs, call, library=library)
         graph = dist_graph(data, comm)
         if library == "pyg":
             found = run_rows(with_rows(graph), layer, inputs, mode(call))
@@ -44,46 +43,27 @@ def beside_whole(comm, library, name, mode, plain=lambda call: call):
         same(found, expected)
 
 
-def in_place(call):
-    return lambda *arguments: call(*arguments).mul_(2).relu_()
-
-
-def out_of_place(call):
-    return lambda *arguments: (call(*arguments) * 2).relu()
-
-
-def once_in_inference(call):
+def checkpointed_after_inference(call):
     """What a layer keeps from an evaluation in inference mode serves the training after it."""
 
     def run(*arguments):
         with torch.inference_mode():
             call(*arguments)
-        return call(*arguments)
+        return checkpoint(call, *arguments, use_reentrant=False)
 
     return run
 
 
-MODES = {
-    "in place": (in_place, out_of_place),
-    "checkpoint": (
-        lambda call: lambda *arguments: checkpoint(call, *arguments, use_reentrant=False),
-        lambda call: call,
-    ),
-    "after inference mode": (once_in_inference, lambda call: call),
-}
-
-
 @pytest.mark.mpi(2)
-@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("library", LAYERS)
-def test_layers_give_the_same_in_a_mode(comm, library, mode):
+def test_layers_give_the_same_under_torchs_modes(comm, library):
     for name in LAYERS[library]:
-        beside_whole(comm, library, name, *MODES[mode])
+        beside_whole(comm, library, name, checkpointed_after_inference)
 
 
 @pytest.mark.mpi(1)
 @pytest.mark.filterwarnings("ignore")  # of torch's compiler
 def test_a_compiled_layer_gives_the_same(comm):
-    """With plain tensors; rows: tests/rows/test_modes.py."""
+    """With plain tensors; rows: tests/rows/test_row_tensor.py."""
     torch._dynamo.reset()
     beside_whole(comm, "dgl", "gat", lambda call: torch.compile(call, backend="aot_eager"))

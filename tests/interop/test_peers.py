@@ -25,6 +25,12 @@ EQUAL = [
     *("script: pyg gcn", "script: pyg sage split", "script: pyg gae", "script: dgl gcn"),
     *("loop: pyg early stopping with the best state", "loop: pyg bootstrapped views with a moving target"),
     *("loop: pyg labels propagated then reused as features", "loop: dgl predictions corrected and smoothed"),
+    *("dgl: own softmax, ids", "dgl: own functions, table", "dgl: own edges, mask", "dgl: GATConv, in place"),
+    *("pyg: GCNConv, in place", "tables of vertices: embedding of arange, Adam", "pyg: norm BatchNorm, whole"),
+    *("pyg: norm GraphNorm, mask", "pyg: norm PairNorm individually, ids", "pyg: norm InstanceNorm statistics, whole"),
+    *("pyg: norm LayerNorm graph, whole", "pyg: norm LayerNorm node, whole", "pyg: norm MeanSubtractionNorm, whole"),
+    *("pyg: norm GraphSizeNorm, whole", "pyg: norm DiffGroupNorm, whole", "functions of PyG: homophily"),
+    *("functions of PyG: homophily of nodes", "functions of PyG: contains_self_loops"),
 ]
 WHOLE_KINDS = [  # a few milliseconds a case
     *("statistics of rows", "rows x rows", "order of rows", "losses", "elementwise and columns", "global ids"),

@@ -1,10 +1,10 @@
 """`distgnn models` says what is so: every layer of the table is run, and the rows it writes on arcs are looked at."""
 
+import importlib
 import re
-import warnings
 
 import pytest
-from against_dgl import Inputs, default_float64, num_arc_ids, run_rows
+from against_dgl import Inputs, default_float64, made, num_arc_ids, run_rows
 from cut_graphs import random_graph, whole_graph
 
 from distgnn.config import EDGE_MODELS, MODELS, ModelConfig
@@ -43,7 +43,7 @@ DGL_CASES = {  # row of the table -> case of tests/harness/dgl_layers.py, where 
 def widest(monkeypatch):
     """Widths of rows that were brought to arcs, or from them."""
     found = [0]
-    for real in (on_arcs._gathered, on_arcs._summed):
+    for real in (on_arcs.gathered, on_arcs.summed):
 
         def noted(graph, rows, role, real=real):
             found.append(rows.shape[1])
@@ -59,9 +59,7 @@ def run(name, cases, widest) -> str:
     graph = with_rows(whole_graph(data))
     inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
     make, call = cases[name]
-    with default_float64(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        layer = make().double()
+    layer = made(make)
     del widest[1:]
     with default_float64():
         run_rows(graph, layer, inputs, call)
@@ -69,29 +67,18 @@ def run(name, cases, widest) -> str:
     return "arcs" if max(widest) > (HEADS if has_heads else MOST_NUMBERS) else "kernel"
 
 
-def test_pyg_layers_run_as_the_table_says(widest):
-    pytest.importorskip("torch_geometric.nn")
-    from pyg_layers import cases
-
-    known = cases()
-    rows = [layer for layer in PYG if layer.how not in ("refused", "types")]  # types: tests/interop/pyg/test_typed.py
-    first = {layer.name: next((name for name in known if name.startswith(layer.name)), None) for layer in rows}
-    assert {layer.name: run(first[layer.name], known, widest) for layer in rows} == {
-        layer.name: layer.how for layer in rows
-    }
-    classes = {layer.name.split()[0] for layer in rows}
-    assert {name.split()[0] for name in known} == classes
-
-
-def test_dgl_layers_run_as_the_table_says(widest):
-    pytest.importorskip("dgl")
-    from dgl_layers import cases
-
-    known = cases()
-    rows = [layer for layer in DGL if layer.how not in ("refused", "types")]  # types: tests/interop/dgl/test_typed.py
-    assert {layer.name: run(DGL_CASES[layer.name], known, widest) for layer in rows} == {
-        layer.name: layer.how for layer in rows
-    }
+@pytest.mark.parametrize(("library", "table"), [("torch_geometric", PYG), ("dgl", DGL)])
+def test_layers_run_as_the_table_says(library, table, widest):
+    """Those of graphs with types: tests/graph/face/test_typed_graph.py and test_typed_dgl.py."""
+    pytest.importorskip(library)
+    known = importlib.import_module("dgl_layers" if table is DGL else "pyg_layers").cases()
+    words_of = DGL_CASES if table is DGL else {}
+    rows = [layer for layer in table if layer.how not in ("refused", "types")]
+    names = {layer.name: words_of.get(layer.name, layer.name) for layer in rows}
+    first = {name: next(case for case in known if case.startswith(words)) for name, words in names.items()}
+    assert {name: run(case, known, widest) for name, case in first.items()} == {one.name: one.how for one in rows}
+    if table is PYG:
+        assert {name.split()[0] for name in known} == {name.split()[0] for name in names}
 
 
 @pytest.mark.parametrize("layer", OWN, ids=lambda layer: layer.name)

@@ -9,7 +9,7 @@ from distgnn.kernels.runtime import threads
 def num_threads(monkeypatch):
     """Three, with chunks of any size. That one thread gives the same bits, of every kernel: check/test_same_bits.py."""
     before = threads.get_num_threads()
-    monkeypatch.setattr(threads, "SERIAL_WORK", 0)
+    monkeypatch.setattr(threads, "THREAD_WORK", 1)
     threads.set_num_threads(3)
     yield 3
     threads.set_num_threads(before)

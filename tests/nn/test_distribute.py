@@ -10,6 +10,7 @@ from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, random_graph, whole_gra
 from dgl_layers import cases
 
 from distgnn.errors import InputError
+from distgnn.graph.face.row_graph import with_rows
 from distgnn.nn import distribute
 from distgnn.system.other_libraries import import_dgl
 
@@ -23,26 +24,20 @@ def make(name: str):
         return CASES[name][0]().double()
 
 
-@pytest.mark.mpi(2)
-@pytest.mark.parametrize("name", CASES)
-def test_module_runs_unchanged(comm, name):
-    data = random_graph(12, directed=[UNDIRECTED, DIRECTED][zlib.crc32(name.encode()) % 2])
-    model, call = make(name), CASES[name][1]
-    inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
-    expected = run_whole(data, model, inputs, call)
-    same(run_ranks(dist_graph(data, comm, debug=True), model, inputs, call), expected)
+WITH_AN_EMPTY_PART = ("sage pool", "gin max", "gat weighted", "rgcn", "rgcn bdd", "gine", "appnp weighted")
 
 
 @pytest.mark.mpi(3)
-@pytest.mark.parametrize("name", ["sage pool", "gin max", "gat weighted", "rgcn", "rgcn bdd", "gine", "appnp weighted"])
-def test_a_rank_without_vertices_and_arcs_takes_part(comm, name):
-    data = random_graph(12)
-    edges = data.edge_list()
-    model, call = make(name), CASES[name][1]
+@pytest.mark.parametrize("name", CASES)
+def test_module_runs_unchanged(comm, name):
+    """Of some, a rank without vertices and arcs takes part."""
+    data = random_graph(12, directed=[UNDIRECTED, DIRECTED][zlib.crc32(name.encode()) % 2])
+    edges, (_, call), model = data.edge_list(), CASES[name], make(name)
     inputs = Inputs.random(data.num_nodes, num_arc_ids(edges))
     expected = run_whole(data, model, inputs, call)
-    graph = dist_graph(data, comm, without_part_1(edges, comm.size), debug=True)
-    assert comm.rank != 1 or graph.num_nodes() == graph.num_edges() == 0
+    cut = without_part_1(edges, comm.size) if name in WITH_AN_EMPTY_PART else None
+    graph = dist_graph(data, comm, cut, debug=True)
+    assert cut is None or comm.rank != 1 or graph.num_nodes() == graph.num_edges() == 0
     same(run_ranks(graph, model, inputs, call), expected)
 
 
@@ -93,3 +88,34 @@ def test_what_cannot_run_is_refused_with_the_alternative(comm):
         graph.apply_edges(lambda edges: {"m": edges.edges()})
     with pytest.raises(ValueError, match="leave edges out"):
         graph.apply_edges(dgl.function.copy_u("h", "m"), edges=[0])
+
+
+class Half(torch.nn.Dropout):
+    def forward(self, rows):
+        return super().forward(rows) / 2
+
+
+class Shifted(torch.nn.BatchNorm1d):
+    def forward(self, rows):
+        return super().forward(rows) + 1
+
+
+@pytest.mark.mpi(2)
+@pytest.mark.parametrize("kind", [lambda: Half(0.5), lambda: Shifted(8)], ids=["dropout", "batch norm"])
+@pytest.mark.parametrize("how", ["class", "hook"])
+def test_modules_of_ones_own_and_with_hooks_stay(comm, kind, how):
+    """Rows of all ranks are right in them; beside plain tensors they would see one rank's."""
+    data, seen = random_graph(2), []
+    module = kind()
+    if how == "hook":
+        module = torch.nn.Dropout(0.5) if isinstance(module, Half) else torch.nn.BatchNorm1d(8)
+        module.register_forward_hook(lambda module, given, out: seen.append(out))
+    model = torch.nn.Sequential(module.double())
+    graph = with_rows(dist_graph(data, comm))
+    torch.manual_seed(3)
+    found = distribute(model, graph)(graph.x).whole()
+    torch.manual_seed(3)
+    torch.testing.assert_close(found, module(with_rows(whole_graph(data)).x).whole(), rtol=1e-9, atol=1e-9)
+    assert model[0] is module and len(seen) == 2 * (how == "hook")
+    with pytest.raises(ValueError, match=r"0, a .*, has hooks or a .* see one rank's rows"):
+        distribute(model, dist_graph(data, comm))

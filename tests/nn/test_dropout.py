@@ -6,26 +6,12 @@ import torch
 from cut_graphs import dist_graph, gather_rows, random_graph, whole_graph
 
 from distgnn import nn as dnn
-from distgnn.comm import sum_over_ranks
 from distgnn.system.other_libraries import import_dgl
 
 
-@pytest.fixture(scope="module")
-def dgl():
-    return import_dgl()
-
-
-def mask(graph, module, width: int = 33) -> np.ndarray:
+def mask(graph, module, width: int = 8) -> np.ndarray:
     rows = torch.ones(graph.num_owned, width, dtype=torch.float64)
     return gather_rows(graph, module(rows, graph))
-
-
-@pytest.mark.mpi(3)
-def test_the_mask_does_not_depend_on_ranks(comm):
-    data = random_graph()
-    np.testing.assert_array_equal(
-        mask(dist_graph(data, comm), dnn.Dropout(0.5)), mask(whole_graph(data), dnn.Dropout(0.5))
-    )
 
 
 @pytest.mark.mpi(1)
@@ -43,7 +29,7 @@ def test_steps_seeds_sites_and_calls_differ(comm):
     other_seed = mask(graph, dnn.Dropout(0.5))
     for other in (second, next_step, other_site, other_seed):
         agreement = (other == first).mean()
-        assert 0.45 < agreement < 0.55  # 13,200 fair coins: 0.5 ± 0.0044
+        assert 0.45 < agreement < 0.55  # 3,200 fair coins: 0.5 ± 0.009
     assert first.mean() == pytest.approx(1, abs=0.05)
     assert set(np.unique(first)) == {0.0, 2.0}
 
@@ -59,15 +45,6 @@ def test_masks_of_a_module_do_not_depend_on_what_ran_before_it(comm):
     assert (forward[0] != forward[1]).any()
 
 
-@pytest.mark.mpi(2)
-def test_the_gradient_has_the_same_mask(comm):
-    graph = dist_graph(random_graph(), comm)
-    rows = torch.ones(graph.num_owned, 8, dtype=torch.float64, requires_grad=True)
-    out = dnn.Dropout(0.3)(rows, graph)
-    out.sum().backward()
-    torch.testing.assert_close(rows.grad, out.detach())
-
-
 @pytest.mark.mpi(1)
 def test_evaluation_and_zero_leave_rows_alone(comm):
     graph = dist_graph(random_graph(), comm)
@@ -75,8 +52,6 @@ def test_evaluation_and_zero_leave_rows_alone(comm):
     assert dnn.Dropout(0.5).eval()(graph.feats, graph) is graph.feats
     with pytest.raises(ValueError, match="expected a probability"):
         dnn.Dropout(1.0)
-    with pytest.raises(ValueError, match="knows no graph"):
-        dnn.Dropout(0.5)(graph.feats)
 
 
 @pytest.mark.mpi(3)
@@ -102,39 +77,33 @@ def test_distribute_makes_a_torch_model_independent_of_ranks(comm):
         dnn.distribute(torch.nn.Sequential(torch.nn.BatchNorm2d(3)), graph)
 
 
-def arc_mask(graph, data, module, heads: int = 3) -> np.ndarray:
-    """Masks by global arc id, on every rank."""
-    rows = module(torch.ones(graph.num_edges(), heads, 1, dtype=torch.float64), graph)
-    everything = np.zeros((2 * data.edge_list().num_edges, heads, 1))
-    everything[graph.local.arc_ids] = rows
-    return sum_over_ranks(graph.comm, everything)
+def test_heads_draw_for_themselves():
+    graph = whole_graph(random_graph())
+    drawn = dnn.Dropout(0.5, over="arcs")(torch.ones(graph.num_edges(), 3, 1, dtype=torch.float64), graph)
+    assert 0.9 < drawn.mean() < 1.1 and (drawn[:, 0] != drawn[:, 1]).any()
+
+
+ARC_LAYERS = {  # name: how it is made, and what it is called with beside graph and rows
+    "appnp": (lambda: dnn.APPNPConv(3, 0.1, edge_drop=0.4), {}),
+    "appnp weighted": (lambda: dnn.APPNPConv(3, 0.1, edge_drop=0.4), {"edge_weight": 0.5}),
+    "gat": (lambda: dnn.GATConv(8, 2, 4, 0.2, 0.4, allow_zero_in_degree=True), {}),
+    "gatv2": (lambda: dnn.GATv2Conv(8, 2, 4, 0.2, 0.4, allow_zero_in_degree=True), {}),
+    "dgl's gat": (lambda: import_dgl().nn.GATConv(8, 2, 4, 0.3, 0.4, allow_zero_in_degree=True), {}),
+}
 
 
 @pytest.mark.mpi(3)
-def test_masks_of_arcs_do_not_depend_on_ranks(comm):
-    data = random_graph()
-    masks = [
-        arc_mask(graph, data, dnn.Dropout(0.5, over="arcs")) for graph in (dist_graph(data, comm), whole_graph(data))
-    ]
-    np.testing.assert_array_equal(*masks)
-    drawn = masks[0][whole_graph(data).local.arc_ids]
-    assert 0.9 < drawn.mean() < 1.1
-    assert (drawn[:, 0] != drawn[:, 1]).any()  # heads draw for themselves
-
-
-@pytest.mark.mpi(3)
-def test_dgls_attention_dropout_belongs_to_arcs(comm, dgl):
-    from dgl.nn import GATConv
-
-    data = random_graph()
-    outs = []
+@pytest.mark.parametrize("name", ARC_LAYERS)
+def test_dropped_arcs_do_not_depend_on_ranks(comm, name):
+    data, (make, named), outs = random_graph(), ARC_LAYERS[name], []
     for graph in (dist_graph(data, comm), whole_graph(data)):
         torch.manual_seed(0)
-        layer = GATConv(8, 2, 4, feat_drop=0.3, attn_drop=0.4, allow_zero_in_degree=True).double()
-        dnn.distribute(layer, graph)
-        assert [layer.feat_drop.over, layer.attn_drop.over] == ["vertices", "arcs"]
-        outs.append(gather_rows(graph, layer(graph, graph.feats).detach()))
-    np.testing.assert_allclose(*outs, rtol=1e-10)
+        layer = dnn.distribute(torch.nn.ModuleList([make()]).double(), graph)[0]
+        if hasattr(layer, "feat_drop"):
+            assert [layer.feat_drop.over, layer.attn_drop.over] == ["vertices", "arcs"]
+        weights = {key: value + torch.from_numpy(graph.local.arc_ids % 3).double() for key, value in named.items()}
+        outs.append(gather_rows(graph, layer(graph, graph.feats, **weights).detach()))
+    np.testing.assert_allclose(*outs, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.mpi(2)

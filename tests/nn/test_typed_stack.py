@@ -98,6 +98,14 @@ def test_models_by_name_give_what_pyg_gives_with_the_same_weights(comm):
             logits = rows.gather_rows(model(graph, rows.local_feats), root=None)
             expected = plain_pyg(model, whole)(data, tables)
             np.testing.assert_allclose(logits, expected.detach().numpy(), rtol=1e-9, atol=1e-9, err_msg=name)
+            called = {one for one in model.modules() if type(one).forward is not torch.nn.Module.forward}
+            seen = set()
+            for module in called:
+                module.register_forward_hook(lambda module, given, out, seen=seen: seen.add(module))
+            watched = rows.gather_rows(model(graph, rows.local_feats), root=None)
+            np.testing.assert_allclose(watched, logits, rtol=1e-12, atol=1e-12, err_msg=name)
+            left = [place for place, one in model.named_modules() if one in called - seen]
+            assert all("out_lin" in place for place in left), left  # of types that no arc leads to
 
 
 def numbers(records):

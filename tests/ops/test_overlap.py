@@ -18,8 +18,8 @@ from distgnn.train import Trainer
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_pieces_make_the_product(num_rows, dtype):
     graph = type("Graph", (), {"buffers": Buffers(), "tuning": Tuning()})
-    rows, weight = torch.randn(num_rows, 5).to(dtype), torch.randn(7, 5).T
-    out = torch.full((num_rows, 7), torch.nan, dtype=dtype)
+    rows, weight = torch.randn(num_rows, 4).to(dtype), torch.randn(8, 4).T
+    out = torch.full((num_rows, 8), torch.nan, dtype=dtype)
     work = product_pieces(graph, rows, weight, out)
     assert len(work) <= NUM_PIECES
     for piece in work:
@@ -33,7 +33,7 @@ def test_an_aggregation_does_it_once(comm, options):
     graph = dist_graph(random_graph(3), comm, dtype="float32", **options)
     done = []
     work = [lambda number=number: done.append(number) for number in range(5)]
-    rows = np.ones((graph.num_owned, 3), np.float32)
+    rows = np.ones((graph.num_owned, 8), np.float32)
     plain, _ = graph.forward_arcs(rows)
     found, _ = graph.forward_arcs(rows, overlap_work=work)
     np.testing.assert_array_equal(found, plain)

@@ -7,7 +7,10 @@ from distgnn.datasets import GraphData
 from distgnn.partition import VertexCut
 from distgnn.partition.core.edges import EdgeArrays
 from distgnn.partition.refinement.cut_state import start_state
-from distgnn.partition.refinement.replica_table import add_edge, empty_table
+from distgnn.partition.refinement.group_loads import no_row_loads, start_loads
+from distgnn.partition.refinement.group_moves import Placement
+from distgnn.partition.refinement.groups import Groups
+from distgnn.partition.refinement.replica_table import add_edge, count_copies, empty_table
 
 
 def edge_list(edges, num_nodes, directed=False, weights=None, direction="stored", self_loops="keep"):
@@ -21,12 +24,29 @@ def num_copies(edges, parts, num_parts):
     return int(start_state(edges, parts, num_parts).num_copies.sum())
 
 
-def table_of(groups, part, num_vertices, num_parts):
-    """In how many groups of each part a vertex is."""
+def groups_with(*members, sizes=None):
+    sizes = [10.0] * len(members) if sizes is None else sizes
+    indptr = np.cumsum([0, *map(len, members)])
+    flat = np.concatenate(members).astype(np.int32)
+    return Groups(indptr, flat, np.array(sizes, dtype=float), np.ones(len(flat), dtype=np.uint16))
+
+
+def random_groups(rng, num_groups, num_vertices, most_edges=40):
+    """Groups of 1 to 12 members: vertices in one group and in many."""
+    members = [rng.choice(num_vertices, rng.integers(1, 13), replace=False) for _ in range(num_groups)]
+    return groups_with(*members, sizes=rng.integers(1, most_edges, num_groups))
+
+
+def placed(groups, part, num_vertices, shares):
+    """A `Placement` of groups in parts: in how many groups of each part a vertex is, and the loads; no rows."""
+    num_parts = len(shares)
     table = empty_table(np.bincount(groups.members, minlength=num_vertices).astype(np.int32), num_parts)
     for v, p in zip(groups.members, np.repeat(part, np.diff(groups.indptr)), strict=True):
         add_edge(table, v, p, 1)
-    return table
+    edges, copies = np.bincount(part, groups.sizes, num_parts).astype(float), np.zeros(num_parts, dtype=np.int64)
+    count_copies(table, copies)
+    loads = start_loads(edges, copies.astype(float), edges.sum() * shares, copies.sum() * shares)
+    return Placement(part, table, loads, no_row_loads(num_parts))
 
 
 def awkward(name):

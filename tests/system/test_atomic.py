@@ -1,14 +1,19 @@
-"""A folder that appears whole or not at all, and takes the place of nothing but a folder of ours."""
+"""A folder that appears whole or not at all, in no place but its own; pipes and devices are never read."""
 
 import multiprocessing
 import os
 import socket
 
 import pytest
+from fuzzing import no_hang
 
-from distgnn.errors import InputError
+from distgnn.errors import DistGNNError, InputError
+from distgnn.partition.folder.manifest_file import read_manifest
 from distgnn.system import atomic
-from distgnn.system.atomic import lock_file, new_folder, remove_stale, why_foreign
+from distgnn.system.atomic import lock_file, new_folder, read_text, remove_stale, why_foreign
+from distgnn.system.hosts import read_hosts
+from distgnn.train.checkpoint.files import read_state
+from distgnn.train.run.run_folder import read_metrics
 
 FILES = {"marker", "data/rows"}
 
@@ -132,3 +137,37 @@ def test_a_lock_is_of_the_file_under_the_name(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "open", replaced_meanwhile)
     with pytest.raises(FileNotFoundError):
         lock_file(tmp_path / "lock")
+
+
+def test_only_regular_files_are_read(tmp_path):
+    (tmp_path / "text").write_text("Größe")
+    (tmp_path / "link").symlink_to(tmp_path / "text")
+    assert read_text(tmp_path / "text") == read_text(tmp_path / "link") == "Größe"
+    os.mkfifo(tmp_path / "pipe")
+    with no_hang():
+        for path in (tmp_path / "pipe", "/dev/zero", "/dev/null"):
+            with pytest.raises(OSError, match="not a regular file"):
+                read_text(path)
+    with pytest.raises(IsADirectoryError):
+        read_text(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "read, name",
+    [
+        (read_hosts, "hosts.txt"),
+        (lambda path: read_manifest(path.parent), "partition.json"),
+        (lambda path: read_state(path.parent), "checkpoint.json"),
+    ],
+    ids=["hosts", "partition", "checkpoint"],
+)
+def test_readers_refuse_a_pipe(read, name, tmp_path):
+    os.mkfifo(tmp_path / name)
+    with no_hang(), pytest.raises(DistGNNError):
+        read(tmp_path / name)
+
+
+def test_records_of_a_run_do_not_wait_for_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "metrics.jsonl")
+    with no_hang():
+        assert read_metrics(tmp_path / "metrics.jsonl") == []

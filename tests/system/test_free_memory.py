@@ -1,4 +1,4 @@
-"""Errors that say that there was no memory are one line; others are not taken for such."""
+"""No memory is one line, and other errors are not taken for it; too small a /dev/shm is said before the start."""
 
 import errno
 import signal
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from distgnn.errors import InputError
+from distgnn.errors import InputError, RunError
 from distgnn.system import free_memory, launch
 from distgnn.system.free_memory import no_memory
 from distgnn.system.launch import run_program
@@ -75,3 +75,23 @@ def test_more_ranks_than_have_memory_are_not_started(monkeypatch):
     monkeypatch.setattr(free_memory, "available_bytes", lambda: 5 * free_memory.PROGRAM)
     with pytest.raises(InputError, match=r"6 ranks need 1.2 GB .* at most 5 of them"):
         run_program(["true"], 6)
+
+
+@pytest.mark.parametrize(
+    ("num_ranks", "free", "enough"), [(1, 64_000, 2e6), (2, 1_500_000, 4e6), (16, 16_000_000, 32e6)]
+)
+def test_too_little_room_is_refused_with_both_numbers(num_ranks, free, enough):
+    free_memory.check_room(num_ranks, int(enough))
+    with pytest.raises(RunError, match=rf"has room for \d.*, and {num_ranks} ranks of MPICH .* need \d.*--shm-size"):
+        free_memory.check_room(num_ranks, free)
+
+
+def test_ranks_of_one_machine_look_before_they_start_mpi(monkeypatch):
+    monkeypatch.setattr(free_memory, "_room", lambda blocks: 1_500_000 if blocks == "f_blocks" else 0)
+    monkeypatch.setenv("MPI_LOCALNRANKS", "2")
+    monkeypatch.setenv("PMI_SIZE", "4")
+    free_memory.check_room_here(alone=False)
+    monkeypatch.setenv("PMI_SIZE", "2")
+    with pytest.raises(RunError, match="2 ranks") as caught:
+        free_memory.check_room_here(alone=False)
+    assert caught.value.agreed

@@ -12,9 +12,9 @@ from command import without_rank_variables
 from distgnn.errors import InputError, RunError
 from distgnn.system import launch
 from distgnn.system.calls import launch as call
-from distgnn.system.cores import BINDING
 from distgnn.system.hosts import read_hosts
 from distgnn.system.jobs.own_rank import RANK_VARIABLES
+from distgnn.system.processor import BINDING
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from command import distgnn, without_rank_variables
 from cut_graphs import random_graph
 
 from distgnn.partition import partition_graph
-from distgnn.system.jobs.own_rank import no_transport
+from distgnn.system.launch import no_transport
 
 MPICH = "Other MPI error, error stack:\ninternal_Session_init(103): failed\n{}\n"
 

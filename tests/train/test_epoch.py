@@ -4,23 +4,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from cut_graphs import dist_graph, on_rank_0, random_cut, random_graph, whole_graph
 from scipy import sparse
+from trainers import trainer_of
 
-from distgnn.config import ModelConfig, TrainConfig
+from distgnn.config import ModelConfig
 from distgnn.nn import build_model
 from distgnn.ops import SparseRows
-from distgnn.train import Trainer
 
 NARROW = [("sage", "layer"), ("gcn", "none"), ("gat", "layer"), ("gin", "none"), ("gin", "layer")]
 
 
 def losses(graph, name: str, norm: str = "layer", epochs: int = 4, **options) -> list[float]:
-    torch.manual_seed(0)
-    config = ModelConfig(name, 8, 3, norm=norm, **options)
-    network = build_model(config, graph.num_feats, graph.num_classes)
-    return Trainer(network, graph, TrainConfig(epochs=epochs, eval_every=epochs)).fit().losses
+    sizes = ModelConfig(name, 8, 3, norm=norm, **options)
+    return trainer_of(graph, sizes, epochs=epochs, eval_every=epochs).fit().losses
 
 
 @pytest.mark.mpi(3)

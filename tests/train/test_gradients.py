@@ -10,7 +10,7 @@ from distgnn.config import ModelConfig
 from distgnn.nn import build_model
 from distgnn.train import gradients as module
 from distgnn.train.gradients import GradientBuffer
-from distgnn.train.loss import rank_loss
+from distgnn.train.metrics import rank_loss
 
 
 @pytest.fixture(params=[1, 200, 2**16], ids=lambda size: f"buckets of {size}")

@@ -1,13 +1,14 @@
-"""Learning-rate schedules: their rates, torch's where torch has them."""
+"""Learning-rate schedules: their rates, torch's where torch has them; and early stopping."""
+
+import json
 
 import pytest
 import torch
 from cut_graphs import random_graph, whole_graph
+from trainers import trainer_of
 
-from distgnn.config import ModelConfig, TrainConfig
-from distgnn.nn import build_model
-from distgnn.train import Trainer
-from distgnn.train.lr_schedule import rate_of
+from distgnn.config import TrainConfig
+from distgnn.train.lr_schedule import EarlyStopping, rate_of
 
 
 def rates_of(schedule: str, epochs: int) -> list[float]:
@@ -49,7 +50,31 @@ def test_rates_are_positive_up_to_the_given_one(schedule, epochs):
 
 
 def test_the_first_epoch_has_the_first_rate():
-    graph = whole_graph(random_graph(1))
-    model = build_model(ModelConfig(hidden_feats=8), graph.num_feats, graph.num_classes)
-    trainer = Trainer(model, graph, TrainConfig(epochs=40, lr=0.1, lr_schedule="wsd"))
+    trainer = trainer_of(whole_graph(random_graph(1)), epochs=40, lr=0.1, lr_schedule="wsd")
     assert trainer.optimizer.lr == pytest.approx(0.1 / 4)
+
+
+@pytest.mark.parametrize("stopped_after", range(1, 29, 3))
+def test_stopping_goes_on_where_a_checkpoint_was_written(stopped_after):
+    values = [0.1, 0.5] + [0.4] * 5 + [0.6] + [0.5] * 20
+
+    def go_on(stopping: EarlyStopping, epochs) -> list[tuple[bool, bool]]:
+        return [(stopping.is_best(epoch, values[epoch]), stopping.should_stop()) for epoch in epochs]
+
+    whole = go_on(EarlyStopping(7), range(28))
+    first, second = EarlyStopping(7), EarlyStopping(7)
+    go_on(first, range(stopped_after))
+    second.load_state(json.loads(json.dumps(first.state())))
+    assert go_on(second, range(stopped_after, 28)) == whole[stopped_after:]
+
+
+def test_early_stopping_counts_evaluations():
+    stopping = EarlyStopping(patience=2)
+    values = [0.5, 0.8, 0.6, 0.7, 0.69, 0.6]  # means of three: 0.5, 0.65, 0.63, 0.7, 0.66, 0.66
+    found = [(stopping.is_best(epoch, value), stopping.should_stop()) for epoch, value in enumerate(values)]
+    assert [best for best, _ in found] == [True, True, False, False, False, False]
+    assert [stop for _, stop in found] == [False] * 5 + [True]  # the single value of epoch 1 does not count
+    assert stopping.best_epoch == 1
+    still = EarlyStopping(patience=2)  # a tie is not better
+    assert [still.is_best(epoch, 0.5) or still.should_stop() for epoch in range(3)] == [True, False, True]
+    assert still.best_epoch == 0

@@ -41,7 +41,7 @@ class OneType(nn.Module):
 
     def __init__(self, outputs):
         super().__init__()
-        self.first, self.second = pyg.SAGEConv((-1, -1), 6), pyg.SAGEConv((-1, -1), outputs)
+        self.first, self.second = pyg.SAGEConv((-1, -1), 8), pyg.SAGEConv((-1, -1), outputs)
 
     def forward(self, x, edge_index):
         return self.second(self.first(x, edge_index).relu(), edge_index)

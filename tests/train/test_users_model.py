@@ -12,7 +12,7 @@ from torch.nn import functional as F
 import distgnn as dg
 from distgnn.errors import InputError
 from distgnn.graph.face.row_graph import with_rows
-from distgnn.ops.entry import is_watched
+from distgnn.ops.function import is_watched
 
 
 class Own(nn.Module):

@@ -48,7 +48,7 @@ def launch(
     launching.check(settings.schedule)
     num_ranks = read_manifest(parts)["num_parts"]
     again = SameRanks.of(words, argument_place(command_of_train, words, parts), num_ranks, launching, run_dir)
-    raise typer.Exit(again.run(Machines(hosts, threads, run_dir)))
+    raise typer.Exit(again.run(Machines(hosts, threads)))
 
 
 def _train_command() -> Any:

@@ -9,12 +9,12 @@ import typer
 
 from distgnn.cli.display import print_table
 from distgnn.cli.options import Silent, Threads, in_panel
-from distgnn.cli.ranks import checked_together, run_on_ranks
+from distgnn.cli.places import checked_together, run_on_ranks
 from distgnn.config import TrainConfig
 from distgnn.config.task import check_graph_for
 from distgnn.errors import InputError
 from distgnn.fitting.progress import compiling
-from distgnn.system.regular_file import check_name
+from distgnn.system.atomic import check_name
 
 Run = Annotated[str, typer.Argument(help="Run folder.")]
 Parts = Annotated[str, typer.Argument(help="Partition folder of the same graph, with any number of parts.")]
@@ -88,7 +88,7 @@ def _with_run(
         if not of_vertices and "test_edges" not in manifest["graph"]["edge_splits"]:
             raise InputError(f"{parts} has no test edges: there is nothing to predict")
     run_on_ranks(manifest["num_parts"], threads)
-    from distgnn.fitting.best_rows import best_rows
+    from distgnn.fitting.result import best_rows
     from distgnn.predicting.row_files import Classes, write_table
     from distgnn.train.predict import write_best
 

@@ -34,7 +34,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Verify kernels, MPI, threads and one exact training step on the ranks it is given."""
-    from distgnn.cli.ranks import run_on_ranks
+    from distgnn.cli.places import run_on_ranks
 
     run_on_ranks(ranks, threads)
     import torch

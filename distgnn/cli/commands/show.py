@@ -99,8 +99,7 @@ def summary_of(facts: dict) -> list[tuple[str, str]]:
 
 
 def models(
-    library: str | None = typer.Argument(None, help="distgnn, dgl or pyg: these only."),
-    as_json: AsJson = False,
+    library: str | None = typer.Argument(None, help="distgnn, dgl or pyg: these only."), as_json: AsJson = False
 ) -> None:
     """List our models and the layers of DGL and PyG, how each runs on ranks, and what was tried beside the plain
     libraries."""

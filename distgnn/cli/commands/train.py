@@ -5,7 +5,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -57,7 +57,7 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Train a model on a partition folder; starts mpiexec with one rank per part where none was started."""
-    from distgnn.cli.ranks import checked_together
+    from distgnn.cli.places import checked_together
     from distgnn.fitting.on_rank import Job, train_job
     from distgnn.partition import read_manifest
     from distgnn.system.hosts import on_this_machine
@@ -104,8 +104,7 @@ def _start_ranks(
     context: typer.Context, parts: str, settings: Settings, launching: LaunchConfig, num_ranks: int, threads: int | None
 ) -> None:
     """On a rank return; elsewhere run this command on ranks, started again as often as asked, and exit as they did."""
-    from distgnn.cli.places import SameRanks, ThisMachine, argument_place
-    from distgnn.cli.ranks import run_on_ranks
+    from distgnn.cli.places import SameRanks, ThisMachine, argument_place, run_on_ranks
     from distgnn.fitting.on_rank import default_run_dir
     from distgnn.system.jobs.restarts import with_run_dir
 
@@ -116,7 +115,7 @@ def _start_ranks(
             words = with_run_dir(words, settings.train.run_dir)
         run_dir, place = Path(settings.train.run_dir), argument_place(context.command, words, parts)
         again = SameRanks.of(words, place, num_ranks, launching, run_dir)
-        raise typer.Exit(again.run(ThisMachine(num_ranks, threads, run_dir)))
+        raise typer.Exit(again.run(ThisMachine(num_ranks, threads)))
     run_on_ranks(num_ranks, threads, graceful=True)
 
 
@@ -193,7 +192,7 @@ def cut_first(context: Any, graph: str, ranks: int, training: TrainConfig, speak
     The words of this command name it from now on, as ranks need them; `--ranks` is none of them any more.
     """
     from distgnn.cli.places import argument_place
-    from distgnn.fitting.source import BY_LABELS, cut_of, is_parts
+    from distgnn.fitting.source import BY_LABELS, is_parts, parts_for
     from distgnn.partition import read_manifest
 
     if under_mpi():
@@ -209,15 +208,9 @@ def cut_first(context: Any, graph: str, ranks: int, training: TrainConfig, speak
         sys.argv[1:] = words
         yield graph
         return
-    from distgnn.fitting.progress import phases
-
-    with ExitStack() as stack:
-        with phases(speak) as progress:
-            shares = ranks, None, None, training.seed
-            task = training.task if "task" in given_options(context) else BY_LABELS
-            tell = say if speak else lambda line: None
-            kept = cut_of(graph, *shares, say=tell, progress=progress, task=task)
-            cut = stack.enter_context(kept)
+    task = training.task if "task" in given_options(context) else BY_LABELS
+    tell = say if speak else lambda line: None
+    with parts_for(graph, ranks, None, training.seed, say=tell, quiet=not speak, task=task) as cut:
         first = f"distgnn partition {shlex.quote(graph)} --parts {ranks} --out parts{cut.options}"
         second = shlex.join(["distgnn", *words[:place], "parts", *words[place + 1 :]])
         if speak:

@@ -3,8 +3,7 @@
     graph.comm                  counts this rank's collective calls, and exchanges (`WatchedComm`)
     a rank that ends            sends its count to all others, and waits until all have left
     a rank that waits in MPI    once it is in a call that a rank which has left never made, it sends that rank a word
-    the rank that has left      says so in one line, and ends without MPI_Finalize: its starter ends the others, with
-                                its exit code, or 1 in place of 0
+    the rank that has left      says so in one line, and ends the job, with exit code 1
 
 Nobody is counted as waiting who computes. A rank that works alone for hours after the others' end is waited for.
 """
@@ -25,15 +24,14 @@ from weakref import WeakSet
 import numpy as np
 from mpi4py import MPI
 
-from distgnn.comm.ending.alike import Alike
-from distgnn.comm.ending.in_step import Calls, check_kind, difference, line_of_rows
+from distgnn.comm.ending.alike import Alike, Calls, check_kind, difference, line_of_rows
 from distgnn.errors import RunError
-from distgnn.system import output
 from distgnn.system.jobs import own_rank
-from distgnn.system.jobs.death_watch import ENDS, JOINED, OWN_CODE, SPOKEN
 from distgnn.system.jobs.doing import line_of, waiting, waits
+from distgnn.system.jobs.keeper import ENDS, JOINED, OWN_CODE
 from distgnn.system.jobs.own_rank import abort_job
 from distgnn.system.jobs.rank_log import note
+from distgnn.system.output import ERROR, say
 
 senders: WeakSet[Any] = WeakSet()  # transports of this process: what they send must have left before it may
 LOOK_SECONDS = 0.5
@@ -146,14 +144,14 @@ class Crew:
                 said = (_probed(MPI.COMM_WORLD, own_rank.UNJOINED, rank) for rank in self._members)
                 alone = [rank for rank in said if rank is not None]
                 if alone and self._stands_still():
-                    self._end(alone[0], f"{Path(sys.argv[0]).name}, before it loaded a graph,")
+                    end(alone[0], f"{Path(sys.argv[0]).name}, before it loaded a graph", self._waits_in())
                 continue
             self._hear()
             behind = [rank for rank, (calls, _) in self._left.items() if calls < self.calls.number]
             if behind and self._stands_still():
                 self._send(STUCK, [min(behind)], self._waits_in())
                 if not self._over.wait(SPEAK_SECONDS) and self._stands_still():
-                    self._end(min(behind), self._left[min(behind)][1])
+                    end(min(behind), self._left[min(behind)][1], self._waits_in())
             # Where ranks wait for each other in calls of other kinds, end the job.
             if self._stands_still() and self._told != self.calls.number:
                 self._told = self.calls.number
@@ -163,10 +161,8 @@ class Crew:
                 kinds = self.calls.other_than(theirs)
                 if kinds:
                     line = f"; rank 0 waits in {self._waits_in()}"
-                    speak(difference({0: kinds[0], rank: kinds[1]}) + line, "different calls")
-                    self._over.set()
+                    say(difference({0: kinds[0], rank: kinds[1]}) + line, ERROR)
                     abort_job(OWN_CODE)
-                    return
 
     def _calls(self) -> str:
         return f"{Path(sys.argv[0]).name or 'a module'}, after {self.calls.number} collective calls,"
@@ -178,10 +174,6 @@ class Crew:
     def _waits_in(self) -> str:
         name = waits.get(self._main, ("", 0.0))[0]
         return f"{name} at {line_of(self._main, users=True) or note.phase or 'the end'}"
-
-    def _end(self, rank: int, place: str) -> None:
-        say(rank, place, self._waits_in())
-        abort_job(OWN_CODE)
 
     def _hear(self) -> None:
         assert self.channel is not None
@@ -207,19 +199,14 @@ class Crew:
             self._send(LEFT, everyone, (self.calls.number, self.place))
 
     def all_have_left(self) -> bool:
-        """Whether nobody is left. Raises: _OthersWait, where one waits for this rank, when that is said."""
+        """Whether nobody is left. Where one waits for this rank, it says so and ends the job."""
         if self.channel is None:
             return True
         self._hear()
         stuck = _probed(self.channel, STUCK)
         if stuck is not None:
-            say(self.channel.rank, self.place, self.channel.recv(source=stuck, tag=STUCK))
-            raise _OthersWait
+            end(self.channel.rank, self.place, self.channel.recv(source=stuck, tag=STUCK))
         return len(self._left) == self.channel.size - 1 and MPI.Request.Testall(self._sending)
-
-
-class _OthersWait(Exception):
-    """Other ranks are in a call that this rank, which leaves, never makes."""
 
 
 _crews: list[Crew] = []  # of this process
@@ -249,31 +236,21 @@ def watched(comm: MPI.Comm) -> MPI.Comm:
 
 def _finalized(_comm: MPI.Comm, _keyval: int, pid: int) -> None:
     """The program calls MPI_Finalize itself."""
-    if os.getpid() == pid and not own_rank.over() and _leave(alone=False):
+    if os.getpid() == pid and not own_rank.over():
+        _leave()
         own_rank.say_farewell(MPI)
     if os.getpid() == pid:
         note.set(stage=ENDS)
 
 
-def _leave(alone: bool = True) -> bool:
-    """Leave, and wait until all have; False where others wait: this rank then ends without MPI_Finalize.
-
-    Args: alone: it can.
-    """
+def _leave() -> None:
+    """Leave, and wait until all have."""
     for crew in _crews:
         crew.announce()
     pause = 0.0002
-    try:
-        while not all([crew.all_have_left() for crew in _crews]) or not all(one.has_sent() for one in list(senders)):
-            time.sleep(pause)
-            pause = min(2 * pause, 0.02)
-    except _OthersWait:
-        # srun with PMIx tells nobody of a rank that ends, and has no socket for the word of death_watch.py.
-        told = "PMI_FD" in os.environ or "SLURM_STEP_ID" not in os.environ
-        if not (alone and told and own_rank.may_end_alone()):
-            abort_job(OWN_CODE)
-        return False
-    return True
+    while not all([crew.all_have_left() for crew in _crews]) or not all(one.has_sent() for one in list(senders)):
+        time.sleep(pause)
+        pause = min(2 * pause, 0.02)
 
 
 @cache
@@ -287,15 +264,10 @@ def end_quickly() -> None:
     atexit.register(gc.freeze)
 
 
-def say(rank: int, place: str, where: str) -> None:
-    """The line on a rank that has left."""
-    speak(f"rank {rank} left in {place.rstrip(',')}, the others wait in {where}", place)
-
-
-def speak(text: str, place: str) -> None:
-    """A line on standard error; the launcher need not say more of this rank."""
-    note.set(f"{SPOKEN} in {place}")
-    output.say(text, output.ERROR)
+def end(rank: int, place: str, where: str) -> None:
+    """The line on a rank that has left, and the end of the job."""
+    say(f"rank {rank} left in {place.rstrip(',')}, the others wait in {where}", ERROR)
+    abort_job(OWN_CODE)
 
 
 def _probed(comm: MPI.Comm, tag: int, rank: int = MPI.ANY_SOURCE) -> int | None:

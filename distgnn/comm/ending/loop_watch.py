@@ -10,9 +10,7 @@ sum of gradients, of any graph.
 """
 
 import atexit
-import json
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -24,7 +22,7 @@ from mpi4py import MPI
 from distgnn.comm.transport import all_moves
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.system.jobs.rank_log import RankLog
-from distgnn.system.jobs.watchdog import Watchdog
+from distgnn.system.jobs.watchdog import Loop, Watchdog
 from distgnn.system.launch import TIMEOUT_VARIABLE, check_timeout
 
 
@@ -49,7 +47,7 @@ def watchdog(graph: Any, seconds: float, folder: str | Path | None = None) -> It
     if graph.comm.size == 1:
         yield
         return
-    with LoopWatch(graph.comm, seconds, folder, "dg.watchdog").running():
+    with _loop_watch(graph.comm, seconds, folder, "dg.watchdog").running():
         yield
 
 
@@ -73,55 +71,19 @@ def watch_to_the_end(comm: MPI.Comm) -> None:
         _watching.pop().close()
     stack = ExitStack()
     _watching.append(stack)
-    stack.enter_context(LoopWatch(comm, seconds, None, "--timeout").running())
+    stack.enter_context(_loop_watch(comm, seconds, None, "--timeout").running())
     atexit.register(stack.close)
 
 
 _watching: list[ExitStack] = []  # of this process: one at most
 
 
-class LoopWatch(Watchdog):
-    """Watches the exchanges of one rank.
-
-    Args: comm: over all ranks; seconds, folder: as of `watchdog`; option: who sets the limit. Collective: yes.
-    """
-
-    def __init__(self, comm: Any, seconds: float, folder: str | Path | None, option: str):
-        self.own_folder: str | None = None
-        if folder is None:  # a new temporary folder, where all ranks are on one machine
-            near = comm.Split_type(MPI.COMM_TYPE_SHARED)
-            everyone = near.size == comm.size
-            near.Free()
-            made = tempfile.mkdtemp(prefix="distgnn-watch-") if everyone and comm.rank == 0 else None
-            self.own_folder = comm.bcast(made, root=0)
-        found = folder or self.own_folder
-        super().__init__(comm, RankLog(None if found is None else str(found), comm.rank), seconds)
-        self.option, self._moves = option, (-1, -1)
-        self._look()
-
-    def _look(self) -> None:
-        moves = all_moves()
-        if moves != self._moves:
-            self._moves = moves
-            self.phase = f"the loop, after {moves[0]} exchanges,"
-
-    def _goes_on(self, told: list[str | None]) -> bool:
-        statuses = [json.loads(text or "null") or {} for text in told]
-        ended = [one.get("ended", False) for one in statuses]
-        if any(ended) and not any(one.get("waits") for one in statuses):
-            return True  # the last ranks finish what is theirs alone
-        return super()._goes_on(told)
-
-    def _leave(self) -> None:
-        """What this rank did stays known until all have left."""
-        self.log.set_status(json.dumps({"ended": True}))
-        if self.own_folder and all('"ended"' in (text or "") for text in self._statuses.hear()):
-            self._remove_folder()
-
-    def _end_the_job(self, text: str) -> None:
-        self._remove_folder()
-        super()._end_the_job(text)
-
-    def _remove_folder(self) -> None:
-        if self.own_folder:
-            shutil.rmtree(self.own_folder, ignore_errors=True)
+def _loop_watch(comm: MPI.Comm, seconds: float, folder: str | Path | None, option: str) -> Watchdog:
+    """What watches the exchanges of one rank. Collective: yes."""
+    if folder is None:  # a new temporary folder, where all ranks are on one machine
+        near = comm.Split_type(MPI.COMM_TYPE_SHARED)
+        everyone = near.size == comm.size
+        near.Free()
+        folder = comm.bcast(tempfile.mkdtemp(prefix="distgnn-watch-") if everyone and comm.rank == 0 else None, root=0)
+    log = RankLog(None if folder is None else str(folder), comm.rank)
+    return Watchdog(comm, log, seconds, Loop(all_moves, option))

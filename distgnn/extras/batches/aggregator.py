@@ -29,8 +29,7 @@ import numpy as np
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.extras.batches.exchange import BatchExchange
 from distgnn.kernels import Tuning
-from distgnn.ops.aggregation.aggregator import Aggregator, Arcs, Block, Site
-from distgnn.ops.aggregation.row_scale import RowScale, Scales, whole_scales
+from distgnn.ops.aggregation.aggregator import Aggregator, Arcs, Block, RowScale, Scales, Site, whole_scales
 from distgnn.ops.csr_rows import Entries
 
 

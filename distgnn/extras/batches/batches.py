@@ -15,8 +15,8 @@ from distgnn.extras.batches.exchange import BatchExchange, OwnedAndHalos
 from distgnn.extras.batches.graph import BatchGraph
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.induced import to_copies
-from distgnn.kernels.simd.philox import derive_key, philox_python
-from distgnn.ops.aggregation.row_scale import Scales
+from distgnn.kernels.simd.random_vectors import derive_key, philox_python
+from distgnn.ops.aggregation.aggregator import Scales
 from distgnn.ops.aggregation.spmm import aggregate
 from distgnn.ops.function import version_of
 from distgnn.ops.rowwise.sparse_rows import SparseRows

@@ -6,6 +6,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from distgnn.config.extras import Extra, Rule
 from distgnn.config.option import option
@@ -31,6 +32,13 @@ class BatchOptions:
     batched_epochs: int | None = _setting(
         None, "First epochs that have cluster batches; further ones have one exact step.", least=1, default_text="all"
     )
+
+
+def held_numbers(part: dict[str, Any], settings: dict[str, Any]) -> int:
+    """Numbers of held rows, forward and backward: 2 · (L - 1) · (O + H) · W. Args: part: of partition.json."""
+    model, train = settings["model"], settings.get("train", {})
+    numbers = 2 * max(model["num_layers"] - 1, 1) * part["rows"] * model["hidden_feats"]
+    return numbers if train.get("cluster_batches") else 0
 
 
 def _alone(name: str) -> str:
@@ -68,7 +76,7 @@ EXTRA = Extra(
     ),
     hooks={
         "passes": "passes:passes_of",
-        "estimate": "memory:held_numbers",
+        "estimate": "extra:held_numbers",
         "recipe": "recipe:FAST",
         "given": "recipe:steps_for",
     },

@@ -17,8 +17,7 @@ from distgnn.extras.batches.exchange import OwnedAndHalos
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.global_values import global_mean
 from distgnn.graph.random_keys import DrawsByKeys
-from distgnn.ops.aggregation.aggregator import Site
-from distgnn.ops.aggregation.row_scale import RowScale, Scales, whole_scales
+from distgnn.ops.aggregation.aggregator import RowScale, Scales, Site, whole_scales
 from distgnn.ops.aggregation.spmm import spmm
 from distgnn.ops.rowwise.sparse_rows import SparseRows
 
@@ -29,7 +28,7 @@ SHARED = (
 
 
 class BatchGraph(DrawsByKeys):
-    """One step's share of a graph: a `GraphView` (`distgnn/ops/graph_view.py`) of the batch's owned rows.
+    """One step's share of a graph: a `GraphView` (`distgnn/ops/function.py`) of the batch's owned rows.
 
     Collective: the constructor, and every aggregation forward and backward.
 

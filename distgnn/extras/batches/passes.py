@@ -12,7 +12,7 @@ from distgnn.config.together import check_together
 from distgnn.errors import InputError
 from distgnn.extras.batches.batches import Batches
 from distgnn.extras.batches.extra import SUMS, BatchOptions
-from distgnn.train.steps.passes import Passes, Taken
+from distgnn.train.passes import Passes, Taken
 from distgnn.train.users_model import sees_rows
 
 BY_ARC = {"AttentionConv", "GINEConv", "RelGraphConv"}  # of distgnn.nn

@@ -21,10 +21,9 @@ import numpy as np
 from distgnn import kernels
 from distgnn.comm import DelayedExchange, EpochExchange, Exchange
 from distgnn.errors import InputError, on_all_ranks
-from distgnn.ops.aggregation.aggregator import Block, Site, run_block
+from distgnn.ops.aggregation.aggregator import Block, RowScale, Scales, Site, run_block
 from distgnn.ops.aggregation.halo import reduce_onto
-from distgnn.ops.aggregation.row_scale import RowScale, Scales
-from distgnn.ops.edges.local_arcs import arc_ends
+from distgnn.ops.edges.on_arcs import arc_ends
 from distgnn.partition import LocalGraph
 
 

@@ -39,9 +39,16 @@ LINES = (
      lambda copy_updates, remat: copy_updates == NOTHING and remat),
 )  # fmt: skip
 
+CONTENDERS = {  # of `distgnn bench`: options by name, and by "/word" behind an algorithm
+    "0c": {"copy_updates": NOTHING},
+    "paper": {"copy_updates": HELD, "cache_first": False, "transform_first": False},  # its whole form
+    "/copies": {"copy_updates": HELD},
+    "/paper-rule": {"copy_updates": PAPER},
+}
+
 EXTRA = Extra(
     options={"Schedule": CopyOptions},
     rules=tuple(Rule(*line) for line in LINES),
-    hooks={"graph": "graph:CopyGraph", "contenders": "contenders:CONTENDERS"},
+    hooks={"graph": "graph:CopyGraph", "contenders": "extra:CONTENDERS"},
     all_rows="copy_updates",
 )

@@ -19,9 +19,8 @@ from distgnn.config.extras import part_of
 from distgnn.extras.copies.aggregation import CopyAggregator, arcs_of_all_rows
 from distgnn.extras.copies.extra import HELD, NOTHING, PAPER, CopyOptions
 from distgnn.graph.dist_graph import DistGraph
-from distgnn.ops.aggregation.aggregator import Block
+from distgnn.ops.aggregation.aggregator import Block, RowScale
 from distgnn.ops.aggregation.halo import as_array
-from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.partition import ExchangePlan, LocalGraph
 
 

@@ -30,7 +30,7 @@ from distgnn.errors import RunError
 from distgnn.extras.kfac.extra import KfacOptions
 from distgnn.extras.kfac.recorder import INPUT, OUTPUT, Key, Moment, Recorder, Use
 from distgnn.ops.rowwise.products import product
-from distgnn.train.steps.own_optimizers import Adam, OwnOptimizer
+from distgnn.train.optimizers import Adam, OwnOptimizer
 
 STEP_PER_RATE = 3.0  # eta over the learning rate, which is Adam's
 TRUST = 0.01  # kappa

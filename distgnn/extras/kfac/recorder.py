@@ -19,7 +19,7 @@ from torch import nn
 from distgnn.comm import start_sum_over_ranks, wait_for_all
 from distgnn.errors import InputError
 from distgnn.ops import SparseRows
-from distgnn.ops.function import version_of
+from distgnn.ops.function import only_looks, version_of
 from distgnn.ops.rowwise.products import BLOCK_ROWS, weight_gradient
 from distgnn.rows import WholeTensor, local_of
 
@@ -114,6 +114,7 @@ class Recorder:
         self._sums = {}
         return moments
 
+    @only_looks
     def _linear(self, module: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
         """Hook of a linear layer's forward pass: its rows are added when the gradient of its output is there."""
         if not (self._recording and output.requires_grad and module.weight.requires_grad):

@@ -7,7 +7,7 @@ import typer
 from distgnn.cli.commands.predict import Overwrite, Parts, Run, check_request
 from distgnn.cli.display import print_table
 from distgnn.cli.options import AsJson, Silent, Threads, with_options
-from distgnn.cli.ranks import checked_together, run_on_ranks
+from distgnn.cli.places import checked_together, run_on_ranks
 from distgnn.config.task import SPLITS
 from distgnn.errors import InputError
 from distgnn.extras.labels.extra import CorrectSmoothConfig
@@ -41,7 +41,7 @@ def correct_smooth(
         if manifest["graph"]["multilabel"] or not manifest["graph"]["train"]:
             raise InputError(f"{parts}: Correct and Smooth needs training vertices with one label each; there are none")
     run_on_ranks(manifest["num_parts"], threads)
-    from distgnn.fitting.best_rows import best_rows
+    from distgnn.fitting.result import best_rows
 
     with compiling(not quiet and not as_json):
         graph, _, logits = best_rows(run, settings, parts, not quiet and not as_json)

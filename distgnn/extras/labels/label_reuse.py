@@ -13,8 +13,7 @@ from torch.nn import functional
 from distgnn import ops
 from distgnn.config import ModelConfig
 from distgnn.errors import InputError, on_all_ranks
-from distgnn.ops.entry import opaque
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import GraphView, opaque
 
 COLUMN = "training_labels"
 SITE = (1 << 16) - 1  # the last of the dropout sites of a call: no model has as many

@@ -32,5 +32,5 @@ EXTRA = Extra(
             lambda ranks_per_node, offload: ranks_per_node > 1 and offload,
         ),
     ),
-    hooks={"graph": "graph:NodeGraph"},
+    hooks={"graph": "exchange:NodeGraph"},
 )

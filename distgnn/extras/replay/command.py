@@ -33,7 +33,7 @@ def replay(
     as_json: AsJson = False,
 ) -> None:
     """Predict the epoch of a cluster: ranks train here in turn, their messages cross a network model."""
-    from distgnn.cli.ranks import checked_together, run_on_ranks
+    from distgnn.cli.places import checked_together, run_on_ranks
     from distgnn.config import num_threads
     from distgnn.errors import InputError
     from distgnn.extras.replay import predict

@@ -16,7 +16,7 @@ from typing import Any
 
 from distgnn.config import did_you_mean
 from distgnn.errors import InputError
-from distgnn.system.regular_file import read_text
+from distgnn.system.atomic import read_text
 
 SMALL_SUM = 2048  # bytes; up to here MPICH and Open MPI sum by recursive doubling, beyond it by halves
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "": 1.0}

@@ -8,6 +8,16 @@
 A send is complete when its message has arrived, or, where it is small, at once. While a rank computes, `buffer_bytes`
 of its messages move between two calls of the library, and each byte that moves takes `byte_seconds` from it.
 
+What a rank does in an epoch is a list of events; of each, what is recorded and played:
+
+    ("compute", name, seconds)        between two calls of the library; name: aggregate, pack or dense
+    ("send", call, rank, bytes)       starts: the number of the exchange in the step, the other rank
+    ("receive", call, rank, bytes)
+    ("sum", channel, bytes)           joins a sum over all ranks; one channel's run in one order on every rank
+    ("wait", [(age, number), …])      until started things are complete: `number` counts what was started (sends,
+                                      receives, sums) in the epoch `age` epochs ago
+    ("progress",)                     calls the library, so that messages move
+
 Legend: P ranks.
 """
 
@@ -15,15 +25,34 @@ import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from distgnn.extras.replay.flows import NEVER, Flows
 from distgnn.extras.replay.network import Network, sum_steps
-from distgnn.extras.replay.recording import Event, Recording
 
+Event = tuple[Any, ...]
 Happening = Callable[[float], None]  # at a time
 GATHER_BYTES, GATHER_CHANNEL = 512, -1  # of a rank's numbers after an epoch
 EXACT_RANKS = 8  # with more, arrivals within `RESOLUTION` of an epoch's computation count as one
 RESOLUTION = 1 / 2000
+
+
+@dataclass
+class Recording:
+    """One rank's epochs, one after the other as they were trained.
+
+    Args: cycle: epochs after which a late schedule sends the same rows again; sent_to: bytes sent to each rank in each
+        epoch; peak_rss_bytes: of the process, an evaluation included.
+    """
+
+    rank: int
+    cycle: int
+    epochs: list[list[Event]]
+    sent_to: list[list[int]]
+    peak_rss_bytes: int = 0
+
+    def compute_seconds(self, epoch: int) -> float:
+        return sum(event[2] for event in self.epochs[epoch] if event[0] == "compute")
 
 
 @dataclass

@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from distgnn.extras.replay.network import Network
-from distgnn.extras.replay.player import Player
-from distgnn.extras.replay.recording import Recording
+from distgnn.extras.replay.player import Player, Recording
 
 PHASES = ("aggregate", "dense", "pack", "wait")
 ERROR = 0.052  # of an epoch, in the median of the cases of docs/extras/replay.md

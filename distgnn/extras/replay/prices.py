@@ -28,7 +28,7 @@ def prices(
     as_json: AsJson = False,
 ) -> None:
     """Send messages between the ranks that are given, and write what they cost."""
-    from distgnn.cli.ranks import checked_together, run_on_ranks
+    from distgnn.cli.places import checked_together, run_on_ranks
     from distgnn.errors import InputError, on_all_ranks
 
     with checked_together():

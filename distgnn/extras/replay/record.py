@@ -24,10 +24,10 @@ from distgnn.comm.ending.leaving import COUNTED
 from distgnn.comm.transport import KINDS
 from distgnn.config import Settings, num_threads
 from distgnn.errors import InputError
-from distgnn.extras.replay.recording import Event, Recording
+from distgnn.extras.replay.player import Event, Recording
 from distgnn.graph.loader import load
 from distgnn.nn import model_for
-from distgnn.system.sizes import peak_rss_bytes
+from distgnn.system.units import peak_rss_bytes
 from distgnn.train.run.trace import Trace
 from distgnn.train.trainer import Trainer
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from distgnn.bench.figures import curves, label_of, number, phases_of_rows, scaling, text
 from distgnn.cli.commands.show import summary_of
-from distgnn.extras.report.charts import lines, matrix, stacked
-from distgnn.extras.report.page import DEEPEST, Item, Section, facts, figures, flat, human
+from distgnn.extras.report.page import DEEPEST, Item, Section, facts, figures, flat, human, lines, matrix, stacked
 from distgnn.extras.report.read import Source, is_square, is_table
 from distgnn.system.plots import SECONDS, Axis, Series
 from distgnn.system.units import human_seconds

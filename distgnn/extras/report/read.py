@@ -22,7 +22,7 @@ from typing import Any
 from distgnn.bench.figures import number, numbers, text
 from distgnn.config import read_sections
 from distgnn.errors import InputError
-from distgnn.system.regular_file import read_text
+from distgnn.system.atomic import read_text
 from distgnn.train.run.run_folder import read_metrics
 
 

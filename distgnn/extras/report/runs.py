@@ -9,8 +9,7 @@ from typing import Any
 
 from distgnn.bench.figures import number, numbers, text
 from distgnn.config.task import LOWER_IS_BETTER
-from distgnn.extras.report.charts import lines, matrix, stacked
-from distgnn.extras.report.page import Item, Section, facts, figures, flat, human
+from distgnn.extras.report.page import Item, Section, facts, figures, flat, human, lines, matrix, stacked
 from distgnn.extras.report.read import Run
 from distgnn.system.plots import BYTES, REST, SECONDS, SHARES, Axis, Phases, Series
 from distgnn.system.units import human_seconds

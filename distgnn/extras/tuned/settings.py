@@ -12,11 +12,15 @@ from distgnn.config.recipes import has_few_labels
 Options = dict[str, Any]
 
 
+def _setting(model: str, width: int, layers: int, dropout: float, norm: str, **more: Any) -> Options:
+    return {"model": model, "hidden_feats": width, "num_layers": layers, "dropout": dropout, "norm": norm} | more
+
+
 def _tuned(model: str, width: int, layers: int, dropout: float, norm: str, decay: float, **more: Any) -> Options:
     """A setting of tunedGNN: convolutions in blocks, and a linear layer behind them."""
-    sizes = {"model": model, "hidden_feats": width, "num_layers": layers, "dropout": dropout, "norm": norm}
     heads = {"num_heads": 1} if model == "gat" else {}
-    return sizes | heads | {"head": "linear", "lr": 0.001, "weight_decay": decay} | more
+    usual: Options = {"head": "linear", "lr": 0.001, "weight_decay": decay}
+    return _setting(model, width, layers, dropout, norm, **heads | usual | more)
 
 
 RESIDUAL: Options = {"block": "residual"}
@@ -33,38 +37,13 @@ MANY_LABELS: dict[str, Options] = {  # by the graph that it was published for
     "wikics, sage": _tuned("sage", 256, 2, 0.7, "layer", 0.0),
     "amazon-ratings, gcn": _tuned("gcn", 512, 4, 0.5, "batch", 0.0, **RESIDUAL),
     "minesweeper, sage": _tuned("sage", 64, 15, 0.2, "batch", 0.0, **RESIDUAL, lr=0.01),
-    "tolokers, gat": {
-        "model": "gat",
-        "hidden_feats": 512,
-        "num_layers": 2,
-        "dropout": 0.2,
-        "norm": "layer",
-        "num_heads": 8,
-        "block": "preact",
-        "lr": 3e-5,
-    },
+    "tolokers, gat": _setting("gat", 512, 2, 0.2, "layer", num_heads=8, block="preact", lr=3e-5),
 }
 FEW_LABELS: dict[str, Options] = {
-    "cora, gcn2": {
-        "model": "gcn2",
-        "hidden_feats": 64,
-        "num_layers": 64,
-        "dropout": 0.6,
-        "input_dropout": 0.6,
-        "norm": "none",
-        "lr": 0.01,
-        "weight_decay": 5e-4,
-        "conv_weight_decay": 0.01,
-    },
-    "cora, appnp": {
-        "model": "appnp",
-        "hidden_feats": 64,
-        "num_layers": 2,
-        "dropout": 0.5,
-        "norm": "none",
-        "lr": 0.01,
-        "weight_decay": 5e-3,
-    },
+    "cora, gcn2": _setting(
+        "gcn2", 64, 64, 0.6, "none", input_dropout=0.6, lr=0.01, weight_decay=5e-4, conv_weight_decay=0.01
+    ),
+    "cora, appnp": _setting("appnp", 64, 2, 0.5, "none", lr=0.01, weight_decay=5e-3),
     "cora, gcn": _tuned("gcn", 512, 3, 0.7, "none", 5e-4),
     "cora, sage": _tuned("sage", 256, 3, 0.7, "none", 5e-4),
     "cora, gat": _tuned("gat", 512, 3, 0.2, "none", 5e-4, **RESIDUAL),

@@ -17,8 +17,9 @@ import torch
 
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError
-from distgnn.ops.edges.local_arcs import arc_ends
+from distgnn.ops.edges.on_arcs import arc_ends
 from distgnn.rows import RowTensor
+from distgnn.rows.draws import mixed
 
 BEFORE_THE_CUT = "transform the graph before it is cut: dg.GraphData.from_pyg(transform(data)), then partition it"
 PLACES: dict[str, tuple[str | None, str]] = {  # names of PyG -> (frame or None for an attribute, name there)
@@ -36,10 +37,56 @@ IN_FRAME = {  # attribute -> its column of `ndata`
 OF_VERTICES = ("x", "y", "node_type", "batch", "train_mask", "val_mask", "test_mask")
 OF_ARCS = ("edge_attr", "edge_weight", "edge_type")
 ALIASES = {"feat", "label", "weight", "etype", "ntype", *OF_VERTICES, *OF_ARCS}  # columns that have a name above
-MIX = tuple(np.uint64(factor) for factor in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
-class DataAccess:
+class OnCPU:
+    """What scripts ask of devices and checks."""
+
+    def to(self, device: Any = "cpu", *_: Any, **__: Any) -> Any:
+        """This graph. Raises: InputError for another device than the CPU."""
+        if torch.device(device).type != "cpu":
+            raise InputError(f"a graph that is cut lives on the CPU: it cannot go to {device}")
+        return self
+
+    def cpu(self, *names: str) -> Any:
+        return self
+
+    contiguous = cpu
+
+    def cuda(self, *_: Any, **__: Any) -> Any:
+        """Raises: InputError."""
+        return self.to("cuda")
+
+    def validate(self, raise_on_error: bool = True) -> bool:
+        """True: the parts were checked when they were loaded."""
+        return True
+
+
+class Columns(OnCPU):
+    """Columns by name, whose names are `keys()`."""
+
+    keys: Any
+    __getitem__: Any
+    __contains__: Any
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def items(self, *names: str) -> list[tuple[str, Any]]:
+        """(name, value) of the columns named, or of all."""
+        return [(name, self[name]) for name in self.keys() if not names or name in names]
+
+    def values(self, *names: str) -> list[Any]:
+        return [value for _, value in self.items(*names)]
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(self.items())
+
+
+class DataAccess(Columns):
     """In front of `RowGraph`, whose columns are rows of all ranks."""
 
     plain: Any
@@ -48,21 +95,14 @@ class DataAccess:
     arc_space: Any
     vertex_columns: Any
     edata: Any
-    feats: Any
     labels: Any
     node_values: Any
 
     # --- sizes -----------------------------------------------------------------------------------------------------
 
-    @property
-    def num_node_features(self) -> int:
-        return _width(self.feats)
-
+    num_node_features: Any = property(lambda graph: width_of(graph.feats))
+    num_edge_features: Any = property(lambda graph: width_of(graph.edata.get("feat")))
     num_features = num_node_features
-
-    @property
-    def num_edge_features(self) -> int:
-        return _width(self.edata.get("feat"))
 
     def size(self, dim: int | None = None) -> Any:
         """(vertices, vertices), as of an adjacency matrix."""
@@ -78,14 +118,8 @@ class DataAccess:
         columns = [name for name in (*self.vertex_columns, *self.edata) if name not in ALIASES]
         return [*named, *dict.fromkeys([*columns, *self.__dict__.get("_given", ())])]
 
-    def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default
-
     def __contains__(self, name: str) -> bool:
         return name in self.keys()
-
-    def __len__(self) -> int:
-        return len(self.keys())
 
     def __bool__(self) -> bool:
         return True
@@ -106,16 +140,6 @@ class DataAccess:
 
     def __call__(self, *names: str) -> Iterator[tuple[str, Any]]:
         return iter(self.items(*names))
-
-    def items(self, *names: str) -> list[tuple[str, Any]]:
-        """(name, value) of the columns named, or of all."""
-        return [(name, getattr(self, name)) for name in self.keys() if not names or name in names]
-
-    def values(self, *names: str) -> list[Any]:
-        return [value for _, value in self.items(*names)]
-
-    def to_dict(self) -> dict[str, Any]:
-        return dict(self.items())
 
     def node_attrs(self) -> list[str]:
         return [name for name in self.keys() if self.is_node_attr(name)]
@@ -161,19 +185,17 @@ class DataAccess:
         frame, place = PLACES.get(name, (None, name))
         if frame is not None:
             self._put(getattr(self, frame), place, value)
-        elif self._is_own(place):
+        elif hasattr(type(self), place) or (place in self.__dict__ and place not in self.__dict__.get("_given", ())):
             self._set_own(place, value)
-        elif (
-            isinstance(value, torch.Tensor)
-            and not name.startswith("_")
-            and (to := self._frame_of(name, value)) is not None
-        ):
-            self._forget(name)
-            self._put(to, name, value)
         else:
+            is_column = isinstance(value, torch.Tensor) and not name.startswith("_")
+            columns = self._frame_of(name, value) if is_column else None
             self._forget(name)
-            self.__dict__[name] = value
-            self.__dict__.setdefault("_given", {})[name] = None
+            if columns is not None:
+                self._put(columns, name, value)
+            else:
+                self.__dict__[name] = value
+                self.__dict__.setdefault("_given", {})[name] = None
 
     def __delattr__(self, name: str) -> None:
         if name in OF_VERTICES or name in OF_ARCS:
@@ -188,10 +210,6 @@ class DataAccess:
                 if name in columns:
                     return getattr(self, shown)[name]
         return super().__getattr__(name)  # type: ignore[misc]  # of DGLInterface, which refuses by name
-
-    def _is_own(self, name: str) -> bool:
-        given = self.__dict__.get("_given", ())
-        return hasattr(type(self), name) or (name in self.__dict__ and name not in given)
 
     def _set_own(self, name: str, value: Any) -> None:
         found = getattr(type(self), name, None)
@@ -211,13 +229,10 @@ class DataAccess:
         """The frame that a tensor is a column of; None: of neither."""
         if value.dim() == 0 or (isinstance(value, RowTensor) and value.row_dim != 0):
             return None
-        fits = {
-            "vertex_columns": len(value) == self.vertex_space.num_global,
-            "edata": len(value) == self.arc_space.num_global,
-        }
-        order = ("vertex_columns", "edata")
-        order = order[::-1] if "edge" in name or "adj" in name else order
-        return next((getattr(self, frame) for frame in order if fits[frame]), None)
+        columns = [(self.vertex_columns, self.vertex_space), (self.edata, self.arc_space)]
+        if "edge" in name or "adj" in name:
+            columns.reverse()
+        return next((frame for frame, space in columns if len(value) == space.num_global), None)
 
     def _put(self, columns: Any, name: str, value: Any) -> None:
         if value is None:
@@ -259,38 +274,16 @@ class DataAccess:
                 frame[name] = frame[name].clone()
         state = made.__dict__
         of_vertices = ("feats", "labels", "node_values", "node_types", "graph_ids")
-        for name in (*of_vertices, "train_mask", "valid_mask", "test_mask"):
+        for name in (*of_vertices, "train_mask", "valid_mask", "test_mask", *state["_given"]):
             if isinstance(state.get(name), torch.Tensor):
                 state[name] = state[name].clone()
         state["edge_weight"] = made.plain.edata.get("weight")
-        for name in state["_given"]:
-            state[name] = state[name].clone() if isinstance(state[name], torch.Tensor) else state[name]
         return made
 
     def __deepcopy__(self, memo: dict[str, Any]) -> Any:
         return self.clone()
 
-    def to(self, device: Any = "cpu", *_: Any, **__: Any) -> Any:
-        """This graph. Raises: InputError for another device than the CPU."""
-        if torch.device(device).type != "cpu":
-            raise InputError(f"a graph that is cut lives on the CPU: it cannot go to {device}")
-        return self
-
-    def cpu(self, *names: str) -> Any:
-        return self
-
-    def cuda(self, *_: Any, **__: Any) -> Any:
-        """Raises: InputError."""
-        return self.to("cuda")
-
-    def contiguous(self, *names: str) -> Any:
-        return self
-
     # --- questions about arcs ----------------------------------------------------------------------------------------
-
-    def validate(self, raise_on_error: bool = True) -> bool:
-        """True: the parts were checked when they were loaded."""
-        return True
 
     def is_directed(self) -> bool:
         """Is there an arc without one back? Collective: yes."""
@@ -308,9 +301,9 @@ class DataAccess:
             counted = rows.detach()[: len(sources)].double()
             counted = counted.flatten(1) if counted.dim() > 1 else counted[:, None]
             bits = np.ascontiguousarray(counted.numpy()).view(np.uint64)
-            factors = _mix(np.arange(1, bits.shape[1] + 1, dtype=np.uint64) * MIX[0])
-            of_rows = _mix((bits * factors).sum(axis=1, dtype=np.uint64))
-            there, back = _mix(there ^ of_rows), _mix(back ^ of_rows)
+            factors = mixed(np.arange(bits.shape[1], dtype=np.uint64))
+            of_rows = mixed((bits * factors).sum(axis=1, dtype=np.uint64))
+            there, back = mixed(there ^ of_rows), mixed(back ^ of_rows)
         mine = np.array([(there - back).sum(dtype=np.uint64)])
         return int(sum_over_ranks(self.plain.comm, mine)[0]) == 0
 
@@ -357,7 +350,7 @@ class DataAccess:
         graph = self.plain
         sources, targets = arc_ends_of(graph)
         keys = sources * graph.num_global_nodes + targets
-        to = _mix(keys.view(np.uint64).copy()) % np.uint64(graph.comm.size)
+        to = mixed(keys.astype(np.uint64)) % np.uint64(graph.comm.size)
         keys = np.concatenate(graph.comm.alltoall([keys[to == rank] for rank in range(graph.comm.size)]))
         return self._any(len(np.unique(keys)) < len(keys))
 
@@ -379,7 +372,7 @@ class DataAccess:
         return int(sum_over_ranks(self.plain.comm, np.array([int(here)]))[0]) > 0
 
 
-def _width(rows: Any) -> int:
+def width_of(rows: Any) -> int:
     if rows is None:
         return 0
     return int(rows.shape[1]) if len(rows.shape) > 1 else 1
@@ -390,11 +383,5 @@ def arc_ends_of(graph: Any) -> tuple[np.ndarray, np.ndarray]:
     return arc_ends(graph.local, np.asarray(graph.local.global_ids).astype(np.int64))
 
 
-def _mix(values: np.ndarray) -> np.ndarray:
-    values = (values ^ (values >> np.uint64(30))) * MIX[1]
-    values = (values ^ (values >> np.uint64(27))) * MIX[2]
-    return values ^ (values >> np.uint64(31))
-
-
 def _hash(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    return _mix(_mix(first.view(np.uint64) + MIX[0]) * MIX[0] + second.view(np.uint64))
+    return mixed(mixed(first.astype(np.uint64)) + second.view(np.uint64))

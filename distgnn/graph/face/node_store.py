@@ -5,15 +5,16 @@ from typing import Any
 import torch
 
 from distgnn.errors import InputError
+from distgnn.graph.face.data_access import Columns, width_of
 from distgnn.graph.face.row_graph import Count, RowFrame
-from distgnn.interop.dgl.frame import Frame
+from distgnn.interop.dgl.api import Frame
 from distgnn.rows import RowTensor, Space
 
 NAMES = {"feats": "feat", "labels": "label", "valid_mask": "val_mask", "values": "value"}  # of a part -> of a frame
 MADE_BEFORE = "give the graph its types and relations before it is cut"
 
 
-class NodeStore:
+class NodeStore(Columns):
     """The columns of one type, by the names of PyG (`x`, `y`) and of DGL (`data["feat"]`)."""
 
     knows_rows = True  # for dg.nn.NodeEmbedding(data["author"], 64)
@@ -26,15 +27,8 @@ class NodeStore:
         """The columns by the names of DGL."""
         return RowFrame(self.frame, self.vertex_space, self.kept)
 
-    @property
-    def num_nodes(self) -> Count:
-        return Count(self.vertex_space.num_global)
-
-    @property
-    def num_features(self) -> int:
-        x = self.get("x")
-        return 0 if x is None else int(x.shape[1]) if x.dim() > 1 else 1
-
+    num_nodes: Any = property(lambda store: Count(store.vertex_space.num_global))
+    num_features: Any = property(lambda store: width_of(store.get("x")))
     num_node_features = num_features
 
     def _place(self, name: str) -> str:
@@ -45,9 +39,6 @@ class NodeStore:
     def keys(self) -> list[str]:
         shown = {"feat": "x", "label": "y", "value": "y"}
         return [*dict.fromkeys(shown.get(name, name) for name in self.frame), *self.given]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default
 
     def __contains__(self, name: str) -> bool:
         return self._place(name) in self.frame or name in self.given
@@ -92,12 +83,6 @@ class NodeStore:
         made = NodeStore(self.type_name, self.vertex_space, self.frame.copy())
         made.given.update(self.given)
         return made
-
-    def items(self, *names: str) -> list[tuple[str, Any]]:
-        return [(name, self[name]) for name in self.keys() if not names or name in names]
-
-    def __len__(self) -> int:
-        return len(self.keys())
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name}={list(getattr(one, 'shape', []))}" for name, one in self.items())

@@ -23,7 +23,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from distgnn.comm.ending.alike import Alike, Part, number_of
 from distgnn.ops.function import version_of
 from distgnn.ops.step_check import NAN, alike_of, content_of
-from distgnn.rows.row_tensor import local_of
+from distgnn.rows.row_tensor import local_of, writes
 
 KEPT = 4096  # last entries, of which a difference is explained
 DEEPEST, MOST_PARTS = 200, 3000  # of an explanation
@@ -68,18 +68,13 @@ class Trail:
         alike = self.alike
         if alike.value or not alike.wanted:  # inside of another one
             return call(*args, **kwargs)
-        parts: list[Any] = []
-        self._collect(parts, args)
-        if kwargs:
-            self._collect(parts, kwargs.values())
-        alike.value = number_of((code_of(name), *parts))
-        self._log.append((alike.value, FUNCTION, name, parts))
+        alike.value = self._number(FUNCTION, name, args, kwargs.values())
         alike.describe = self._describe
         try:
             found = call(*args, **kwargs)
             if name == "__setitem__":
                 self._mark(args[1], alike.value)
-            elif _writes(name, kwargs) or all(found is not one for one in args):  # `x.to(x.dtype)` is x
+            elif writes(name) or kwargs.get("inplace") or all(found is not one for one in args):  # `x.to(x.dtype)` is x
                 self._mark(found, alike.value)
             return found
         finally:
@@ -104,11 +99,15 @@ class Trail:
     def set_column(self, name: str, column: Any, rows: torch.Tensor) -> None:
         """A script gives the graph a column, of rows or of an ordinary tensor."""
         if self.alike.wanted:
-            parts: list[Any] = []
-            self._collect(parts, (column,))
-            number = number_of((code_of(name), *parts))
-            self._log.append((number, COLUMN, name, parts))
-            self._columns[rows] = number
+            self._columns[rows] = self._number(COLUMN, name, (column,))
+
+    def _number(self, kind: str, name: str, *operands: Any) -> int:
+        parts: list[Any] = []
+        for some in operands:
+            self._collect(parts, some)
+        number = number_of((code_of(name), *parts))
+        self._log.append((number, kind, name, parts))
+        return number
 
     def _mark(self, found: Any, origin: int) -> None:
         if isinstance(found, torch.Tensor):
@@ -177,11 +176,6 @@ class Trail:
             return Part(kind, text, number, tuple(part(one, depth + 1) for one in deeper))
 
         return part(origin, 0)
-
-
-def _writes(name: str, kwargs: dict[str, Any]) -> bool:
-    """Does a function write into its first argument?"""
-    return (name[-1] == "_" and name[-2] != "_") or name.startswith("__i") or bool(kwargs.get("inplace"))
 
 
 def trail_of(graph: Any) -> Trail | None:

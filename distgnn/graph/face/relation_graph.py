@@ -6,24 +6,21 @@
 Columns at its ends are the columns of the types in the whole graph.
 """
 
-import functools
-import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from operator import attrgetter
 from typing import Any
 
 import torch
 
 from distgnn.errors import InputError
 from distgnn.graph.face.node_store import NodeStore
-from distgnn.graph.face.row_graph import GIVES, Count, RowFrame, RowGraph
+from distgnn.graph.face.row_graph import GIVES, Count, RowGraph
 from distgnn.graph.relation import Relation
 from distgnn.interop.dgl import dispatch
-from distgnn.interop.dgl.api import refuse_ids
-from distgnn.interop.dgl.frame import ByType, TypeView
+from distgnn.interop.dgl.api import ByType, TypeView, changed_within, refuse_ids
 from distgnn.rows import RowTensor, rows_of
-from distgnn.rows.align import in_space, part_of
-from distgnn.rows.row_tensor import local_of
+from distgnn.rows.align import local_in
+from distgnn.rows.row_tensor import signature_of
 
 ENDS = {"u": "source", "v": "target", "e": "arcs"}
 ALONG: dict[str, dict[str, str]] = {  # operators between two types -> where the rows of their arguments are
@@ -43,15 +40,8 @@ class RelationGraph(RowGraph):
 
     # --- columns ----------------------------------------------------------------------------------------------------
 
-    @property
-    def srcdata(self) -> RowFrame:
-        """Columns of the vertices that arcs leave from."""
-        return self.ends["source"].data
-
-    @property
-    def dstdata(self) -> RowFrame:
-        """Columns of the vertices that arcs arrive at."""
-        return self.ends["target"].data
+    srcdata: Any = property(lambda graph: graph.ends["source"].data, doc="Columns of what arcs leave from.")
+    dstdata: Any = property(lambda graph: graph.ends["target"].data, doc="Columns of what arcs arrive at.")
 
     @property
     def ndata(self) -> Any:
@@ -82,60 +72,31 @@ class RelationGraph(RowGraph):
         fits = value.dim() > 0 and len(value) == self.arc_space.num_global
         return self.edata if fits and not (isinstance(value, RowTensor) and value.row_dim != 0) else None
 
-    @contextmanager
-    def local_scope(self) -> Iterator[None]:
+    def local_scope(self) -> AbstractContextManager[None]:
         """Columns set inside are gone outside, as in DGL."""
         dispatch.tell_dgl()
-        outside = {"ends": self.ends, "_frames": self._frames}
         copies = {id(one): one.scoped() for one in self._stores()}
-        ends = {role: copies[id(one)] for role, one in self.ends.items()}
-        self.__dict__.update(ends=ends, _frames=self._frames.copy())
-        try:
-            yield
-        finally:
-            self.__dict__.update(outside)
+        ends, state = {role: copies[id(one)] for role, one in self.ends.items()}, vars(self)
+        return changed_within((state, "ends", ends), (state, "_frames", self._frames.copy()))
 
     # --- names and sizes ----------------------------------------------------------------------------------------
 
-    @property
-    def ntypes(self) -> list[str]:
-        return sorted(one.type_name for one in self._stores())
-
-    @property
-    def srctypes(self) -> list[str]:
-        return [self.ends["source"].type_name]
-
-    @property
-    def dsttypes(self) -> list[str]:
-        return [self.ends["target"].type_name]
-
-    @property
-    def etypes(self) -> list[str]:
-        return [self.plain.name[1]]
-
-    @property
-    def canonical_etypes(self) -> list[tuple[str, str, str]]:
-        return [self.plain.name]
+    ntypes: Any = property(lambda graph: sorted(one.type_name for one in graph._stores()))
+    srctypes: Any = property(lambda graph: [graph.ends["source"].type_name])
+    dsttypes: Any = property(lambda graph: [graph.ends["target"].type_name])
+    etypes: Any = property(lambda graph: [graph.plain.name[1]])
+    canonical_etypes: Any = property(lambda graph: [graph.plain.name])
+    is_homogeneous: Any = property(attrgetter("plain.is_square"))
+    num_src_nodes: Any = property(lambda graph: Count(graph.plain.source.num_global))
+    num_dst_nodes: Any = property(lambda graph: Count(graph.plain.target.num_global))
 
     def to_canonical_etype(self, etype: Any = None) -> tuple[str, str, str]:
         return self.plain.name
 
     @property
-    def is_homogeneous(self) -> bool:
-        return self.plain.is_square
-
-    @property
-    def num_src_nodes(self) -> Count:
-        return Count(self.plain.source.num_global)
-
-    @property
-    def num_dst_nodes(self) -> Count:
-        return Count(self.plain.target.num_global)
-
-    @property
     def num_nodes(self) -> Count:
         """Vertices of both types, or of one by name."""
-        return Count.of(sum(one.num_nodes for one in self._stores()), lambda kind: self._store_of(kind).num_nodes)
+        return Count(sum(one.num_nodes for one in self._stores()), lambda kind: self._store_of(kind).num_nodes)
 
     number_of_nodes, number_of_src_nodes, number_of_dst_nodes = num_nodes, num_src_nodes, num_dst_nodes
 
@@ -158,7 +119,7 @@ class RelationGraph(RowGraph):
                 f"dg.ops.{name} needs one type at both ends of arcs, {self.plain.name} has two: use "
                 f"{', '.join(ALONG)}, or a layer that takes rows of both ends"
             )
-        bound = _signature(run).bind(*args, **kwargs)
+        bound = signature_of(run).bind(*args, **kwargs)
         bound.apply_defaults()
         given = bound.arguments
         role, places = given.get("role", "target"), ALONG[name] | OF_ARCS
@@ -177,16 +138,9 @@ class RelationGraph(RowGraph):
     def _part(self, value: Any, place: str, name: str) -> Any:
         """This rank's rows of an argument of vertices or arcs."""
         space = self.arc_space if place == "arcs" else self.space_at(place)
-        if isinstance(value, RowTensor):
-            return in_space(value, space).inner
-        if isinstance(value, torch.Tensor) and value.dim():
-            return part_of(local_of(value), space, 0, name)
-        return value
+        return local_in(value, space, 0, name) if isinstance(value, torch.Tensor) and value.dim() else value
 
 
 def ids_of(store: NodeStore) -> RowTensor:
     """The ids of the vertices of a type, int64, as rows."""
     return rows_of(store.vertex_space.index, store.vertex_space)
-
-
-_signature = functools.cache(inspect.signature)

@@ -20,13 +20,13 @@ from distgnn.graph.face.data_access import DataAccess, arc_ends_of
 from distgnn.graph.face.origin import trail_of
 from distgnn.graph.global_values import gather_rows
 from distgnn.interop.dgl import dispatch
-from distgnn.interop.dgl.frame import Frame
+from distgnn.interop.dgl.api import Frame
 from distgnn.interop.pyg.api import arc_index
 from distgnn.ops.sums import all_sum
 from distgnn.rows import RowTensor, Space, WholeTensor, local_of, rows_of
 from distgnn.rows.align import in_space, part_of
 from distgnn.rows.row_tensor import keep_from_compiler, whole_of
-from distgnn.system.scripts.random_states import share_random_states
+from distgnn.system.scripts.run_script import share_random_states
 
 GIVES = {  # what an operator gives where that is not a row of each vertex
     **dict.fromkeys(("to_arcs", "on_arcs", "gsddmm", "edge_softmax", "pair_scores", "pair_dots"), "arcs"),
@@ -41,11 +41,10 @@ ANY_ROWS = ("dropout_of",)
 class Count(int):
     """A number that may be called, as `dgl` has `num_nodes()` and PyG `num_nodes`; by type where there are several."""
 
-    by_type: Callable[[Any], int] | None = None
+    by_type: Callable[[Any], int] | None
 
-    @classmethod
-    def of(cls, total: int, by_type: Callable[[Any], int]) -> "Count":
-        made = cls(total)
+    def __new__(cls, total: int, by_type: Callable[[Any], int] | None = None) -> "Count":
+        made = super().__new__(cls, total)
         made.by_type = by_type
         return made
 
@@ -89,11 +88,8 @@ class Arcs(Space):
 
     def check_order(self, whole: torch.Tensor, dim: int) -> None:
         """Raise InputError for an ordinary tensor of numbers of arcs that differ, where arcs have another order."""
-        if (
-            self.graph.info.get("arc_order") == "other"
-            and len(whole)
-            and not bool((whole == whole.narrow(dim, 0, 1)).all())
-        ):
+        known = self.graph.info.get("arc_order") != "other"
+        if not known and len(whole) and not bool((whole == whole.narrow(dim, 0, 1)).all()):
             raise InputError(
                 "an ordinary tensor of one number for each arc meets arcs whose order in the source is not known: sort "
                 "them before the graph is made, GraphData.from_pyg(data.coalesce(), directed=False), or keep "
@@ -201,31 +197,18 @@ class RowGraph:
             self.edata["weight"] = column
         self.__dict__["edge_weight"] = self.plain.edata.get("weight")
 
-    @property
-    def vertex_columns(self) -> RowFrame:
-        """Columns over all vertices."""
-        return RowFrame(self.plain.ndata, self.vertex_space, self.__dict__["_kept_ndata"])
-
-    ndata: Any = vertex_columns
-    srcdata = dstdata = ndata
-
-    @property
-    def edata(self) -> RowFrame:
-        """Columns over all arcs."""
-        return RowFrame(self.plain.edata, self.arc_space, self.__dict__["_kept_edata"])
-
-    @property
-    def num_nodes(self) -> Count:
-        """Vertices of the whole graph."""
-        return Count(self.vertex_space.num_global)
-
+    vertex_columns: Any = property(
+        lambda graph: RowFrame(graph.plain.ndata, graph.vertex_space, graph.__dict__["_kept_ndata"]),
+        doc="Columns over all vertices.",
+    )
+    ndata = srcdata = dstdata = vertex_columns
+    edata: Any = property(
+        lambda graph: RowFrame(graph.plain.edata, graph.arc_space, graph.__dict__["_kept_edata"]),
+        doc="Columns over all arcs.",
+    )
+    num_nodes: Any = property(lambda graph: Count(graph.vertex_space.num_global), doc="Vertices of the whole graph.")
     number_of_nodes = num_src_nodes = num_dst_nodes = number_of_src_nodes = number_of_dst_nodes = num_nodes
-
-    @property
-    def num_edges(self) -> Count:
-        """Arcs of the whole graph."""
-        return Count(self.arc_space.num_global)
-
+    num_edges: Any = property(lambda graph: Count(graph.arc_space.num_global), doc="Arcs of the whole graph.")
     number_of_edges = num_edges
 
     def batch_num_nodes(self, ntype: str | None = None) -> torch.Tensor:

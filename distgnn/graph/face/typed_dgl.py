@@ -6,9 +6,8 @@
 Types and relations stand in DGL's order, sorted by name, whatever order the source has.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -18,18 +17,18 @@ from distgnn import ops
 from distgnn.errors import InputError
 from distgnn.graph.face.node_store import NodeStore
 from distgnn.graph.face.relation_graph import ids_of
-from distgnn.interop.dgl import dispatch, messages
-from distgnn.interop.dgl.api import refuse_ids
-from distgnn.interop.dgl.frame import ByType, TypeView
+from distgnn.interop.dgl import dispatch
+from distgnn.interop.dgl.api import Batch, ByType, TypeView, changed_within, reduced, refuse_ids
 from distgnn.rows import Space, rows_of
 from distgnn.rows.align import local_in
 
 Key = tuple[str, str, str]
-CROSS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {  # of [relations, N, …]
-    "sum": lambda rows: rows.sum(0),
-    "mean": lambda rows: rows.mean(0),
-    "max": lambda rows: rows.max(0)[0],
-    "min": lambda rows: rows.min(0)[0],
+CROSS: dict[str, Callable[[list[Any]], Any]] = {  # of [N, …] of each relation
+    "sum": lambda rows: torch.stack(rows).sum(0),
+    "mean": lambda rows: torch.stack(rows).mean(0),
+    "max": lambda rows: torch.stack(rows).max(0)[0],
+    "min": lambda rows: torch.stack(rows).min(0)[0],
+    "stack": lambda rows: torch.stack(rows, 1),
 }
 EMPTY = {"max": -torch.inf, "min": torch.inf}  # of vertices without arcs in a relation that has some, in DGL
 TYPE, ID = "_TYPE", "_ID"  # dgl.NTYPE and dgl.ETYPE, dgl.NID and dgl.EID
@@ -50,19 +49,10 @@ class DGLTypes:
 
     # --- names ------------------------------------------------------------------------------------------------------
 
-    @property
-    def ntypes(self) -> list[str]:
-        return sorted(self.nodes_of)
-
+    ntypes: Any = property(lambda graph: sorted(graph.nodes_of))
+    canonical_etypes: Any = property(lambda graph: sorted(graph.relations_of))
+    etypes: Any = property(lambda graph: [name for _, name, _ in graph.canonical_etypes])
     srctypes = dsttypes = ntypes
-
-    @property
-    def canonical_etypes(self) -> list[Key]:
-        return sorted(self.relations_of)
-
-    @property
-    def etypes(self) -> list[str]:
-        return [name for _, name, _ in self.canonical_etypes]
 
     def to_canonical_etype(self, etype: Any = None) -> Key:
         """The three names of a relation. Raises: KeyError for one that is not there, or a name of several."""
@@ -123,20 +113,12 @@ class DGLTypes:
 
     all_edges = staticmethod(refuse_ids)
 
-    @contextmanager
-    def local_scope(self) -> Iterator[None]:
+    def local_scope(self) -> AbstractContextManager[None]:
         """Columns set inside are gone outside, as in DGL."""
         dispatch.tell_dgl()
-        frames = [(one.__dict__, "frame") for one in self.nodes_of.values()]
-        frames += [(one.__dict__, "_frames") for one in self.relations_of.values()]
-        kept = [(state, name, state[name]) for state, name in frames]
-        for state, name, outside in kept:
-            state[name] = outside.copy()
-        try:
-            yield
-        finally:
-            for state, name, outside in kept:
-                state[name] = outside
+        changes = [(vars(one), "frame", one.frame.copy()) for one in self.nodes_of.values()]
+        changes += [(vars(one), "_frames", one._frames.copy()) for one in self.relations_of.values()]
+        return changed_within(*changes)
 
     # --- sizes ------------------------------------------------------------------------------------------------------
 
@@ -172,10 +154,7 @@ class DGLTypes:
         return self.multi_update_all(every, reducer, apply_node_func)
 
     def multi_update_all(
-        self,
-        etype_dict: Mapping[Any, Any],
-        cross_reducer: str | Callable[..., Any],
-        apply_node_func: Callable[..., Any] | None = None,
+        self, etype_dict: Mapping[Any, Any], cross_reducer: Any, apply_node_func: Callable[..., Any] | None = None
     ) -> None:
         """Message passing along relations; what arrives at a type from several is reduced once more."""
         found: dict[str, list[tuple[int, dict[str, Any]]]] = {}
@@ -184,13 +163,13 @@ class DGLTypes:
             key = self.to_canonical_etype(etype)
             message, reduce, *then = functions
             face, reducer = self.relations_of[key], getattr(reduce, "name", None)
-            name, rows = messages.reduced(face, message, reduce)
+            name, rows = reduced(face, message, reduce)
             if reducer in EMPTY and face.num_edges > 0:
                 alone = (face.in_degrees() == 0).view(-1, *[1] * (rows.dim() - 1))
                 rows = rows.masked_fill(alone, EMPTY[reducer])
             made = {name: rows}
             if then and then[0] is not None:
-                made = then[0](messages.Batch(int(face.num_dst_nodes), {**face.dstdata, **made}))
+                made = then[0](Batch(int(face.num_dst_nodes), {**face.dstdata, **made}))
             found.setdefault(key[2], []).append((self.get_etype_id(key), made))
         for kind, of_relations in found.items():
             out = _across(of_relations, cross_reducer)
@@ -211,13 +190,7 @@ class DGLTypes:
         if not isinstance(v, str):
             raise InputError("apply_nodes on some vertices cannot run distributed: leave v out and mask the result")
         store = self._store_of(ntype)
-        store.data.update(func(messages.Batch(int(store.num_nodes), store.data)))
-
-    @cached_property
-    def _starts(self) -> dict[str, int]:
-        """The first id of each type where ids count all types, in the source's order."""
-        sizes = [one.vertex_space.num_global for one in self.nodes_of.values()]
-        return dict(zip(self.nodes_of, np.cumsum([0, *sizes]).tolist(), strict=False))
+        store.data.update(func(Batch(int(store.num_nodes), store.data)))
 
     @property
     def _graph(self) -> Any:
@@ -227,7 +200,9 @@ class DGLTypes:
     def softmax_of_relations(self, logits: tuple[Any, ...], norm_by: str) -> tuple[Any, ...]:
         """Softmax over the arcs of all relations at each vertex, of logits by relation in DGL's order."""
         faces = [self.relations_of[key] for key in self.canonical_etypes]
-        shifts = [(self._starts[source], self._starts[target]) for source, _, target in self.canonical_etypes]
+        sizes = [one.vertex_space.num_global for one in self.nodes_of.values()]
+        starts = dict(zip(self.nodes_of, np.cumsum([0, *sizes]).tolist(), strict=False))  # ids count all types
+        shifts = [(starts[source], starts[target]) for source, _, target in self.canonical_etypes]
         joined = faces[0].plain.joined([one.plain for one in faces], shifts)
         order = torch.from_numpy(joined.order)
 
@@ -251,14 +226,12 @@ class DGLTypes:
         made = self.face_of_all.local_var()
         state, stores = made.__dict__, [self.nodes_of[name] for name in self.ntypes]
         relations = [self.relations_of[key] for key in self.canonical_etypes]
-        state["vertex_space"] = _reordered(made.vertex_space, list(self.nodes_of), self.ntypes, self._of_rows())
+        sizes = {name: one.vertex_space.num_global for name, one in self.nodes_of.items()}
+        kinds = np.asarray(self.plain.local.node_types)
+        state["vertex_space"] = _reordered(made.vertex_space, sizes, self.ntypes, kinds)
+        counts = {key: one.arc_space.num_global for key, one in self.relations_of.items()}
         kinds = made.plain.edata["etype"].numpy()
-        state["arc_space"] = _reordered(
-            made.arc_space,
-            list(self.relations_of),
-            self.canonical_etypes,
-            (kinds, [one.arc_space.num_global for one in self.relations_of.values()]),
-        )
+        state["arc_space"] = _reordered(made.arc_space, counts, self.canonical_etypes, kinds)
         for name in ndata or ():
             made.ndata[name] = torch.cat([one.data[name] for one in stores])
         for name in edata or ():
@@ -275,44 +248,31 @@ class DGLTypes:
             return made
         return made, [int(one.num_nodes) for one in stores], [int(one.num_edges) for one in relations]
 
-    def _of_rows(self) -> tuple[np.ndarray, list[int]]:
-        """(type of each row of all types on this rank, rows of each type over all ranks), in the source's order."""
-        kinds = np.asarray(self.plain.local.node_types)
-        return kinds, [one.vertex_space.num_global for one in self.nodes_of.values()]
-
 
 def _across(of_relations: list[tuple[int, dict[str, Any]]], reducer: str | Callable[..., Any]) -> dict[str, Any]:
     """Rows by name from several relations as one, as `multi_update_all` has it."""
     if len(of_relations) == 1 and reducer != "stack":
         return of_relations[0][1]
+    reduce = reducer if callable(reducer) else CROSS.get(reducer)
+    if reduce is None:
+        raise InputError(f"unknown cross_reducer {reducer!r}: use sum, mean, max, min, stack or a function")
     if reducer == "stack":
         of_relations = sorted(of_relations, key=lambda one: one[0])
-    elif not callable(reducer) and reducer not in CROSS:
-        raise InputError(f"unknown cross_reducer {reducer!r}: use sum, mean, max, min, stack or a function")
     made = [frame for _, frame in of_relations]
     found = {}
     for name in dict.fromkeys(name for frame in made for name in frame):
         rows = [frame[name] for frame in made if name in frame]
-        if callable(reducer):
-            found[name] = reducer(rows)
-        elif reducer == "stack":
-            found[name] = torch.stack(rows, 1)
-        else:
-            found[name] = CROSS[reducer](torch.stack(rows)) if len(rows) > 1 else rows[0]
+        alone = len(rows) == 1 and not callable(reducer) and reducer != "stack"
+        found[name] = rows[0] if alone else reduce(rows)
     return found
 
 
-def _reordered(space: Space, before: list[Any], after: list[Any], rows: tuple[np.ndarray, list[int]]) -> Space:
-    """The rows of a space whose groups stand in another order. Args: rows: (group of each row here, size of each)."""
-    if before == after:
+def _reordered(space: Space, sizes: Mapping[Any, int], after: list[Any], groups: np.ndarray) -> Space:
+    """The rows of a space whose groups stand in another order. Args: sizes: as they stand; groups: of each row here."""
+    if list(sizes) == after:
         return space
-    groups, sizes = rows
-    of, starts = dict(zip(before, sizes, strict=True)), np.cumsum([0, *sizes])
-    moved = dict(zip(after, np.cumsum([0, *(of[one] for one in after)]), strict=False))
-    shift = np.array([moved[one] - start for one, start in zip(before, starts, strict=False)])
-
-    def places() -> np.ndarray:
-        return space.places + shift[groups]
-
+    moved = dict(zip(after, np.cumsum([0, *(sizes[one] for one in after)]), strict=False))
+    starts = np.cumsum([0, *sizes.values()])
+    shift = np.array([moved[one] - start for one, start in zip(sizes, starts, strict=False)])
     options: dict[str, Any] = {"num_counted": space.num_counted, "draw_ids": lambda: space.draw_ids, "kind": space.kind}
-    return Space(space.graph, space.num_local, space.num_global, places, **options)
+    return Space(space.graph, space.num_local, space.num_global, lambda: space.places + shift[groups], **options)

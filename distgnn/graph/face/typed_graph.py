@@ -20,6 +20,7 @@ import torch
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError
 from distgnn.graph.dist_graph import DistGraph
+from distgnn.graph.face.data_access import OnCPU
 from distgnn.graph.face.node_store import MADE_BEFORE, NAMES, NodeStore
 from distgnn.graph.face.relation_graph import RelationGraph
 from distgnn.graph.face.row_graph import Count, face_of
@@ -28,16 +29,15 @@ from distgnn.graph.part_arrays import input_rows
 from distgnn.graph.relation import Relation
 from distgnn.interop.dgl import dispatch
 from distgnn.interop.dgl.api import INSTEAD as NOT_HERE
-from distgnn.interop.dgl.api import NotDistributed
-from distgnn.interop.dgl.frame import Frame
-from distgnn.ops.edges.local_arcs import arc_ends
+from distgnn.interop.dgl.api import Frame, NotDistributed
+from distgnn.ops.edges.on_arcs import arc_ends
 from distgnn.rows import RowTensor, Space, rows_of
 
 Key = tuple[str, str, str]
 OF_JOB = ("rank", "num_ranks", "comm", "info", "transport")
 
 
-class TypedGraph(DGLTypes):
+class TypedGraph(DGLTypes, OnCPU):
     """Types and relations of a graph that is cut. `dg.load` gives one for parts of a graph with types.
 
     Collective: the constructor.
@@ -76,18 +76,15 @@ class TypedGraph(DGLTypes):
 
     # --- types and relations ----------------------------------------------------------------------------------------
 
-    @property
-    def face(self) -> "TypedGraph":
-        """What scripts see of the graph: this."""
-        return self
-
-    @property
-    def node_types(self) -> list[str]:
-        return list(self.nodes_of)
-
-    @property
-    def edge_types(self) -> list[Key]:
-        return list(self.relations_of)
+    face: Any = property(lambda graph: graph, doc="What scripts see of the graph: this.")
+    node_types: Any = property(lambda graph: list(graph.nodes_of))
+    edge_types: Any = property(lambda graph: list(graph.relations_of))
+    node_stores: Any = property(lambda graph: list(graph.nodes_of.values()))
+    edge_stores: Any = property(lambda graph: list(graph.relations_of.values()))
+    stores: Any = property(lambda graph: [*graph.node_stores, *graph.edge_stores])
+    num_features: Any = property(lambda graph: graph.collect("num_features"))
+    num_node_features = num_features
+    is_hetero = True
 
     def metadata(self) -> tuple[list[str], list[Key]]:
         """(types, relations), as models of PyG take it."""
@@ -110,18 +107,6 @@ class TypedGraph(DGLTypes):
             return self.given[key]
         key = self.key_of(key)
         return self.nodes_of[key] if isinstance(key, str) else self.relations_of[key]
-
-    @property
-    def node_stores(self) -> list[NodeStore]:
-        return list(self.nodes_of.values())
-
-    @property
-    def edge_stores(self) -> list[Any]:
-        return list(self.relations_of.values())
-
-    @property
-    def stores(self) -> list[Any]:
-        return [*self.node_stores, *self.edge_stores]
 
     def node_items(self) -> list[tuple[str, NodeStore]]:
         return list(self.nodes_of.items())
@@ -183,25 +168,15 @@ class TypedGraph(DGLTypes):
     @property
     def num_nodes(self) -> Count:
         """Vertices of all types, or of one by name."""
-        return Count.of(sum(one.num_nodes for one in self.node_stores), lambda kind: self.nodes_of[kind].num_nodes)
+        return Count(sum(one.num_nodes for one in self.node_stores), lambda kind: self.nodes_of[kind].num_nodes)
 
     @property
     def num_edges(self) -> Count:
         """Arcs of all relations, or of one by name."""
-        return Count.of(sum(one.num_edges for one in self.edge_stores), lambda key: self.relation(key).num_edges)
+        return Count(sum(one.num_edges for one in self.edge_stores), lambda key: self.relation(key).num_edges)
 
     number_of_nodes, number_of_edges, num_src_nodes, num_dst_nodes = num_nodes, num_edges, num_nodes, num_nodes
     number_of_src_nodes, number_of_dst_nodes = num_nodes, num_nodes
-
-    @property
-    def num_features(self) -> dict[str, int]:
-        return self.collect("num_features")
-
-    num_node_features = num_features
-
-    @property
-    def is_hetero(self) -> bool:
-        return True
 
     def to_homogeneous(
         self,
@@ -232,7 +207,7 @@ class TypedGraph(DGLTypes):
             made.edge_type = None
         return made
 
-    # --- copies, devices ---------------------------------------------------------------------------------
+    # --- copies ------------------------------------------------------------------------------------------
 
     def __copy__(self) -> "TypedGraph":
         """The same graph with columns of its own."""
@@ -243,20 +218,6 @@ class TypedGraph(DGLTypes):
             one.__dict__["ends"] = {"source": nodes[key[0]], "target": nodes[key[2]]}
         made.__dict__.update(self.__dict__ | {"nodes_of": nodes, "relations_of": relations, "given": dict(self.given)})
         return made
-
-    def to(self, device: Any = "cpu", *_: Any, **__: Any) -> "TypedGraph":
-        """This graph. Raises: InputError for another device than the CPU."""
-        self.face_of_all.to(device)
-        return self
-
-    def cpu(self, *names: str) -> "TypedGraph":
-        return self
-
-    contiguous = cpu
-
-    def validate(self, raise_on_error: bool = True) -> bool:
-        """True: the parts were checked when they were loaded."""
-        return True
 
     def __iter__(self) -> Iterator[Any]:
         raise InputError("a graph with types is not iterated: use node_items() and edge_items()")

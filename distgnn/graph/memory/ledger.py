@@ -24,8 +24,7 @@ from typing import Any
 
 from distgnn.graph.memory.spans import Span, apart, resident_in, spans_in
 from distgnn.kernels import give_back_freed_memory
-from distgnn.system.sizes import Resident, malloc_bytes, peak_resident_bytes, resident
-from distgnn.system.units import human_bytes
+from distgnn.system.units import Resident, human_bytes, malloc_bytes, peak_resident_bytes, resident
 
 OTHERS, FREED, FILES, REST = "other tensors", "freed memory", "pages of files", "not accounted for"
 NAMES = (

@@ -18,10 +18,11 @@ import torch
 
 from distgnn.comm import Transport
 from distgnn.errors import InputError
-from distgnn.interop.dgl.hetero import hetero_graph_conv
 from distgnn.interop.in_front import put_in_front
+from distgnn.interop.sum_of_relations import Term, are_rows, summed
 from distgnn.ops.edges import messages
 from distgnn.ops.edges.softmax import edge_softmax
+from distgnn.ops.function import is_alone, is_seen, multiplies, runs_as
 from distgnn.rows.align import local_in
 from distgnn.rows.row_tensor import RowTensor, local_of, rows_of
 
@@ -60,12 +61,11 @@ def _softmax(index: Any, logits: torch.Tensor, eids: Any = "__ALL__", norm_by: s
     return edge_softmax(index.graph, logits, norm_by)
 
 
-def _softmax_of_types(index: Any, eids: Any, norm_by: str, *logits: torch.Tensor) -> tuple[torch.Tensor, ...]:
+def _softmax_of_types(index: Any, eids: Any, norm_by: str, *logits: torch.Tensor) -> Any:
     """Over the arcs of all relations at each vertex; logits in the order of `canonical_etypes`."""
     if not isinstance(eids, str):
         raise InputError("edge_softmax over some edges cannot run distributed: leave eids out")
-    found: tuple[torch.Tensor, ...] = index.graph.softmax_of_relations(logits, norm_by)
-    return found
+    return index.graph.softmax_of_relations(logits, norm_by)
 
 
 def _to_homogeneous(graph: Any, *arguments: Any, **options: Any) -> Any:
@@ -82,17 +82,68 @@ def _typed_linear(self: Any, x: Any, x_type: Any, sorted_by_type: bool = False) 
     return type(self).forward(self, x, x_type)
 
 
+def _hetero_graph_conv(self: Any, g: Any, inputs: Any, mod_args: Any = None, mod_kwargs: Any = None) -> Any:
+    """HeteroGraphConv over SAGEConv and GraphConv, summed: one exchange for the rows of each type."""
+    if not hasattr(g, "relations_of") or not isinstance(inputs, dict) or mod_args or torch.is_autocast_enabled("cpu"):
+        return NotImplemented
+    adds: Any = importlib.import_module("dgl.nn.pytorch.hetero").get_aggregate_fn("sum")
+    if getattr(self.agg_fn, "keywords", None) != adds.keywords:
+        return NotImplemented
+    terms = []
+    for key in g.canonical_etypes:
+        if key[0] not in inputs:
+            continue
+        if key[2] not in inputs:
+            return NotImplemented
+        layer, named = self.mod_dict.get(key, self.mod_dict.get(key[1])), (mod_kwargs or {}).get(key[1], {})
+        term = None if layer is None else _term(key, g.relations_of[key].plain, layer, named)
+        if term is None or not are_rows([inputs[kind] for kind in term.ends], term.weight.dtype):
+            return NotImplemented
+        terms.append(term)
+    if not terms:
+        return NotImplemented
+    trail = vars(g.plain).get("trail")
+    run = functools.partial(summed, terms)
+    found: dict[str, Any] = run(inputs) if trail is None else trail.run("HeteroGraphConv", run, (inputs,), {})
+    return {kind: found[kind] for kind in g.dsttypes if kind in found}
+
+
+def _term(key: tuple[str, str, str], relation: Any, layer: Any, named: dict[str, Any]) -> Term | None:
+    """SAGEConv of means, or GraphConv of sums or means, without dropped features and without edge weights."""
+    layers = importlib.import_module("dgl.nn.pytorch.conv")
+    ends = key[0], key[2]
+    if is_seen(layer) or not runs_as(layer, layers.SAGEConv, layers.GraphConv):
+        return None
+    if type(layer) is layers.SAGEConv and not named:
+        is_mean = hasattr(layer, "fc_self") and not hasattr(layer, "fc_pool") and not hasattr(layer, "lstm")
+        drops = layer.training and layer.feat_drop.p > 0
+        if not is_mean or drops or layer.norm is not None or layer.activation is not None:
+            return None
+        own = layer.fc_self
+        if not (multiplies(own) and multiplies(layer.fc_neigh) and is_alone(layer.feat_drop)):
+            return None
+        return Term(ends, relation, layer.fc_neigh.weight.T, True, own.weight.T, own.bias)
+    if type(layer) is layers.GraphConv and named.keys() <= {"weight"}:
+        words = layer.extra_repr()
+        norm = next((one for one in ("right", "none") if f"normalization={one}" in words), None)
+        weight = named.get("weight", layer.weight)
+        ordinary = type(weight) in (torch.Tensor, torch.nn.Parameter)
+        if norm is None or not ordinary or "activation=None" not in words:
+            return None
+        return Term(ends, relation, weight, norm == "right", None, layer.bias)
+    return None
+
+
 OVER_ROWS: dict[str, Callable[..., Any]] = {"sum": torch.sum, "mean": torch.mean, "max": torch.amax, "min": torch.amin}
 
 
-def _segment(lengths: torch.Tensor, rows: RowTensor, reducer: str = "sum") -> torch.Tensor:
+def _segment(lengths: torch.Tensor, rows: RowTensor, reducer: str = "sum") -> Any:
     """A readout of the one graph, or its softmax."""
     if len(lengths) != 1:
         raise InputError(
             f"rows of all ranks in {len(lengths)} segments cannot run distributed: use dg.ops.readout, or one graph"
         )
-    found: torch.Tensor = rows.softmax(0) if reducer == "softmax" else OVER_ROWS[reducer](rows, 0, keepdim=True)
-    return found
+    return rows.softmax(0) if reducer == "softmax" else OVER_ROWS[reducer](rows, 0, keepdim=True)
 
 
 def _gather_mm(rows: RowTensor, matrices: torch.Tensor, *, idx_b: torch.Tensor) -> RowTensor:
@@ -142,7 +193,7 @@ def _dispatch_in_dgl() -> None:
     for place, ours in OF_INDEX.items():
         _put_before(place, ours, lambda arguments: isinstance(arguments[0], _index_class()))
     for place, ours in OF_ROWS.items():
-        _put_before(place, ours, _has_rows)
+        _put_before(place, ours, lambda arguments: any(isinstance(one, RowTensor) for one in arguments[:2]))
     found = {}  # functions of `dgl` and `dgl.sampling` that need the structure of a real graph
     for module in ("dgl", "dgl.sampling"):
         for name, one in vars(importlib.import_module(module)).items():
@@ -156,7 +207,7 @@ def _dispatch_in_dgl() -> None:
                 ours = _to_homogeneous if name == "to_homogeneous" else _refused(name)
                 _put_before((place_of.__name__, name), ours, _has_graph)
     put_in_front(importlib.import_module("dgl.nn.pytorch.linear").TypedLinear, "forward", _typed_linear)
-    put_in_front(importlib.import_module("dgl.nn.pytorch").HeteroGraphConv, "forward", hetero_graph_conv)
+    put_in_front(importlib.import_module("dgl.nn.pytorch").HeteroGraphConv, "forward", _hetero_graph_conv)
 
 
 def _refused(name: str) -> Callable[..., Any]:
@@ -174,10 +225,6 @@ def _has_graph(arguments: tuple[Any, ...]) -> bool:
     graphs = arguments[0] if arguments else None
     graphs = graphs if isinstance(graphs, list | tuple) else [graphs]
     return any(isinstance(getattr(one, "transport", None), Transport) for one in graphs)
-
-
-def _has_rows(arguments: tuple[Any, ...]) -> bool:
-    return any(isinstance(one, RowTensor) for one in arguments[:2])
 
 
 def _put_before(place: tuple[str, str], ours: Callable[..., Any], is_ours: Callable[[tuple[Any, ...]], bool]) -> None:
@@ -206,28 +253,15 @@ def _index_class() -> type[Any]:
         ctx = ndarray.cpu(0)
         metagraph = SimpleNamespace(find_edge=lambda etype: (0, 0))  # one edge type, between the one vertex type
 
-        def number_of_ntypes(self) -> int:
-            return len(self.graph.ntypes)
-
-        def number_of_etypes(self) -> int:
-            return len(self.graph.canonical_etypes)
-
-        def num_nodes(self, ntype: int = 0) -> int:
-            return self.graph.num_nodes()
-
-        def num_edges(self, etype: int = 0) -> int:
-            return self.graph.num_edges()
-
-        number_of_nodes, number_of_edges = num_nodes, num_edges
-
-        def get_relation_graph(self, etype: int) -> "Index":
-            return self
-
-        def is_pinned(self) -> bool:
-            return False
-
-        def reverse(self) -> "Index":
-            return Index(self.graph, not self.reversed)
+    answers: dict[str, Callable[..., Any]] = {
+        "number_of_ntypes": lambda index: len(index.graph.ntypes),
+        "number_of_etypes": lambda index: len(index.graph.canonical_etypes),
+        **dict.fromkeys(("num_nodes", "number_of_nodes"), lambda index, ntype=0: index.graph.num_nodes()),
+        **dict.fromkeys(("num_edges", "number_of_edges"), lambda index, etype=0: index.graph.num_edges()),
+        "get_relation_graph": lambda index, etype: index,
+        "is_pinned": lambda index: False,
+        "reverse": lambda index: Index(index.graph, not index.reversed),
+    }
 
     def refuse(name: str, self: Any) -> NoReturn:
         raise InputError(
@@ -235,7 +269,7 @@ def _index_class() -> type[Any]:
             "and degrees, or the layers of distgnn.nn"
         )
 
-    for name in vars(HeteroGraphIndex).keys() - vars(Index).keys():
+    for name in answers.keys() | (vars(HeteroGraphIndex).keys() - vars(Index).keys()):
         if not name.startswith("__"):
-            setattr(Index, name, property(functools.partial(refuse, name)))
+            setattr(Index, name, answers.get(name) or property(functools.partial(refuse, name)))
     return Index

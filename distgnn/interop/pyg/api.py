@@ -2,9 +2,8 @@
 
 import sys
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
-
-import torch
 
 if TYPE_CHECKING:
     from distgnn.interop.pyg.tensors import ArcIndex
@@ -50,9 +49,6 @@ class PyGInterface:
     feats: Any
     labels: Any
     node_values: Any
-    valid_mask: Any
-    edata: Any
-    node_types: Any
 
     @cached_property
     def kept_arcs(self) -> dict[Any, Any]:
@@ -60,26 +56,12 @@ class PyGInterface:
         return {}
 
     @property
-    def x(self) -> Any:
-        return self.feats
-
-    @property
     def y(self) -> Any:
         """Labels of owned vertices; without any, the values that a regression predicts."""
         return self.node_values if self.labels is None else self.labels
 
-    @property
-    def val_mask(self) -> torch.Tensor:
-        return self.valid_mask
-
-    @property
-    def edge_attr(self) -> torch.Tensor | None:
-        return self.edata.get("feat")
-
-    @property
-    def edge_type(self) -> torch.Tensor | None:
-        return self.edata.get("etype")
-
-    @property
-    def node_type(self) -> torch.Tensor | None:
-        return self.node_types
+    x: Any = property(attrgetter("feats"))
+    val_mask: Any = property(attrgetter("valid_mask"))
+    node_type: Any = property(attrgetter("node_types"))
+    edge_attr: Any = property(lambda graph: graph.edata.get("feat"))
+    edge_type: Any = property(lambda graph: graph.edata.get("etype"))

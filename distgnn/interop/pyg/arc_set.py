@@ -10,8 +10,8 @@ Legend: O owned rows, A local arcs, M arcs of the set (loops included), D width.
     sum(arc_rows [M, …], role)  -> [O, …]    its transpose; so are mean, extreme, softmax, degree: over all ranks
 """
 
-from collections.abc import Callable
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,7 @@ from distgnn.comm import extreme_over_ranks, sum_over_ranks
 from distgnn.errors import InputError
 from distgnn.ops.aggregation.extreme import tied_arc_extreme, tied_extreme
 from distgnn.ops.edges.arc_blocks import ArcBlocks, whole_rows
-from distgnn.ops.edges.local_arcs import grouped
-from distgnn.ops.edges.on_arcs import check_rows, check_update, extreme_blocks, summed_blocks
+from distgnn.ops.edges.on_arcs import check_rows, check_update, extreme_blocks, grouped, summed_blocks
 from distgnn.ops.edges.softmax import edge_softmax_with_own, is_wide, softmax_in_blocks
 from distgnn.ops.function import constants
 from distgnn.ops.sums import min_over_ranks
@@ -68,24 +67,20 @@ class ArcSet:
         """The arcs as rows of all ranks."""
         return self.graph.arc_space if self.is_whole else ArcSpace(self)
 
-    @property
-    def num_all(self) -> int:
-        """Arcs of all ranks. Collective: the first time."""
-        return self.space.num_global
+    num_all: Any = property(attrgetter("space.num_global"), doc="Arcs of all ranks. Collective: the first time.")
+    trail: Any = property(lambda arcs: vars(arcs.graph).get("trail"), doc="What keeps the origin of rows, or None.")
+    is_whole: Any = property(
+        lambda arcs: arcs.positions is None and not arcs.loops,
+        doc="All arcs of the graph, in order, and nothing else?",
+    )
+    is_square: Any = property(
+        lambda arcs: arcs.graph.space_at("source") is arcs.graph.space_at("target"),
+        doc="Are the vertices at both ends of one type?",
+    )
 
     def num_vertices(self, role: str) -> int:
         """Vertices of all ranks at one end."""
         return int(self.graph.space_at(role).num_global)
-
-    @property
-    def trail(self) -> Any:
-        """What keeps the origin of rows; None where ranks do not compare it."""
-        return vars(self.graph).get("trail")
-
-    @property
-    def is_whole(self) -> bool:
-        """All arcs of the graph, in order, and nothing else?"""
-        return self.positions is None and not self.loops
 
     # --- other sets ------------------------------------------------------------------------------------------
 
@@ -126,11 +121,6 @@ class ArcSet:
         order = None if self.order is None else np.concatenate([self.order, self.graph.owned_ids + self.num_all])
         return ArcSet(self.graph, torch.cat([self.positions, loops]), count + 1, order)
 
-    @property
-    def is_square(self) -> bool:
-        """Are the vertices at both ends of one type?"""
-        return self.graph.space_at("source") is self.graph.space_at("target")
-
     def check_square(self, what: str, instead: str = "give the layer add_self_loops=False") -> None:
         """Raise InputError where the two ends are vertices of two types."""
         if not self.is_square:
@@ -149,15 +139,19 @@ class ArcSet:
 
     def spread(self, rows: torch.Tensor, role: str) -> torch.Tensor:
         """The row at one end of each arc: [O, …] to [M, …]. Collective: yes, and again in the backward pass."""
-        out = ops.to_arcs(self.graph, rows, role)
-        out = torch.cat([out, *[rows] * self.loops])
-        return out if self.positions is None else out[self.positions]
+        return self._chosen(torch.cat([ops.to_arcs(self.graph, rows, role), *[rows] * self.loops]))
+
+    def _chosen(self, every: Any) -> Any:
+        """Rows of [local arcs | loops] where the set has one."""
+        if self.positions is None:
+            return every
+        return every[self.positions.numpy() if isinstance(every, np.ndarray) else self.positions]
 
     def ids(self, role: str) -> torch.Tensor:
         """The global id of the vertex at one end of each arc, int64 [M]."""
         ids, ends = self.graph.ids_at(role), self.graph.local_arcs.ends[role]
-        every = torch.from_numpy(np.concatenate([ids[ends], *[ids[: self.graph.num_at(role)]] * self.loops]))
-        return every if self.positions is None else every[self.positions]
+        loops = [ids[: self.graph.num_at(role)]] * self.loops
+        return self._chosen(torch.from_numpy(np.concatenate([ids[ends], *loops])))
 
     def extreme_id(self, which: str, roles: tuple[str, ...]) -> torch.Tensor:
         """The largest or smallest id of a vertex with an arc, of all ranks. Collective: yes."""
@@ -170,8 +164,7 @@ class ArcSet:
         """What keys random masks of arcs, int64 [M]: global arc ids, for loops ids of vertices far behind them."""
         ids = np.asarray(self.graph.local.arc_ids, dtype=np.int64)
         loops = [self.graph.owned_ids + LOOP_IDS * (1 + number) for number in range(self.loops)]
-        ids = np.concatenate([ids, *loops])
-        return ids if self.positions is None else ids[self.positions.numpy()]
+        return self._chosen(np.concatenate([ids, *loops]))
 
     def split(self, arc_rows: torch.Tensor, fill: float = 0.0) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Rows [M, …] as those of all local arcs [A, …] (`fill` where one is not in the set) and of loops [L, O, …]."""
@@ -200,9 +193,8 @@ class ArcSet:
     def copies(self, role: str) -> np.ndarray:
         """The copy at one end of each arc, [M]."""
         ends = self.graph.local_arcs.ends[role]
-        if self.loops:
-            ends = np.concatenate([ends, *[np.arange(self.graph.num_owned, dtype=ends.dtype)] * self.loops])
-        return ends if self.positions is None else ends[self.positions.numpy()]
+        loops = [np.arange(self.graph.num_owned, dtype=ends.dtype)] * self.loops
+        return self._chosen(np.concatenate([ends, *loops]))
 
     # --- reductions: collective, and again in the backward pass -----------------------------------------------
 
@@ -251,12 +243,7 @@ class ArcSet:
         return self._with_odd(found, arc_rows, reduce, self.sum)
 
     def _with_odd(
-        self,
-        found: torch.Tensor,
-        rows: torch.Tensor,
-        reduce: str,
-        count: Callable[..., Any],
-        finite: bool | None = None,
+        self, found: torch.Tensor, rows: torch.Tensor, reduce: str, count: Any, finite: bool | None = None
     ) -> torch.Tensor:
         """NaN and infinite results, which kernels leave out as DGL does. Collective: yes. finite: are all rows?"""
         values = rows.detach()
@@ -282,15 +269,13 @@ class ArcSet:
             if self.loops > 1:
                 raise InputError(TWO_LOOPS)
             weights = torch.cat(edge_softmax_with_own(self.graph, arcs, own[0], role))
-        return weights if self.positions is None else weights[self.positions]
+        return self._chosen(weights)
 
     def last(self, arc_rows: torch.Tensor, role: str) -> tuple[torch.Tensor, torch.Tensor]:
         """(has the vertex an arc [O], the row of its arc with the largest id [O, …])."""
-        ids = torch.from_numpy(np.asarray(self.graph.local.arc_ids, dtype=np.float64)) + 1
-        ids = ids if self.positions is None else ids[self.positions]
+        ids = self._chosen(torch.from_numpy(np.asarray(self.graph.local.arc_ids, dtype=np.float64)) + 1)
         largest = tied_arc_extreme(self.graph, self.split(ids, float("-inf"))[0])
-        chosen = ops.to_arcs(self.graph, largest, "target")
-        chosen = (chosen if self.positions is None else chosen[self.positions]) == ids
+        chosen = self._chosen(ops.to_arcs(self.graph, largest, "target")) == ids
         kept = torch.where(chosen.view(-1, *[1] * (arc_rows.dim() - 1)), arc_rows, torch.zeros_like(arc_rows))
         return largest > 0, self.sum(kept, role)
 

@@ -19,25 +19,15 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.fx.experimental import symbolic_shapes
 from torch.utils._pytree import tree_leaves
 
 from distgnn.errors import InputError
-from distgnn.interop.in_front import in_front
-from distgnn.interop.pyg import functions, fused, fused_types, norm, refused
+from distgnn.interop.in_front import in_front, put_in_front
+from distgnn.interop.pyg import functions, fused, norm, refused
 from distgnn.interop.pyg.tensors import ArcEnds, ArcIndex, ArcNorm, ArcTensor, local_in
 from distgnn.rows.row_tensor import RowTensor, local_of, rows_of
 
-POOLS = ("global_add_pool", "global_mean_pool", "global_max_pool")
-FUNCTIONS: dict[str, str] = {  # name -> the module of PyG that has it
-    "softmax": "torch_geometric.utils._softmax",
-    "scatter": "torch_geometric.utils._scatter",
-    "degree": "torch_geometric.utils._degree",
-    **dict.fromkeys(("remove_self_loops", "add_remaining_self_loops"), "torch_geometric.utils.loop"),
-    "gcn_norm": "torch_geometric.nn.conv.gcn_conv",
-    **dict.fromkeys(POOLS, "torch_geometric.nn.pool.glob"),
-    **dict.fromkeys(refused.UTILS, "torch_geometric.utils"),
-    **refused.WHOLE,
-}
 _spread: "weakref.WeakSet[Any]" = weakref.WeakSet()  # graphs that are spread over ranks
 
 
@@ -53,13 +43,14 @@ def dispatch_in_pyg() -> None:
 
     setattr(MessagePassing, "__call__", in_front(_of_graph, _module_call, _concerns))  # noqa: B010 - mypy refuses a method
     fused.dispatch_in_layers(_concerns)
-    fused_types.dispatch_in_typed_layers(_concerns)
-    refused.dispatch_in_transforms()
+    transforms = sys.modules.get("torch_geometric.transforms")
+    if transforms is not None:
+        put_in_front(transforms.BaseTransform, "__call__", refused.check_transform)
     found: dict[int, Callable[..., Any]] = {}
-    for name, module in FUNCTIONS.items():
+    for name, (module, ours) in FUNCTIONS.items():
         theirs = getattr(sys.modules.get(module), name, None)
         if theirs is not None:  # None: another version of PyG: its function runs on our tensors as it is
-            found[id(theirs)] = in_front(OURS.get(name, _refuses_a_part), theirs, _concerns)
+            found[id(theirs)] = in_front(ours, theirs, _concerns)
     for place in list(sys.modules.values()):  # scripts too: `from torch_geometric.nn import global_mean_pool`
         names = getattr(place, "__dict__", None) or {}
         for name, ours in [(name, found[id(value)]) for name, value in names.items() if id(value) in found]:
@@ -121,6 +112,14 @@ def _part_sizes() -> list[int]:
 
 
 _compiled_sizes = torch.compiler.assume_constant_result(_part_sizes)
+_surely: Callable[[Any], bool] = getattr(symbolic_shapes, "guard_or_false", bool)  # torch 2.8
+
+
+def _is_size_of_a_part(size: Any) -> bool:
+    """Torch compiles it: a size that depends on what is computed is of no part."""
+    if not torch.compiler.is_compiling():
+        return size in _part_sizes()
+    return any(_surely(size == known) for known in _compiled_sizes())
 
 
 def _concerns(values: tuple[Any, ...] | list[Any]) -> bool:
@@ -132,7 +131,7 @@ def _concerns(values: tuple[Any, ...] | list[Any]) -> bool:
         elif isinstance(one, torch.Tensor):
             if getattr(type(one), "knows_rows", False) or getattr(type(one), "stands_for_arcs", False):
                 return True
-            if one.dim() and one.is_floating_point() and one.shape[0] in _compiled_sizes():
+            if one.dim() and one.is_floating_point() and _is_size_of_a_part(one.shape[0]):
                 return True
         elif hasattr(one, "forward_arcs"):
             return True
@@ -148,7 +147,8 @@ def _softmax(
     if not isinstance(index, ArcEnds) or index.dim() != 1:
         return NotImplemented
     functions.check_size(index.arcs, num_nodes, index.role)
-    rows = src.plain("softmax") if isinstance(src, ArcTensor) else _local(src, index, dim)
+    place = dim % max(src.dim(), 1)
+    rows = src.plain("softmax") if isinstance(src, ArcTensor) else local_in(src, index.arcs, None, place)
     out = index.arcs.softmax(rows.movedim(dim, 0), index.role).movedim(0, dim)
     return rows_of(out, index.arcs.space, dim)
 
@@ -159,17 +159,9 @@ def _scatter(src: Any, index: Any, dim: int = 0, dim_size: int | None = None, re
     if index.dim() != 1 or reduce not in functions.REDUCES:
         return NotImplemented
     functions.check_size(index.arcs, dim_size, index.role)
-    out = functions.reduce_at(index, _local(src, index, dim), dim % src.dim(), functions.REDUCES[reduce])
-    return _of_vertices(out, index, dim)
-
-
-def _local(rows: Any, index: Any, dim: int = 0) -> Any:
-    """This rank's numbers of arcs, where they are rows of all ranks."""
-    return local_in(rows, index.arcs, None, dim % max(rows.dim(), 1))
-
-
-def _of_vertices(rows: torch.Tensor, index: ArcEnds, dim: int = 0) -> torch.Tensor:
-    return rows_of(rows, index.arcs.graph.space_at(index.role), dim)
+    dim = dim % src.dim()
+    out = functions.reduce_at(index, local_in(src, index.arcs, None, dim), dim, functions.REDUCES[reduce])
+    return rows_of(out, index.arcs.graph.space_at(index.role), dim)
 
 
 def _degree(index: Any, num_nodes: int | None = None, dtype: torch.dtype | None = None) -> Any:
@@ -178,7 +170,7 @@ def _degree(index: Any, num_nodes: int | None = None, dtype: torch.dtype | None 
     functions.check_size(index.arcs, num_nodes, index.role)
     # A copy: layers write into it (MFConv).
     degrees = index.arcs.degree(index.role).to(dtype or torch.get_default_dtype(), copy=True)
-    return _of_vertices(degrees, index)
+    return rows_of(degrees, index.arcs.graph.space_at(index.role))
 
 
 def _remove_self_loops(edge_index: Any, edge_attr: Any = None) -> Any:
@@ -189,7 +181,7 @@ def _remove_self_loops(edge_index: Any, edge_attr: Any = None) -> Any:
         return NotImplemented
     without = norm.without_self_loops_of_all(edge_index.arcs)
     if edge_attr is not None and without.positions is not None:
-        edge_attr = rows_of(_local(edge_attr, edge_index)[without.positions], without.space)
+        edge_attr = rows_of(local_in(edge_attr, edge_index.arcs)[without.positions], without.space)
     return ArcIndex.of(without, edge_index.roles), edge_attr
 
 
@@ -240,12 +232,13 @@ def _refuses_a_part(x: Any, batch: Any = None, *_args: Any, **_kwargs: Any) -> A
     return NotImplemented
 
 
-OURS: dict[str, Callable[..., Any]] = {
-    "softmax": _softmax,
-    "scatter": _scatter,
-    "degree": _degree,
-    "remove_self_loops": _remove_self_loops,
-    "add_remaining_self_loops": _add_remaining_self_loops,
-    "gcn_norm": _gcn_norm,
-    **refused.OURS,
+FUNCTIONS: dict[str, tuple[str, Callable[..., Any]]] = {  # name -> (the module of PyG that has it, ours)
+    "softmax": ("torch_geometric.utils._softmax", _softmax),
+    "scatter": ("torch_geometric.utils._scatter", _scatter),
+    "degree": ("torch_geometric.utils._degree", _degree),
+    "remove_self_loops": ("torch_geometric.utils.loop", _remove_self_loops),
+    "add_remaining_self_loops": ("torch_geometric.utils.loop", _add_remaining_self_loops),
+    "gcn_norm": ("torch_geometric.nn.conv.gcn_conv", _gcn_norm),
+    **{f"global_{how}_pool": ("torch_geometric.nn.pool.glob", _refuses_a_part) for how in ("add", "mean", "max")},
+    **refused.FUNCTIONS,
 }

@@ -12,25 +12,13 @@ import torch
 from distgnn.errors import InputError
 from distgnn.interop.pyg.arc_set import ArcSet
 from distgnn.interop.pyg.norm import GcnNorm
-from distgnn.interop.pyg.tensors import (
-    ADDS,
-    BOTH,
-    HANDLERS,
-    JOINS,
-    PRODUCTS,
-    ArcEnds,
-    ArcIndex,
-    ArcNorm,
-    ArcRows,
-    ArcTensor,
-)
+from distgnn.interop.pyg.tensors import ADDS, HANDLERS, JOINS, PRODUCTS, ArcEnds, ArcIndex, ArcNorm, ArcRows, ArcTensor
 from distgnn.ops.sums import min_over_ranks
 from distgnn.rows.row_tensor import handles as of_table
 
 FLOATS = (torch.float32, torch.float64)
 SAME = ("to", "long", "cpu", "contiguous", "clone", "detach", "requires_grad_", "type_as", "int64")
 REDUCES = {"sum": "sum", "add": "sum", "mean": "mean", "amax": "max", "amin": "min", "max": "max", "min": "min"}
-MADE_NEW = ("new_ones", "new_zeros", "new_full", "new_empty", "new_tensor")
 MADE_LIKE = ("ones_like", "zeros_like", "empty_like", "full_like", "rand_like", "randn_like")
 
 
@@ -63,9 +51,9 @@ def add(func: Any, tensor: Any, offset: Any, *, alpha: int = 1) -> Any:
     return NotImplemented
 
 
-@handles("__len__")
-def length(func: Any, tensor: Any) -> int:
-    return tensor.size(0)
+HANDLERS["__len__"] = lambda func, tensor: tensor.size(0)
+for _name in ("new_ones", "new_zeros", "new_full", "new_empty", "new_tensor"):
+    HANDLERS[_name] = lambda func, tensor, *args, **kwargs: func(torch.empty(0, dtype=tensor.dtype), *args, **kwargs)
 
 
 @handles("__getitem__")
@@ -82,12 +70,12 @@ def getitem(func: Any, tensor: Any, index: Any) -> Any:
         if isinstance(index, tuple) and len(index) == 2:
             every, (row, places) = slice(None), index
             if isinstance(row, slice) and row == every and _selects(places):
-                return ArcIndex.of(_chosen(tensor.arcs, places), tensor.roles)
+                return _chosen(tensor, places)
             if isinstance(row, int):
                 ends = tensor.row(row)
                 return ends if isinstance(places, slice) and places == every else getitem(func, ends, places)
     if isinstance(tensor, ArcEnds) and tensor.dim() == 1 and _selects(index):
-        return ArcEnds.of(_chosen(tensor.arcs, index), tensor.role)
+        return _chosen(tensor, index)
     return NotImplemented
 
 
@@ -96,8 +84,14 @@ def _selects(index: Any) -> bool:
     return is_plain and index.dtype in (torch.bool, torch.int64)
 
 
-def _chosen(arcs: ArcSet, index: torch.Tensor) -> ArcSet:
-    return arcs.by_ids(index) if index.dtype == torch.int64 else arcs.select(index)
+def _chosen(tensor: Any, index: torch.Tensor) -> Any:
+    arcs = tensor.arcs.by_ids(index) if index.dtype == torch.int64 else tensor.arcs.select(index)
+    return ArcIndex.of(arcs, tensor.roles) if isinstance(tensor, ArcIndex) else ArcEnds.of(arcs, tensor.role)
+
+
+@handles("flip")
+def flip(func: Any, tensor: Any, *dims: Any) -> Any:
+    return getitem(func, tensor, [1, 0]) if dims in ((0,), ([0],), ((0,),)) else NotImplemented
 
 
 @handles("unbind", "__iter__")
@@ -105,13 +99,6 @@ def unbind(func: Any, tensor: Any, dim: int = 0) -> Any:
     if not isinstance(tensor, ArcIndex) or dim not in (0, -2):
         return NotImplemented
     return iter((tensor.row(0), tensor.row(1)))
-
-
-@handles("flip")
-def flip(func: Any, tensor: Any, *dims: Any) -> Any:
-    if not isinstance(tensor, ArcIndex) or dims not in ((0,), ([0],), ((0,),)):
-        return NotImplemented
-    return ArcIndex.of(tensor.arcs, (tensor.roles[1], tensor.roles[0]))
 
 
 @handles("stack")
@@ -146,8 +133,7 @@ def cat(func: Any, tensors: Any, dim: int = 0) -> Any:
 def _joined(tensors: list[ArcIndex]) -> ArcIndex:
     """The arcs of several relations, whose vertices are counted from the offsets that were added."""
     graphs = [one.arcs.graph for one in tensors]
-    usual = all(one.arcs.is_whole and one.roles == BOTH for one in tensors)
-    if not usual or not all(hasattr(graph, "joined") for graph in graphs):
+    if not all(one.is_whole and hasattr(one.arcs.graph, "joined") for one in tensors):
         raise InputError("the edge_index of a graph that is cut is joined with other relations', each whole")
     return ArcIndex.of(ArcSet(graphs[0].joined(graphs, [one.shifts for one in tensors])))
 
@@ -216,11 +202,6 @@ def expand(func: Any, tensor: Any, *size: Any) -> Any:
     return ArcEnds.of(tensor.arcs, tensor.role, shape, arc_dim)
 
 
-@handles(*MADE_NEW)
-def made_new(func: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
-    return func(torch.empty(0, dtype=tensor.dtype), *args, **kwargs)
-
-
 @handles(*MADE_LIKE)
 def made_like(func: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
     size = [tensor.arcs.num_arcs if number == tensor.arcs.num_all else number for number in tensor.size()]
@@ -233,10 +214,8 @@ def made_like(func: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
 
 @handles("index_select")
 def index_select(func: Any, rows: Any, dim: int, index: Any) -> Any:
-    if isinstance(rows, ArcIndex) and dim in (1, -1) and _selects(index):
-        return ArcIndex.of(_chosen(rows.arcs, index), rows.roles)
-    if isinstance(rows, ArcEnds) and dim in (0, -1) and _selects(index):
-        return ArcEnds.of(_chosen(rows.arcs, index), rows.role)
+    if isinstance(rows, ArcIndex | ArcEnds) and dim in (rows.dim() - 1, -1) and _selects(index):
+        return _chosen(rows, index)
     if not isinstance(index, ArcEnds) or isinstance(rows, ArcTensor):
         return NotImplemented
     dim = dim % rows.dim()

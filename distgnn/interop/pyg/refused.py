@@ -8,7 +8,6 @@ and so is every transform of PyG that is not known to be one of columns.
 """
 
 import copy
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,6 @@ import torch
 
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError
-from distgnn.interop.in_front import put_in_front
 from distgnn.interop.pyg.tensors import ArcIndex, local_in
 
 OF_COLUMNS = (  # transforms that give what they give on one process
@@ -54,7 +52,6 @@ UTILS = {
 
 PLACE = "torch_geometric.utils."
 BEFORE = "compute it on the whole graph before partitioning, in one process"
-WHOLE = {"homophily": f"{PLACE}_homophily", "contains_self_loops": f"{PLACE}loop"}  # name -> the module that has it
 
 
 def _is_cut(value: Any) -> bool:
@@ -85,32 +82,26 @@ def _sorted_arcs(name: str, edge_index: Any, edge_attr: Any = "none", *_: Any, *
     whole = isinstance(edge_index, ArcIndex) and edge_index.arcs.is_whole
     if not whole or isinstance(edge_attr, torch.Tensor | list | tuple) or not options.keys() <= {"num_nodes", "reduce"}:
         return None
-    data = edge_index.arcs.graph.face
-    if name == "to_undirected" and not data.is_undirected():
+    data = _sorted(name, edge_index.arcs.graph.face)
+    return data if data is None else (data.edge_index, None) if edge_attr is None else data.edge_index
+
+
+def _sorted(name: str, data: Any) -> Any:
+    """A graph, where a function or transform of arcs changes no more than their order; else None. Collective: yes."""
+    if name in ("to_undirected", "ToUndirected") and not data.is_undirected():
         return None
-    if name != "sort_edge_index" and data.has_doubles():
-        return None
-    arcs = data.sort().edge_index
-    return (arcs, None) if edge_attr is None else arcs
+    return None if name != "sort_edge_index" and data.has_doubles() else data.sort()
 
 
 def _unchanged(name: str, data: Any) -> Any:
     """A graph that a transform of arcs would leave as it is, but for their order; None for others. Collective: yes."""
     if name == "RemoveSelfLoops":
         return None if data.has_self_loops() else copy.copy(data)
-    if len(data.edge_attrs()) > 1 or data.has_doubles() or (name == "ToUndirected" and not data.is_undirected()):
-        return None
-    return data.sort()
+    return None if len(data.edge_attrs()) > 1 else _sorted(name, data)
 
 
-def dispatch_in_transforms() -> None:
-    """Ask each transform of PyG, before it runs on a graph that is cut, whether it is one of columns."""
-    transforms = sys.modules.get("torch_geometric.transforms")
-    if transforms is not None:
-        put_in_front(transforms.BaseTransform, "__call__", _check_transform)
-
-
-def _check_transform(self: Any, data: Any) -> Any:
+def check_transform(self: Any, data: Any) -> Any:
+    """In front of each transform of PyG: is it one of columns?"""
     name = type(self).__name__
     is_theirs = type(self).__module__.startswith("torch_geometric.") and name not in OF_COLUMNS
     if is_theirs and not isinstance(data, torch.Tensor) and _is_cut(data):
@@ -147,8 +138,8 @@ def _homophily(edge_index: Any, y: Any, batch: Any = None, method: str = "edge")
     return float(total / count)
 
 
-OURS: dict[str, Callable[..., Any]] = {
-    **{name: _refuses(name) for name in UTILS},
-    "homophily": _homophily,
-    "contains_self_loops": _contains_self_loops,
+FUNCTIONS: dict[str, tuple[str, Callable[..., Any]]] = {  # name -> (the module of PyG that has it, ours)
+    **{name: ("torch_geometric.utils", _refuses(name)) for name in UTILS},
+    "homophily": (f"{PLACE}_homophily", _homophily),
+    "contains_self_loops": (f"{PLACE}loop", _contains_self_loops),
 }

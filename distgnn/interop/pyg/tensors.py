@@ -28,7 +28,7 @@ from distgnn.interop.pyg.norm import GcnNorm
 from distgnn.ops.function import Function, is_same, version_of
 from distgnn.rows.align import in_space
 from distgnn.rows.row_by_row import again
-from distgnn.rows.row_tensor import FROM_ROWS, RowTensor, gathered, local_of, name_of, rows_of, takes
+from distgnn.rows.row_tensor import FROM_ROWS, RowTensor, gathered, local_of, name_of, rows_of, takes, writes
 from distgnn.rows.row_tensor import METADATA as METADATA_OF_ROWS
 from distgnn.rows.space import Space
 
@@ -67,9 +67,11 @@ class ArcTensor(torch.Tensor):
     stands_for_arcs = True
 
     @classmethod
-    def wrap(cls: type[ArcTensorType], size: tuple[Any, ...], dtype: torch.dtype) -> ArcTensorType:
-        """A tensor of this class, to which the caller gives its attributes."""
-        return torch.Tensor._make_wrapper_subclass(cls, size, dtype=dtype)
+    def wrap(cls: type[ArcTensorType], size: Any, dtype: torch.dtype, **attributes: Any) -> ArcTensorType:
+        """A tensor of this class."""
+        made: Any = torch.Tensor._make_wrapper_subclass(cls, size, dtype=dtype)
+        vars(made).update(attributes)
+        return made
 
     @classmethod
     def __torch_function__(
@@ -97,14 +99,14 @@ class ArcTensor(torch.Tensor):
             if not takes_shifts and any(one.is_shifted for one in found):
                 raise InputError(SHIFTED.format(name=name))
             arcs, role = found[0].arcs, next((one.role for one in found if isinstance(one, ArcEnds)), "source")
-            if _writes(name) and not isinstance(args[0], RowTensor | ArcTensor):
+            if writes(name) and not isinstance(args[0], RowTensor | ArcTensor):
                 return _into_ordinary(func, arcs.graph.space_at(role), *args, **kwargs)
             given = _of_this_rank(name, found[0], role, args, kwargs)
             if takes(HANDLERS[name], func, *given):
                 result = HANDLERS[name](func, *given[0], **given[1])
                 if result is not NotImplemented:
                     return _as_rows(result, name, arcs, args, role)
-        if args and isinstance(args[0], ArcNorm) and _writes(name):
+        if args and isinstance(args[0], ArcNorm) and writes(name):
             args[0].written = args[0].plain(name)
         args, kwargs = tree_map_only(ArcTensor, lambda tensor: tensor.as_rows(name), (args, kwargs))
         return func(*args, **kwargs)
@@ -146,13 +148,14 @@ class ArcIndex(ArcTensor):
     def of(
         cls, arcs: ArcSet, roles: tuple[str, str] = ("source", "target"), shifts: tuple[int, int] = (0, 0)
     ) -> "ArcIndex":
-        made = cls.wrap((2, arcs.num_all), torch.int64)
-        made.arcs, made.roles, made.shifts = arcs, roles, shifts
-        return made
+        return cls.wrap((2, arcs.num_all), torch.int64, arcs=arcs, roles=roles, shifts=shifts)
+
+    is_shifted: Any = property(lambda index: any(index.shifts))
 
     @property
-    def is_shifted(self) -> bool:  # type: ignore[override]
-        return any(self.shifts)
+    def is_whole(self) -> bool:
+        """All arcs, from their sources to their targets?"""
+        return self.arcs.is_whole and self.roles == BOTH
 
     def row(self, number: int) -> "ArcEnds":
         """One end of every arc."""
@@ -167,16 +170,12 @@ class ArcEnds(ArcTensor):
     role: str
     arc_dim: int
     shift: int = 0
+    is_shifted: Any = property(lambda ends: ends.shift != 0)
 
     @classmethod
     def of(cls, arcs: ArcSet, role: str, size: tuple[Any, ...] | None = None, arc_dim: int = 0) -> "ArcEnds":
-        made = cls.wrap((arcs.num_all,) if size is None else size, torch.int64)
-        made.arcs, made.role, made.arc_dim = arcs, role, arc_dim
-        return made
-
-    @property
-    def is_shifted(self) -> bool:  # type: ignore[override]
-        return self.shift != 0
+        size = (arcs.num_all,) if size is None else size
+        return cls.wrap(size, torch.int64, arcs=arcs, role=role, arc_dim=arc_dim)
 
 
 class ArcRows(ArcTensor):
@@ -225,9 +224,8 @@ class ArcNorm(ArcTensor):
 
     @classmethod
     def of(cls, norm: GcnNorm, dims: int = 1) -> "ArcNorm":
-        made = cls.wrap((norm.arcs.num_all, *[1] * (dims - 1)), norm.factors.dtype)
-        made.arcs, made.factors, made.arc_dim = norm.arcs, norm, 0
-        return made
+        size = (norm.arcs.num_all, *[1] * (dims - 1))
+        return cls.wrap(size, norm.factors.dtype, arcs=norm.arcs, factors=norm, arc_dim=0)
 
     def plain(self, name: str) -> torch.Tensor:
         return self.factors.weights().view(-1, *[1] * (self.dim() - 1)) if self.written is None else self.written
@@ -245,12 +243,10 @@ class _Unwritten(Function):
         ctx.inputs, ctx.versions = (rows, weight, given), (version_of(rows), version_of(weight))
         size = list(rows.shape)
         size[arc_dim] = ends.arcs.num_all
-        made = ArcRows.wrap(tuple(size), rows.dtype)
-        made.arcs, made.role, made.arc_dim = ends.arcs, ends.role, arc_dim
-        made._rows, made._made_at = rows, version_of(rows)
-        made.weight, made.written = given, None
-        ctx.made = made.arcs, made.role, arc_dim
-        return made
+        ctx.made = ends.arcs, ends.role, arc_dim
+        where: dict[str, Any] = {"arcs": ends.arcs, "role": ends.role, "arc_dim": arc_dim}
+        made = {"_rows": rows, "_made_at": version_of(rows), "weight": given, "written": None}
+        return ArcRows.wrap(tuple(size), rows.dtype, **where, **made)
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
@@ -287,17 +283,14 @@ def local_in(one: Any, arcs: ArcSet, role: str | None = None, dim: int = 0) -> A
 
 
 def _of_this_rank(name: str, known: Any, role: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """(args, kwargs) with this rank's part of each tensor; ids that choose arcs stay whole.
+    """(args, kwargs) with this rank's part of each tensor; ids that choose arcs stay whole. known: it stands for arcs.
 
-    The first argument of `OF_VERTICES` counts vertices, unless it stands for arcs; all others count arcs. Factors are
-    aligned from the right, and what is joined to an `edge_index` is [2, O].
-
-    Args: known: the first argument that stands for arcs.
+    The first argument of `OF_VERTICES` counts vertices, unless it stands for arcs; all others count arcs.
     """
     arcs, back = known.arcs, known.dim() - getattr(known, "arc_dim", 0)
-    if name in PRODUCTS:
+    if name in PRODUCTS:  # aligned from the right
         return tree_map_only(torch.Tensor, lambda one: local_in(one, arcs, None, one.dim() - back), (args, kwargs))
-    if name in JOINS:
+    if name in JOINS:  # what is joined to an `edge_index` is [2, O]
         args, kwargs = tree_map_only(RowTensor, local_of, (args, kwargs))
         return tree_map_only(torch.Tensor, lambda one: local_in(one, arcs, role, 1), (args, kwargs))
     chooses = name in ("__getitem__", "index_select") and isinstance(args[0], ArcTensor)
@@ -317,17 +310,8 @@ def _dim_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     return next((one for one in (*args[:1], kwargs.get("dim")) if isinstance(one, int)), 0)
 
 
-def _writes(name: str) -> bool:
-    """Does a function write into its first argument?"""
-    in_place = name.endswith("_") and not name.endswith("__") and name != "requires_grad_"
-    return in_place or name == "__setitem__" or (name.startswith("__i") and name not in ("__iter__", "__index__"))
-
-
 def _into_ordinary(func: Any, space: Space, out: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-    """Into a tensor of all vertices that every rank has as a whole: of its rows, and of all again. Collective.
-
-    Raises: InputError where a gradient of rows would be lost.
-    """
+    """Into a tensor of all vertices that every rank has as a whole: of its rows, and of all again. Collective."""
     plain = local_of(out)
     dim = _dim_of(args, kwargs) % max(plain.dim(), 1)
     given = (one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor))

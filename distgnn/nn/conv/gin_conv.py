@@ -1,4 +1,4 @@
-"""Graph isomorphism convolution (GIN) with DGL's arguments and parameter names."""
+"""Graph isomorphism convolutions (GIN, GINE) with DGL's arguments and parameter names."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -8,10 +8,9 @@ from torch import nn
 
 from distgnn import ops
 from distgnn.config import check_choice
-from distgnn.nn.fusion import Fusion
+from distgnn.nn.conv.graph_module import Fusion
 from distgnn.ops.aggregation.convolve import Plan, choose_plan
-from distgnn.ops.entry import is_watched, opaque
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import GraphView, is_alone, is_watched, multiplies, opaque, runs_as
 from distgnn.ops.rowwise.chain import Rows, enter, leave, tensor_of
 from distgnn.ops.rowwise.sparse_rows import SparseRows
 
@@ -52,11 +51,8 @@ class GINConv(nn.Module):
         super().__init__()
         check_choice("aggregator_type", aggregator_type, AGGREGATORS)
         self.apply_func, self.aggregator_type, self.activation = apply_func, aggregator_type, activation
-        eps = torch.tensor([float(init_eps)])
-        if learn_eps:
-            self.eps: nn.Parameter = nn.Parameter(eps)
-        else:
-            self.register_buffer("eps", eps)
+        self.eps: torch.Tensor
+        _set_eps(self, init_eps, learn_eps)
 
     @opaque
     def forward(
@@ -76,8 +72,7 @@ class GINConv(nn.Module):
                 rows, matrix = ops.linear(graph, rows, matrix), None  # the narrower row is the one that travels
             rows = ops.with_neighbours(graph, rows, self.eps, weight)
             rows = ops.linear(graph, rows, matrix, first.bias, epilogue=ops.Epilogue(relu=True))
-            more: Any = {"epilogue": fusion.epilogue, "norm": fusion.norm, "is_unread": fusion.is_unread}
-            rows = ops.linear(graph, rows, last.weight.T, last.bias, **more)
+            rows = ops.linear(graph, rows, last.weight.T, last.bias, epilogue=fusion.epilogue, norm=fusion.norm)
             return rows if isinstance(feat, Rows) else leave(rows)
         op = "copy_lhs" if edge_weight is None else "mul"
         out = (1 + self.eps) * feat + ops.gspmm(graph, op, self.aggregator_type, feat, edge_weight)
@@ -87,7 +82,50 @@ class GINConv(nn.Module):
     def may_fuse(self) -> bool:
         """Is f two linear layers around a ReLU, after a sum, and does nobody look at what is in between?"""
         function: Any = self.apply_func
+        if not runs_as(self, GINConv):
+            return False
         inner = [] if type(function) is not nn.Sequential else [*function]
         if [type(one) for one in inner] != [nn.Linear, nn.ReLU, nn.Linear] or any(map(is_watched, [function, *inner])):
             return False
+        if not (is_alone(function) and is_alone(inner[1]) and multiplies(inner[0]) and multiplies(inner[2])):
+            return False
         return self.aggregator_type == "sum" and self.activation is None
+
+
+class GINEConv(nn.Module):
+    """y[v] = f((1 + eps) x[v] + sum over arcs (u -> v) of relu(x[u] + e[arc])).
+
+    Args: apply_func: f, any module of rows, or None; init_eps, learn_eps: eps, and whether it is learned.
+
+    Shape: rows [O, D] and edge features [A, D], of one width, to what `apply_func` makes of [O, D].
+
+    Notes: memory: D numbers per arc.
+
+    Source: Hu et al., ICLR'20; parameter names as `dgl.nn.GINEConv` 1.1.3.
+
+    Example:
+        >>> layer = dg.nn.GINEConv(torch.nn.Linear(graph.num_feats, 4))
+        >>> messages = torch.nn.Linear(3, graph.num_feats)(graph.edata["feat"])
+        >>> layer(graph, graph.feats, messages).shape
+        torch.Size([60, 4])
+    """
+
+    def __init__(self, apply_func: nn.Module | None = None, init_eps: float = 0.0, learn_eps: bool = False):
+        super().__init__()
+        self.apply_func = apply_func
+        self.eps: torch.Tensor
+        _set_eps(self, init_eps, learn_eps)
+
+    @opaque
+    def forward(self, graph: GraphView, node_feat: torch.Tensor, edge_feat: torch.Tensor) -> torch.Tensor:
+        messages = torch.relu(ops.to_arcs(graph, node_feat, "source") + edge_feat)
+        out = (1 + self.eps) * node_feat + ops.from_arcs(graph, messages)
+        return out if self.apply_func is None else self.apply_func(out)
+
+
+def _set_eps(layer: nn.Module, value: float, learned: bool) -> None:
+    eps = torch.tensor([float(value)])
+    if learned:
+        layer.register_parameter("eps", nn.Parameter(eps))
+    else:
+        layer.register_buffer("eps", eps)

@@ -1,11 +1,14 @@
-"""GraphModule: a module that needs the graph but stands where torch gives it rows only."""
+"""What layers share: the graph that comes with a call or before it, checks of it, and what runs with a convolution."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
 from torch import nn
 
+from distgnn import ops
 from distgnn.errors import InputError
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.aggregation.aggregator import Scales
+from distgnn.ops.function import GraphView
 
 
 class GraphModule(nn.Module):
@@ -32,3 +35,29 @@ def check_in_arcs(layer: Any, graph: GraphView, who: str = "") -> None:
             f"there are vertices without in-arcs{who}: partition with --self-loops add, or set "
             "allow_zero_in_degree=True"
         )
+
+
+class Fusion(NamedTuple):
+    """What a stack lets a convolution do in the same function, by `conv(..., fusion=Fusion(...))`: hooks see it.
+
+    `norm` is (gamma, beta) of a layer norm, or None. `own`: a matrix [I, O] whose product with the layer's own rows is
+    added (a residual), of sage and gcn. In a chain of layers (`distgnn/ops/rowwise/chain.py`):
+    `remat`: keep no row of what is made of constant rows.
+    """
+
+    epilogue: ops.Epilogue
+    norm: tuple[torch.Tensor, torch.Tensor] | None = None
+    remat: bool = False
+    own: torch.Tensor | None = None
+
+    def of(self, scales: Scales, edge_weight: torch.Tensor | None) -> ops.ConvSpec:
+        """An aggregation with these scales of sources and targets, and what follows it."""
+        return ops.ConvSpec(scales, edge_weight, self.epilogue, remat=self.remat)
+
+
+NOT_FUSED = Fusion(ops.Epilogue())
+
+
+def constant(edge_weight: torch.Tensor | None) -> bool:
+    """Do these weights need no gradient?"""
+    return edge_weight is None or not (edge_weight.requires_grad and torch.is_grad_enabled())

@@ -13,8 +13,7 @@ from torch import nn
 from distgnn import ops
 from distgnn.config import check_choice
 from distgnn.nn.dropout import Dropout
-from distgnn.ops.entry import opaque
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import GraphView, opaque
 
 REGULARIZERS = ("none", "basis", "bdd")
 
@@ -39,12 +38,7 @@ class TypedLinear(nn.Module):
     num_bases: int
 
     def __init__(
-        self,
-        in_size: int,
-        out_size: int,
-        num_types: int,
-        regularizer: str | None = None,
-        num_bases: int | None = None,
+        self, in_size: int, out_size: int, num_types: int, regularizer: str | None = None, num_bases: int | None = None
     ):
         super().__init__()
         check_choice("regularizer", regularizer or "none", REGULARIZERS)

@@ -8,11 +8,9 @@ from torch import nn
 
 from distgnn import ops
 from distgnn.config import check_choice
+from distgnn.nn.conv.graph_module import NOT_FUSED, Fusion, constant
 from distgnn.nn.dropout import Dropout
-from distgnn.nn.edge_weight_norm import constant
-from distgnn.nn.fusion import NOT_FUSED, Fusion
-from distgnn.ops.entry import opaque
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import GraphView, is_alone, multiplies, opaque, runs_as
 
 AGGREGATORS = ("mean", "gcn", "pool")
 
@@ -75,7 +73,13 @@ class SAGEConv(nn.Module):
     @property
     def is_plain(self) -> bool:
         """Does it do nothing but what `forward` with `fusion` does?"""
-        return self.aggregator_type == "mean" and self.norm is None and self.activation is None and not self.feat_drop.p
+        drops = self.feat_drop.p or not is_alone(self.feat_drop)
+        usual = runs_as(self, SAGEConv) and self._is_one_product
+        return usual and self.norm is None and self.activation is None and not drops
+
+    @property
+    def _is_one_product(self) -> bool:
+        return self.aggregator_type == "mean" and multiplies(self.fc_neigh) and multiplies(self.fc_self)
 
     def reset_parameters(self) -> None:
         """Xavier-uniform weights with the gain of ReLU, as DGL draws them."""
@@ -96,7 +100,7 @@ class SAGEConv(nn.Module):
         if fusion is None:
             feat = self.feat_drop(feat, graph)
         is_gcn = self.aggregator_type == "gcn"
-        if fusion is not None or (self.aggregator_type == "mean" and feat.dim() == 2 and constant(edge_weight)):
+        if fusion is not None or (self._is_one_product and feat.dim() == 2 and constant(edge_weight)):
             after = fusion or NOT_FUSED
             spec = after.of((None, graph.degree_scale("in", -1)), edge_weight)
             mine = self.fc_self.weight.T if after.own is None else self.fc_self.weight.T + after.own

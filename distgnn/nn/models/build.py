@@ -9,12 +9,11 @@ from distgnn.config.task import PAIR_TASKS, check_graph_for
 from distgnn.errors import InputError
 from distgnn.graph.task_rows import TaskRows, rows_of_task
 from distgnn.nn.models.deep_stacks import APPNP, GCN2
-from distgnn.nn.models.edge_stacks import GINE, EdgeGAT
-from distgnn.nn.models.relational_stack import RGCN
+from distgnn.nn.models.edge_stacks import GINE, RGCN, EdgeGAT
 from distgnn.nn.models.stacks import GAT, GCN, GIN, Described, GATv2, GraphSAGE
 from distgnn.nn.models.typed_stack import typed_model_for
 from distgnn.nn.pair_predictor import PairDecoder, PairPredictor
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import GraphView
 
 CLASSES: tuple[type[Described], ...] = (GraphSAGE, GCN, GIN, GAT, GATv2, GCN2, APPNP, GINE, EdgeGAT, RGCN)
 STACKS = {one.config_name: one for one in CLASSES}

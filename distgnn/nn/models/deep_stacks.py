@@ -7,15 +7,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from distgnn.nn.conv.appnp_conv import APPNPConv
-from distgnn.nn.conv.gcn2_conv import GCN2Conv
+from distgnn.nn.conv.graph_conv import APPNPConv, GCN2Conv
+from distgnn.nn.conv.graph_module import NOT_FUSED, constant
 from distgnn.nn.dropout import Dropout, number_sites
-from distgnn.nn.edge_weight_norm import constant
-from distgnn.nn.fusion import NOT_FUSED
 from distgnn.nn.models.around import fused_layer, fused_linear, make_norms
 from distgnn.nn.models.stacks import Described
-from distgnn.ops.entry import is_seen, opaque
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import GraphView, is_seen, opaque
 from distgnn.ops.rowwise.chain import enter, leave
 
 
@@ -28,12 +25,7 @@ class DeepStack(Described):
     """
 
     def __init__(
-        self,
-        *sizes: int,
-        dropout: float = 0.5,
-        norm: str = "none",
-        weighted: bool = False,
-        input_dropout: float = 0.0,
+        self, *sizes: int, dropout: float = 0.5, norm: str = "none", weighted: bool = False, input_dropout: float = 0.0
     ):
         super().__init__()
         self.weighted, self.norm = weighted, norm
@@ -59,7 +51,7 @@ class DeepStack(Described):
     def finish(self, graph: GraphView, run: Any, norm: int | None, drop: int) -> Any:
         """A hidden layer `run(fusion=...)` with norm (None: without), ReLU and dropout, by number."""
         module = None if self.norms is None or norm is None else self.norms[norm]
-        return fused_layer(graph, run, module, self.drops[drop], False, False)
+        return fused_layer(graph, run, module, self.drops[drop])
 
 
 class GCN2(DeepStack):

@@ -14,25 +14,15 @@ from torch import nn
 from distgnn import ops
 from distgnn.config import Block, ModelConfig
 from distgnn.errors import InputError, on_all_ranks
-from distgnn.nn.conv.attention import AttentionConv
-from distgnn.nn.conv.gat_conv import GATConv
-from distgnn.nn.conv.gatv2_conv import GATv2Conv
+from distgnn.nn.conv.gat_conv import AttentionConv, GATConv, GATv2Conv
 from distgnn.nn.conv.gin_conv import GINConv
 from distgnn.nn.conv.graph_conv import GraphConv
+from distgnn.nn.conv.graph_module import NOT_FUSED, constant
 from distgnn.nn.conv.sage_conv import SAGEConv
 from distgnn.nn.dropout import Dropout, number_sites
-from distgnn.nn.edge_weight_norm import constant
-from distgnn.nn.fusion import NOT_FUSED
-from distgnn.nn.models.around import (
-    FeedForward,
-    fused_layer,
-    make_norms,
-    normed,
-    normed_and_activated,
-)
+from distgnn.nn.models.around import FeedForward, fused_layer, make_norms, normed, normed_and_activated
 from distgnn.nn.norms import ColumnNorm
-from distgnn.ops.entry import is_seen, is_watched, opaque
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import GraphView, is_seen, is_watched, multiplies, opaque
 from distgnn.ops.rowwise.chain import Rows, enter, leave
 
 
@@ -98,8 +88,7 @@ class Stack(Described):
         block: what is around the convolutions: residuals, a linear layer in front, what gives the logits.
         remat: keep only the input of each hidden layer and compute the layer again in the backward pass; the same
             numbers, less memory, more time (exact exchanges, and no norm "batch", which counts what it sees). Of sage
-            and gcn, which keep one tensor a layer, that of the first layer is made again from the features, and with
-            norm "layer" the last hidden rows piece by piece.
+            and gcn, which keep one tensor a layer, that of the first layer is made again from the features.
 
     Shape: [O, in_feats] to logits [O, num_classes].
     """
@@ -183,13 +172,13 @@ class Stack(Described):
                 parameters = [parameter for module in modules for parameter in module.parameters()]
                 plain = self.fuses(conv) and self.around.block == "plain" and not any(map(is_watched, modules))
                 run, alike = partial(self._whole_layer, graph, layer), plain and isinstance(conv, GINConv | GATConv)
-                again = partial(run, is_unread=True) if alike else None
-                feats = ops.recompute(graph, run, feats, parameters, again, alike)
+                feats = ops.recompute(graph, run, feats, parameters, alike=alike)
             if self.around.head in ("cat", "max"):
                 hidden.append(feats)
         if self.read is None:
             conv = self.convs[-1]
-            if not self._is_step(graph, conv) or not (self._fuses_last(conv) or isinstance(conv, GATv2Conv)):
+            is_fused = self.fuses(conv)
+            if not self._is_step(graph, conv) or not (is_fused or isinstance(conv, GATv2Conv)):
                 feats = leave(feats, alone=not is_seen(conv))
             return leave(self.convolve(graph, conv, feats, last=True))
         if hidden:
@@ -218,20 +207,10 @@ class Stack(Described):
         is_alone = self._reads_once and not is_seen(conv)
         return is_alone and constant(self.edge_weight_of(graph))
 
-    def _fuses_last(self, conv: Any) -> bool:
-        """Is a last convolution a step as it is?"""
-        return self.fuses(conv) and getattr(conv, "is_plain", True)
+    def _whole_layer(self, graph: GraphView, layer: int, feats: torch.Tensor) -> torch.Tensor:
+        return leave(self._hidden_layer(graph, layer, feats), alone=True)
 
-    def _makes_last_rows_again(self, graph: GraphView) -> bool:
-        """With remat, does the last layer narrow, and does nobody but it look at its rows?"""
-        conv = self.convs[-1]
-        fits = self.remat and type(conv) in (SAGEConv, GraphConv) and self.read is None and self._is_step(graph, conv)
-        return fits and self._fuses_last(conv) and graph.narrows(*self.sizes[1:])
-
-    def _whole_layer(self, graph: GraphView, layer: int, feats: torch.Tensor, is_unread: bool = False) -> torch.Tensor:
-        return leave(self._hidden_layer(graph, layer, feats, is_unread), alone=True)
-
-    def _hidden_layer(self, graph: GraphView, layer: int, feats: Any, is_unread: bool = False) -> Any:
+    def _hidden_layer(self, graph: GraphView, layer: int, feats: Any) -> Any:
         """A convolution and what follows it; rows on a chain where nobody else looks at them."""
         conv, norm = self.convs[layer], None if self.norms is None else self.norms[layer]
         drop: Any = self.drops[layer]
@@ -247,9 +226,8 @@ class Stack(Described):
             rows = feats if is_seen(conv) else enter(graph, feats)
             made = partial(conv, graph, rows, edge_weight=self.edge_weight_of(graph))
             del rows
-            is_unread |= 0 < layer == len(self.drops) - 1 and self._makes_last_rows_again(graph)
             own = None if residual is None else residual.weight.T
-            out = fused_layer(graph, made, norm, drop, self.remat, is_unread, own)
+            out = fused_layer(graph, made, norm, drop, self.remat, own)
             out = out if is_step else leave(out)
         else:
             adds = self.around.block == "residual"
@@ -263,10 +241,10 @@ class Stack(Described):
     def _takes_residual(self, conv: nn.Module, residual: nn.Module | None) -> bool:
         """Is the product of a residual part of the convolution?"""
         plain = isinstance(conv, SAGEConv | GraphConv) and conv.is_plain
-        return plain and residual is not None and not is_watched(residual)
+        return plain and residual is not None and not is_watched(residual) and multiplies(residual)
 
     def fuses(self, conv: nn.Module) -> bool:
-        return isinstance(conv, SAGEConv | GraphConv)
+        return isinstance(conv, SAGEConv | GraphConv) and conv.is_plain
 
 
 class GraphSAGE(Stack):
@@ -354,7 +332,7 @@ class GAT(Stack):
         return self.conv_type(in_feats, width, self.num_heads, attn_drop=self.attn_drop, allow_zero_in_degree=True)
 
     def fuses(self, conv: nn.Module) -> bool:
-        return isinstance(conv, GATConv) and not self.weighted and not conv.drops_attention
+        return isinstance(conv, GATConv) and not self.weighted and conv.is_plain
 
     def convolve(self, graph: GraphView, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
         if last and self.fuses(conv) and isinstance(conv, GATConv) and not is_seen(conv):

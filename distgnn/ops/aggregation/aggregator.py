@@ -13,6 +13,8 @@ Legend: O owned rows, S source halos, T target halos, D width, A local arcs.
     y <-------------- finish reduce, added in the order of ranks
 
 The transposed aggregation (backward) is the same function on transposed arcs: sources and targets swap.
+
+Factors of vertices, by which an aggregation scales its sources and its targets.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,9 +27,46 @@ import numpy as np
 
 from distgnn import kernels
 from distgnn.comm import Counters, DelayedExchange, EpochExchange, Exchange
-from distgnn.ops.aggregation.row_scale import Scales
 from distgnn.partition import LocalGraph
 from distgnn.partition.core.local_graph import BLOCKS
+
+
+@dataclass(frozen=True, eq=False)
+class RowScale:
+    """One factor per vertex, wherever a rank meets the vertex: owned [O], source halos [S], target halos [T].
+
+    Equal only to itself: graphs keep theirs, and kept aggregations are looked up by it.
+
+    Example:
+        >>> scale = graph.degree_scale("in", -1)
+        >>> scale.owned.shape
+        (60,)
+    """
+
+    owned: np.ndarray
+    sources: np.ndarray
+    targets: np.ndarray
+    local: "RowScale | None" = None  # the factors where only a rank's own arcs take part (0c)
+    whole: "RowScale | None" = None  # for a model that sees some of a part's owned rows: the factors of all of them
+
+    def transposed(self) -> "RowScale":
+        """For the transposed arcs: sources and targets change places."""
+        whole = None if self.whole is None else self.whole.transposed()
+        return RowScale(self.owned, self.targets, self.sources, self.local, whole)
+
+    def of_rows(self, rows: Any) -> "RowScale":
+        """The factors for a model that sees some of the owned rows, an index of numpy's."""
+        return RowScale(self.owned[rows], self.sources, self.targets, whole=self)
+
+
+Scales = tuple[RowScale | None, RowScale | None]  # of sources, of targets
+
+
+def whole_scales(scales: Scales) -> Scales:
+    """The factors of all owned rows behind the factors of some."""
+    sources, targets = ((one and one.whole) or one for one in scales)
+    return sources, targets
+
 
 NUM_PIECES = 8  # of the largest block: between pieces MPI makes progress
 
@@ -61,7 +100,7 @@ class Block:
         return {}
 
     def blocked(self, rows: np.ndarray) -> kernels.BlockedCsr | None:
-        """The arcs in blocks of sources, where measured to be quicker for such rows (kernels/graph/blocks.py)."""
+        """The arcs in blocks of sources, where measured to be quicker for such rows (kernels/graph/aggregate.py)."""
         row_bytes = rows.shape[1] * rows.itemsize
         if not self.tuning.goes_by_blocks(row_bytes):
             return None

@@ -31,11 +31,10 @@ from typing import Any, NamedTuple, cast
 
 import torch
 
+from distgnn.ops.aggregation.aggregator import Scales
 from distgnn.ops.aggregation.convolve_gradient import Gradients, aggregate_in, goes_over
-from distgnn.ops.aggregation.row_scale import Scales
 from distgnn.ops.aggregation.spmm import SelfLoops, spmm
-from distgnn.ops.entry import operator
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import GraphView, operator
 from distgnn.ops.rowwise.activation import (
     NO_EPILOGUE,
     Epilogue,
@@ -50,15 +49,7 @@ from distgnn.ops.rowwise.activation import (
 )
 from distgnn.ops.rowwise.chain import Rows, apply, tensor_of
 from distgnn.ops.rowwise.layer import PLAIN, Call, Given, Kept, Layer, Room
-from distgnn.ops.rowwise.piecewise import PieceRows, Through, unread
-from distgnn.ops.rowwise.products import (
-    Work,
-    add_product,
-    has_own_products,
-    product,
-    product_pieces,
-    sum_of_products,
-)
+from distgnn.ops.rowwise.products import PieceRows, Work, add_product, product, product_pieces, sum_of_products
 from distgnn.ops.rowwise.sparse_rows import SparseRows
 
 
@@ -76,9 +67,8 @@ class ConvSpec:
     """How a convolution aggregates, and what follows it.
 
     Args: scales: (of sources, of targets) or None each; edge_weight: [A] without gradient, or None; epilogue: what
-        follows; loops: factors of each vertex's own row, which the aggregation adds. In a chain: remat: of constant
-        rows, z and y are made again from x and A x, which are kept anyway; is_unread: behind it is a convolution that
-        narrows, which makes y again from z, piece by piece, and writes the gradient of z over it.
+        follows; loops: factors of each vertex's own row, which the aggregation adds; remat: in a chain, of constant
+        rows, z and y are made again from x and A x, which are kept anyway.
 
     Example:
         >>> scale = graph.degree_scale("in", -1)
@@ -92,7 +82,6 @@ class ConvSpec:
     epilogue: Epilogue = NO_EPILOGUE
     loops: SelfLoops | None = None
     remat: bool = False
-    is_unread: bool = False
 
 
 @operator
@@ -127,21 +116,17 @@ def convolve(
     """
     plan, rows = choose_plan(graph, feats, *neigh.shape), tensor_of(feats)
     aggregated: torch.Tensor | None = None
-    site = kept = None
-    if plan is Plan.CONSTANT:
-        kept = rows.sums if isinstance(rows, SparseRows) else None
-        if kept is not None and spec.loops is not None:
-            raise ValueError("sums that a batch keeps have no self-loops: multiply first, and add loops with spmm")
-        if kept is not None:
-            aggregated = kept(spec.edge_weight, spec.scales)
-        else:
-            aggregated = spmm(graph, rows, spec.edge_weight, *spec.scales, spec.loops)
-    else:
+    site = None
+    if plan is not Plan.CONSTANT:
         site = graph.next_site()
+    elif not isinstance(rows, SparseRows) or rows.sums is None:
+        aggregated = spmm(graph, rows, spec.edge_weight, *spec.scales, spec.loops)
+    elif spec.loops is None:
+        aggregated = rows.sums(spec.edge_weight, spec.scales)
+    else:
+        raise ValueError("sums that a batch keeps have no self-loops: multiply first, and add loops with spmm")
     del rows
-    # Sums that were made here, without gradients, are nobody else's: the result may be written over them.
-    is_ours = aggregated is not None and kept is None and not torch.is_grad_enabled()
-    call = Call(graph, spec.epilogue, torch.is_grad_enabled(), spec, site, plan, is_ours)
+    call = Call(graph, spec.epilogue, torch.is_grad_enabled(), spec, site, plan)
     return apply(_Convolve, call, feats, aggregated, neigh, own, bias, *(norm or (None, None)))
 
 
@@ -171,17 +156,10 @@ class _Convolve(Layer):
         is_last = call.epilogue.is_empty and gamma is None and feats.dtype == torch.bfloat16
         dtype = torch.float32 if is_last else feats.dtype  # logits of bfloat16 rows
         norm = None if gamma is None else (gamma, beta)
-        leaves_unread = _leaves_unread(call, feats, norm)
-        if leaves_unread:  # rows as wide as the output lie beside hidden ones, never beside two
-            call.graph.buffers.give_back(below=feats.nbytes)
-        elif isinstance(feats, PieceRows):
-            call.graph.buffers.give_back()
         z, made = _FORWARD[call.plan](call, _Operands(feats, aggregated, neigh, own, dtype), room)
-        keeps = call.plan in (Plan.CONSTANT, Plan.KEEP_AGGREGATE)
-        kept = made if keeps and aggregated is None else None
+        kept = made if call.plan is Plan.KEEP_AGGREGATE else None
         del made  # its buffer is free for y
-        unread_y = unread(z), SavedEpilogue(None, z)
-        out, before = unread_y if leaves_unread else finish(call, z, bias, norm, room)
+        out, before = finish(call, z, bias, norm, room)
         return out, _Kept(before, kept)
 
     @staticmethod
@@ -190,10 +168,7 @@ class _Convolve(Layer):
         feats, aggregated, neigh, own, bias, gamma, beta = inputs
         plain = all(type(one) in PLAIN for one in (feats, aggregated))
         if not (call.how.remat and call.needs_grad and call.plan is Plan.CONSTANT and plain):
-            found = activated_again(call, inputs, out, kept.epilogue)
-            if found is not None:
-                found.is_unread = kept.epilogue.stats is None
-            return found
+            return activated_again(call, inputs, out, kept.epilogue)
         graph, epilogue = call.graph, call.epilogue
 
         def make(rows: slice) -> torch.Tensor:
@@ -211,37 +186,26 @@ class _Convolve(Layer):
         norm = None if gamma is None else (gamma, beta)
         aggregated, before = kept.aggregated if aggregated is None else aggregated, kept.epilogue
         del kept
-        if before is not None and before.is_made_in_pieces:
+        if before is not None and before.is_made_again:
             z, _ = _constant(call, _Operands(feats, aggregated, neigh, own, feats.dtype), Room())
             before = SavedEpilogue(None, z, before.stats)
             if norm is None:
                 before = SavedEpilogue(activated(call.graph, z, bias, None, call.epilogue, True)[0])
             del z
         more: list[Any] = [None, None, None]
-        if isinstance(grad, Through):
-            grads, more = grad
-            call.graph.buffers.give_back(below=grads.nbytes)
-        elif before is None:
-            grad = grad.contiguous()
+        grad = grad.contiguous()
+        if before is None:
             more[0] = column_sums(grad) if bias is not None else None
             grads = grad.to(feats.dtype)
         else:
-            grad = grad.contiguous()
-            grads, *more = activated_backward(call.graph, grad, before, bias, norm, call.epilogue, call.alone)
+            grads, *more = activated_backward(call.graph, grad, before, bias, norm, call.epilogue, given.is_ours)
         more[0] = more[0] if bias is not None else None
-        found = Gradients(call, feats, aggregated, neigh, own, grads, norm is not None, given.needs[0])
+        is_ours = before is not None or given.is_ours
+        found = Gradients(call, feats, aggregated, neigh, own, grads, is_ours, given.needs[0])
         del grad, before, aggregated, feats, grads
         keeps = call.plan in (Plan.CONSTANT, Plan.KEEP_AGGREGATE)
         grad_feats = found.from_aggregate() if keeps else found.from_rows()
         return grad_feats, None, found.of_neigh, found.of_own, *more
-
-
-def _leaves_unread(call: Call, feats: Any, norm: Norm | None) -> bool:
-    """Is y never whole? The step behind then makes it from z, and writes the gradient of z over z."""
-    asked = call.how.is_unread and call.alone and call.needs_grad
-    has_z = norm is not None and call.plan is not Plan.CONSTANT
-    needs_whole_rows = call.graph.factor_recorder is not None  # K-FAC sums products of them
-    return asked and has_z and not needs_whole_rows and has_own_products(call.graph, feats)
 
 
 # --- forward, a function per plan: (z, the aggregate to save or None) ------------------------------------------
@@ -259,10 +223,10 @@ class _Operands(NamedTuple):
 
 def _constant(call: Call, x: _Operands, room: Room) -> tuple[torch.Tensor, torch.Tensor | None]:
     aggregated = cast(torch.Tensor, x.aggregated)
-    passes = not call.needs_grad and call.alone and type(aggregated) is torch.Tensor
+    fits = x.dtype == torch.float32 and x.neigh.shape[0] == x.neigh.shape[1] and type(aggregated) is torch.Tensor
     # Of a hidden layer in evaluation: nobody keeps A x, and z takes its place.
-    is_ours = passes and x.dtype == torch.float32 and not call.graph.constants.holds(aggregated)
-    over = aggregated if is_ours and x.neigh.shape[0] == x.neigh.shape[1] else None
+    is_ours = not call.needs_grad and fits and not call.graph.constants.holds(aggregated)
+    over = aggregated if is_ours else None
     return _add_up(call.graph, x, aggregated, over), aggregated
 
 

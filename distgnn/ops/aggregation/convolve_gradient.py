@@ -11,25 +11,21 @@ import torch
 
 from distgnn.ops.aggregation.spmm import aggregate
 from distgnn.ops.rowwise.layer import Call
-from distgnn.ops.rowwise.piecewise import PieceRows, Through, whole
 from distgnn.ops.rowwise.products import (
+    PieceRows,
     Work,
     add_product,
-    pieces,
     product,
     product_pieces,
     sum_of_products,
     weight_gradient,
     weight_gradients,
+    whole,
 )
 
 
 def aggregate_in(
-    call: Call,
-    rows: torch.Tensor,
-    overlap_work: Work = (),
-    backward: bool = False,
-    dtype: torch.dtype | None = None,
+    call: Call, rows: torch.Tensor, overlap_work: Work = (), backward: bool = False, dtype: torch.dtype | None = None
 ) -> torch.Tensor:
     """A times rows, or A' with `backward`, as the convolution of a call has it. Collective: yes."""
     spec = call.how
@@ -53,7 +49,7 @@ class Gradients:
     neigh: torch.Tensor
     own: torch.Tensor | None
     grads: torch.Tensor  # g
-    has_norm: bool
+    is_ours: bool  # g, to write over
     needs_grad: bool
     of_own: torch.Tensor | None = None
     of_neigh: torch.Tensor | None = None
@@ -85,18 +81,15 @@ class Gradients:
         self.aggregated = None
         return grad_feats
 
-    def from_rows(self) -> torch.Tensor | Through | None:
+    def from_rows(self) -> torch.Tensor | None:
         """dx = g Ws' + t Wn', and dWn = x' t, t = A' g."""
         call, graph, feats, grads, own = self.call, self.call.graph, self.feats, self.grads, self.own
         together = own is not None and isinstance(feats, PieceRows) and not graph.waits_for_rows
         grad_feats = None
-        # `grads` is ours to write over where the epilogue made it, or nobody else uses it.
-        made_here = self.has_norm or not call.epilogue.is_empty or call.alone
-        is_ours = made_here and grads.shape == feats.shape
-        passes = self.needs_grad and isinstance(feats, PieceRows) and feats.is_unread
-        if self.needs_grad and own is not None and graph.waits_for_rows and not passes:
-            over = is_ours and graph.factor_recorder is None and goes_over(call, grads, own)
-            grad_feats = grads if over else graph.buffers.empty(len(grads), own.shape[0], grads.dtype)
+        over = grads if self.is_ours and grads.shape == feats.shape else None
+        if self.needs_grad and own is not None and graph.waits_for_rows:
+            early = over is not None and graph.factor_recorder is None and goes_over(call, grads, own)
+            grad_feats = grads if early else graph.buffers.empty(len(grads), own.shape[0], grads.dtype)
             work = [*self.own_work, *product_pieces(graph, grads, own.T, grad_feats)]
         else:
             work = [] if together else _do(self.own_work)
@@ -106,29 +99,12 @@ class Gradients:
         else:
             self.of_neigh = weight_gradient(graph, feats, turned)
         _do(self._recording(feats, turned))
-        if passes:
-            return self._gradient_before(turned)
         if grad_feats is not None:
             add_product(graph, turned, self.neigh.T, grad_feats)
         elif self.needs_grad:
             pairs = [(turned, self.neigh.T), *([] if own is None else [(grads, own.T)])]
-            grad_feats = sum_of_products(graph, pairs, over=grads if is_ours else None)
+            grad_feats = sum_of_products(graph, pairs, over)
         return grad_feats
-
-    def _gradient_before(self, turned: torch.Tensor) -> Through:
-        """dx through what made x. Products come in the order in which they make dx."""
-        graph, grads, neigh, own = self.call.graph, self.grads, self.neigh, self.own
-
-        def make(rows: slice) -> torch.Tensor:
-            of_neigh = turned[rows], neigh.T
-            if own is None or not graph.waits_for_rows:
-                return sum_of_products(graph, [of_neigh, *([] if own is None else [(grads[rows], own.T)])])
-            made = product(graph, grads[rows], own.T)
-            add_product(graph, *of_neigh, made)
-            return made
-
-        gradient: Through = self.feats.gradient(make, pieces(len(grads)))
-        return gradient
 
     def _recording(self, inputs: Any, of_neigh: torch.Tensor) -> Work:
         """Tell the recorder, where there is one: Wn multiplies `inputs` with gradient `of_neigh`, Ws multiplies x."""

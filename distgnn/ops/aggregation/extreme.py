@@ -23,9 +23,7 @@ from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, merge_at_owners, onto_owners, with_halos
 from distgnn.ops.edges.arc_blocks import ArcBlocks
 from distgnn.ops.edges.on_arcs import FLOATS, check_arc_rows, check_rows, extreme_blocks, flat
-from distgnn.ops.entry import of_floats
-from distgnn.ops.function import Function
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import Function, GraphView, of_floats
 
 NO_ARC = float(2**53)  # the id of "no arc": arc ids travel beside values, as float64
 COLUMNS = 16  # compared at a time: rows of arcs are never whole in memory

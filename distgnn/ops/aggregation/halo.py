@@ -13,9 +13,7 @@ import numpy as np
 import torch
 
 from distgnn.comm import EpochExchange, Exchange
-from distgnn.ops.entry import operator
-from distgnn.ops.function import linear_map
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import GraphView, linear_map, operator
 
 
 @operator
@@ -28,7 +26,7 @@ def halo_broadcast(graph: GraphView, rows: torch.Tensor, role: str = "source") -
         >>> dg.ops.halo_broadcast(graph, graph.feats).shape  # one rank has no halo
         torch.Size([0, 8])
     """
-    return linear_map(rows, lambda one: _sent(graph, one, role), lambda one: _added(graph, one, role))
+    return linear_map(rows, of_arrays(_sent, graph, role), of_arrays(_added, graph, role))
 
 
 @operator
@@ -41,17 +39,21 @@ def halo_reduce(graph: GraphView, partials: torch.Tensor, role: str = "target") 
         >>> dg.ops.halo_reduce(graph, torch.zeros(0, 8)).shape
         torch.Size([60, 8])
     """
-    return linear_map(partials, lambda one: _added(graph, one, role), lambda one: _sent(graph, one, role))
+    return linear_map(partials, of_arrays(_added, graph, role), of_arrays(_sent, graph, role))
 
 
-def _sent(graph: GraphView, rows: torch.Tensor, role: str) -> torch.Tensor:
-    return torch.from_numpy(_broadcast(graph, as_array(rows), role).copy())
+def _sent(graph: GraphView, rows: np.ndarray, role: str) -> np.ndarray:
+    return _broadcast(graph, rows, role).copy()
 
 
-def _added(graph: GraphView, halos: torch.Tensor, role: str) -> torch.Tensor:
-    rows = as_array(halos)
-    out = np.zeros((graph.num_at(role), rows.shape[1]), rows.dtype)
-    return torch.from_numpy(reduce_onto(_reducing(graph, role), rows, out))
+def _added(graph: GraphView, halos: np.ndarray, role: str) -> np.ndarray:
+    out = np.zeros((graph.num_at(role), halos.shape[1]), halos.dtype)
+    return reduce_onto(_reducing(graph, role), halos, out)
+
+
+def of_arrays(run: Callable, graph: GraphView, role: str) -> Callable[[torch.Tensor], torch.Tensor]:
+    """`run(graph, array, role)` as a function of tensors."""
+    return lambda rows: torch.from_numpy(run(graph, as_array(rows), role))
 
 
 def with_halos(graph: GraphView, rows: np.ndarray, role: str) -> np.ndarray:

@@ -10,26 +10,20 @@ from typing import Any
 
 import torch
 
-from distgnn.ops.aggregation.row_scale import Scales
+from distgnn.ops.aggregation.aggregator import Scales
 from distgnn.ops.aggregation.spmm import aggregate, spmm
 from distgnn.ops.csr_rows import blocks
-from distgnn.ops.entry import operator
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import GraphView, operator
 from distgnn.ops.rowwise.activation import BLOCK_ROWS, NO_EPILOGUE
 from distgnn.ops.rowwise.chain import Rows, apply, enter, tensor_of
 from distgnn.ops.rowwise.layer import Call, Given, Kept, Layer, Room
-from distgnn.ops.rowwise.piecewise import PieceRows
+from distgnn.ops.rowwise.products import PieceRows
 from distgnn.ops.rowwise.sparse_rows import dense
 
 
 @operator
 def mixed(
-    graph: GraphView,
-    feats: Any,
-    initial: Any,
-    alpha: float,
-    edge_weight: torch.Tensor | None,
-    scales: Scales,
+    graph: GraphView, feats: Any, initial: Any, alpha: float, edge_weight: torch.Tensor | None, scales: Scales
 ) -> torch.Tensor:
     """(1 - alpha) A x + alpha x0 of rows x and x0 [O, D]. Collective: yes, and again in the backward pass.
 
@@ -57,7 +51,7 @@ class _Mixed(Layer):
         alpha, weight, scales = call.how
         out, _ = aggregate(call.graph, feats, weight, scales, call.site)
         for rows in blocks(len(out), BLOCK_ROWS):
-            out[rows].mul_(1 - alpha).add_(alpha * initial[rows])
+            out[rows].lerp_(initial[rows], alpha)
         return out, Kept(None)
 
     @staticmethod
@@ -68,7 +62,7 @@ class _Mixed(Layer):
         if given.needs[0]:
             of_feats = aggregate(call.graph, grads, weight, scales, call.site, backward=True)[0].mul_(1 - alpha)
         if given.needs[1]:
-            out = grads if call.alone else call.graph.buffers.empty_like(grads)
+            out = grads if given.is_ours else call.graph.buffers.empty_like(grads)
             of_initial = torch.mul(grads, alpha, out=out)
         return of_feats, of_initial
 

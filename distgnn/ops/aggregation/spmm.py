@@ -13,12 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from distgnn.ops.aggregation.aggregator import Aggregator, Site
+from distgnn.ops.aggregation.aggregator import Aggregator, RowScale, Scales, Site
 from distgnn.ops.aggregation.halo import as_array
-from distgnn.ops.aggregation.row_scale import RowScale, Scales
-from distgnn.ops.entry import operator
-from distgnn.ops.function import Function
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import Function, GraphView, operator
 from distgnn.ops.rowwise.products import Work
 from distgnn.ops.rowwise.sparse_rows import dense
 

@@ -14,7 +14,7 @@ rank's partial result. A negative number takes arcs away that the graph has.
 <dz, z> is taken from the result, since dy y = dz (z + bias) wherever ReLU and mask let through: z itself is not saved.
 r is saved where making it again from x would take long (`KEPT_COLUMNS`), and of the mean over heads: a last layer's
 backward pass comes first and would need r at once. The gradient of r is written over it, row by row; what scores add to
-it is never written: see through_scores.py.
+it is never written: see gradients.py.
 
 Legend: O owned rows, S / T source and target halos, H heads, F features per head, I columns in.
 """
@@ -28,24 +28,13 @@ import torch
 from distgnn import kernels
 from distgnn.kernels.attention.attention import PARTS
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
-from distgnn.ops.attention.through_heads import arcs_of, through_activation, through_mean
-from distgnn.ops.attention.through_scores import ThroughScores
+from distgnn.ops.attention.gradients import ThroughScores, arcs_of, through_activation, through_mean
 from distgnn.ops.edges.on_arcs import check_update
-from distgnn.ops.entry import operator
-from distgnn.ops.graph_view import GraphView
-from distgnn.ops.rowwise.activation import (
-    NO_EPILOGUE,
-    Epilogue,
-    Norm,
-    SavedEpilogue,
-    activated,
-    activated_again,
-    statistics,
-)
+from distgnn.ops.function import GraphView, operator
+from distgnn.ops.rowwise.activation import NO_EPILOGUE, Epilogue, Norm, SavedEpilogue, activated_again, finish
 from distgnn.ops.rowwise.chain import Rows, apply
 from distgnn.ops.rowwise.layer import Call, Given, Kept, Layer, Room
-from distgnn.ops.rowwise.piecewise import PieceRows, unread, whole
-from distgnn.ops.rowwise.products import has_own_products, product, sum_of_products
+from distgnn.ops.rowwise.products import PieceRows, has_own_products, product, sum_of_products, whole
 
 KEPT_COLUMNS = 128  # of x, from which on r is saved: a product's time for each number of r grows with them
 KEPT_NARROW = 64  # the same of bfloat16 rows, whose memory is half
@@ -56,8 +45,7 @@ class Heads:
     """The heads of an attention layer, and what follows it.
 
     Args: slope: of the leaky ReLU; epilogue: as in `convolve.ConvSpec`; mean: y is the mean over heads, without norm
-        and epilogue; loops: arcs of each owned vertex to itself to add, of the dtype of `attn`; is_unread: with a norm
-        nobody reads y, only its gradient. In a chain one rank then makes z in the backward pass, some rows at a time.
+        and epilogue; loops: arcs of each owned vertex to itself to add, of the dtype of `attn`.
 
     Example:
         >>> heads = dg.ops.Heads(2, mean=True)
@@ -70,7 +58,6 @@ class Heads:
     epilogue: Epilogue = NO_EPILOGUE
     mean: bool = False
     loops: np.ndarray | None = None
-    is_unread: bool = False
 
 
 @operator
@@ -137,27 +124,12 @@ class _Attend(Layer):
         graph, heads = call.graph, call.how
         last = heads.epilogue.is_empty and gamma is None
         norm = None if gamma is None else (gamma, beta)
-        if heads.is_unread and norm is not None and _makes_pieces(call, feats):
-            rows, scores = _projected(graph, feats, weight, attn, heads.num_heads)
-            kept = as_array(rows).reshape(len(rows), heads.num_heads, -1)
-            # Filled where z is made.
-            maximum, sums = np.empty((2, *scores[1].shape), scores[1].dtype)
-            return unread(rows), _Kept(SavedEpilogue(None), kept, scores, maximum, sums, None)
         z, *found = _attention(graph, feats, weight, attn, heads, room, narrow=not last)
-        dtype = z.dtype if last else feats.dtype
-        out, stats = z, None
         if heads.mean:
             out, z = _mean(graph, z, bias, heads.num_heads, feats.dtype)
-        elif heads.is_unread and norm is not None:
-            out, stats = unread(z, dtype), statistics(graph, z, bias, norm, heads.epilogue)
-        elif bias is not None or not last:
-            keeps_z = norm is not None and call.needs_grad
-            over = room.take(out) if keeps_z and out.dtype == dtype else None
-            out, stats = activated(graph, z, bias, norm, heads.epilogue, not keeps_z, dtype, over)
-        epilogue = SavedEpilogue(z if heads.mean else out.detach())
-        if norm is not None:
-            epilogue = SavedEpilogue(None, z, stats)
-        return out, _Kept(epilogue, *found)
+            return out, _Kept(SavedEpilogue(z), *found)
+        out, before = finish(call, z, bias, norm, room, dtype=z.dtype if last else feats.dtype)
+        return out, _Kept(before or SavedEpilogue(out.detach()), *found)
 
     @staticmethod
     def again(call: Call, source: Any, inputs: Any, out: torch.Tensor, kept: _Kept) -> PieceRows | None:
@@ -169,10 +141,12 @@ class _Attend(Layer):
         saved.feats, saved.weights, saved.bias = feats, (weight, attn), bias
         saved.norm = None if gamma is None else (gamma, beta)
         graph, heads = call.graph, call.how
-        before_heads = through_mean if heads.mean else through_activation
         before: Any = saved.epilogue
         saved.epilogue = None
-        grads, dots, *more = before_heads(call, saved, before, grad)
+        if heads.mean:
+            grads, dots, *more = through_mean(call, saved, before, grad)
+        else:
+            grads, dots, *more = through_activation(call, saved, before, grad, given.is_ours)
         del before, grad
         grad_rows, grad_scores = _through_attention(graph, saved, grads, dots, heads)
         del grads
@@ -181,22 +155,6 @@ class _Attend(Layer):
         grad_weight, grad_attn = through.of_parameters(grad_rows, grad_scores)
         of_feats = through.of_feats(grad_rows, grad_scores, saved.together) if given.needs[0] else None
         return of_feats, grad_weight, grad_attn, *more
-
-
-def _makes_pieces(call: Call, feats: Any) -> bool:
-    """May the backward pass make z, some rows at a time?"""
-    heads: Heads = call.how
-    is_alone = call.alone and call.graph.num_ranks == 1 and heads.loops is None and not heads.mean
-    return is_alone and _keeps_rows(feats, heads)
-
-
-def _projected(
-    graph: GraphView, feats: Any, weight: torch.Tensor, attn: torch.Tensor, count: int, over: torch.Tensor | None = None
-) -> tuple[torch.Tensor, tuple[np.ndarray, np.ndarray]]:
-    """r of owned vertices [O, H * F], and its scores as a source and as a target, [O, H] each. Args: over: for r."""
-    rows = sum_of_products(graph, [(feats, weight)], over)
-    left, right = kernels.head_scores(as_array(rows), as_array(attn), count)
-    return rows, (left, right)
 
 
 def _attention(
@@ -215,7 +173,8 @@ def _attention(
         if together is None:
             together = graph.buffers.empty(2 * owned, width, feats.dtype)
             over = together[owned:]
-    rows, (left, right) = _projected(graph, feats, weight, attn, count, over)
+    rows = sum_of_products(graph, [(feats, weight)], over)
+    left, right = kernels.head_scores(as_array(rows), as_array(attn), count)
     sources = with_halos(graph, as_array(rows), "source")
     sources = sources.reshape(len(sources), count, width // count)
     del rows  # with halos behind them, rows are another array

@@ -9,6 +9,7 @@
 Legend: O owned rows, A local arcs, H heads, F features per head.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,7 @@ import torch
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.edges.on_arcs import FLOATS, check_arc_rows, check_rows
-from distgnn.ops.entry import of_floats
-from distgnn.ops.function import Function
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import Function, GraphView, of_floats
 
 
 @of_floats
@@ -150,22 +149,17 @@ class _PairScores(Function):
         ctx.graph, ctx.slope = graph, slope
         ctx.save_for_backward(sources, targets, attn)
         rows = with_halos(graph, as_array(sources), "source"), with_halos(graph, as_array(targets), "target")
-        return torch.from_numpy(
-            kernels.pair_scores(*_grouped(graph, "target"), *rows, as_array(attn), heads, slope=slope)
-        )
+        scores = kernels.pair_scores(*_grouped(graph, "target"), *rows, as_array(attn), heads, slope=slope)
+        return torch.from_numpy(scores)
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         graph, grads = ctx.graph, as_array(grad)
         sources, targets, attn = map(as_array, ctx.saved_tensors)
         sources, targets = with_halos(graph, sources, "source"), with_halos(graph, targets, "target")
-        more = attn, grads
-        to_targets, to_attn = kernels.pair_scores_backward(
-            *_grouped(graph, "target"), sources, targets, *more, slope=ctx.slope
-        )
-        to_sources, _ = kernels.pair_scores_backward(
-            *_grouped(graph, "source"), targets, sources, *more, slope=ctx.slope
-        )
+        backward = partial(kernels.pair_scores_backward, attn=attn, grad=grads, slope=ctx.slope)
+        to_targets, to_attn = backward(*_grouped(graph, "target"), sources, targets)
+        to_sources, _ = backward(*_grouped(graph, "source"), targets, sources)
         shares = onto_owners(graph, to_sources, "source"), onto_owners(graph, to_targets, "target"), to_attn
         return *map(torch.from_numpy, shares), None, None, None
 

@@ -17,8 +17,7 @@ from distgnn.ops.aggregation.spmm import spmm
 from distgnn.ops.attention.heads import spmm_heads
 from distgnn.ops.edges.on_arcs import from_arcs, to_arcs
 from distgnn.ops.edges.softmax import is_wide
-from distgnn.ops.entry import of_floats
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import GraphView, of_floats
 
 Operator = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 OPERATORS: dict[str, Operator] = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div}

@@ -1,12 +1,22 @@
 """Rows on arcs: owned rows travel to the arcs at their ends, and rows on arcs are added at the ends' owners.
 
-Legend: O owned rows, A local arcs, D width, role "source" or "target": which end of an arc.
-
     to_arcs(x)[arc] = x[end of arc]        from_arcs(m)[v] = sum over the arcs with end v, over all ranks, of m[arc]
 
 Each is the other's transpose, so each is the other's backward pass.
+
+One rank's arcs in one list: for what is computed arc by arc, beside the four blocks of `aggregate`.
+
+Legend: O owned rows, S / T source and target halos, A local arcs, D width, role "source" or "target": which end.
+
+    copies of role "source": rows [O + S], owned rows first, then the source halos in compact order
+    copies of role "target": rows [O + T], owned rows first, then the target halos in compact order
+
+Every local arc leaves a source copy and arrives at a target copy. Sums over the arcs of a copy are partial: the
+owner adds all ranks' rows.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,11 +24,93 @@ import torch
 
 from distgnn import kernels
 from distgnn.errors import InputError, on_all_ranks
-from distgnn.ops.aggregation.halo import as_array, halo_broadcast, merge_at_owners, onto_owners, with_halos
+from distgnn.ops.aggregation.halo import halo_broadcast, merge_at_owners, of_arrays, onto_owners, with_halos
 from distgnn.ops.edges import arc_blocks
-from distgnn.ops.entry import of_floats
-from distgnn.ops.function import linear_map
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import GraphView, linear_map, of_floats
+from distgnn.partition import LocalGraph
+
+SIDES = {  # block: (targets are halos, sources are halos)
+    "owned_owned": (False, False),
+    "owned_halo": (False, True),
+    "halo_owned": (True, False),
+    "halo_halo": (True, True),
+}
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Arcs grouped by the copy at one end, in a group by global arc id.
+
+    `arcs[indptr[i]:indptr[i + 1]]` are the local arc numbers of copy i; `others` has the copies at their other ends.
+    """
+
+    indptr: np.ndarray
+    arcs: np.ndarray
+    others: np.ndarray
+
+    @property
+    def num_copies(self) -> int:
+        return len(self.indptr) - 1
+
+
+@dataclass(frozen=True)
+class LocalArcs:
+    """The ends of every local arc [A], arcs grouped by either end, and how many copies there are at each."""
+
+    ends: dict[str, np.ndarray]
+    grouped: Mapping[str, Grouped]
+    num_copies: dict[str, int]
+
+    @classmethod
+    def of(cls, local: LocalGraph) -> "LocalArcs":
+        """From the blocks of a part. Memory: 2 numbers per arc, and 3 for each end that arcs are grouped by."""
+        sources, targets = compact_ends(local)
+        halos = {"source": local.num_source_halos, "target": local.num_target_halos}
+        num_copies = {role: local.num_at(role) + count for role, count in halos.items()}
+        return cls({"source": sources, "target": targets}, _ByEnd(local, sources, targets, num_copies), num_copies)
+
+
+class _ByEnd(dict[str, Grouped]):
+    """Arcs by "source" or "target", grouped when first asked for."""
+
+    def __init__(self, local: LocalGraph, sources: np.ndarray, targets: np.ndarray, num_copies: dict[str, int]):
+        self._local, self._ends, self._num_copies = local, (sources, targets), num_copies
+
+    def __missing__(self, role: str) -> Grouped:
+        sources, targets = self._ends
+        keys, others = (sources, targets) if role == "source" else (targets, sources)
+        by_id = np.argsort(self._local.arc_ids, kind="stable")
+        self[role] = grouped(keys, others, by_id, self._num_copies[role])
+        return self[role]
+
+
+def compact_ends(local: LocalGraph) -> tuple[np.ndarray, np.ndarray]:
+    """Source and target copy of every local arc, int32 [A] each, in compact order."""
+    sources, targets = [], []
+    num_sources, num_targets = local.num_at("source"), local.num_at("target")
+    for name, (halo_targets, halo_sources) in SIDES.items():
+        block = local.blocks[name]
+        rows = np.repeat(np.arange(len(block.indptr) - 1, dtype=np.int32), np.diff(block.indptr))
+        targets.append(rows + np.int32(num_targets * halo_targets))
+        sources.append(block.indices + np.int32(num_sources * halo_sources))
+    return np.concatenate(sources), np.concatenate(targets)
+
+
+def arc_ends(local: LocalGraph, of_rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The entries of `of_rows` [local rows] at the source and at the target of every local arc, [A] each."""
+    sources, targets = compact_ends(local)
+    owned = of_rows[: local.num_owned]
+    halos = of_rows[local.source_halo_rows], of_rows[local.target_halo_rows]
+    return np.concatenate([owned, halos[0]])[sources], np.concatenate([owned, halos[1]])[targets]
+
+
+def grouped(keys: np.ndarray, others: np.ndarray, by_id: np.ndarray, num_copies: int) -> Grouped:
+    """Arcs by their copy `keys` [A] of `num_copies`, in a group in the order `by_id`; `others`: their other copies."""
+    # int32 as the ids of copies: half of the memory, and no further kernels.
+    narrow = by_id.astype(np.int32 if len(by_id) < 1 << 31 else np.int64)
+    indptr, order, _ = kernels.csr_from_edges(narrow, keys[by_id], num_copies)
+    return Grouped(indptr, order, others[order])
+
 
 FLOATS = (torch.float32, torch.float64)
 
@@ -43,7 +135,7 @@ def to_arcs(graph: GraphView, rows: torch.Tensor, role: str) -> torch.Tensor:
         halos = halo_broadcast(graph, owned, role)
         made = arc_blocks.gathered_rows(owned, halos, graph.local_arcs.ends[role])
         return made.view(graph.num_edges(), *rows.shape[1:])
-    found = linear_map(flat(rows), lambda one: _gathered(graph, one, role), lambda one: _summed(graph, one, role))
+    found = linear_map(flat(rows), of_arrays(gathered, graph, role), of_arrays(summed, graph, role))
     return found.view(graph.num_edges(), *rows.shape[1:])
 
 
@@ -61,7 +153,7 @@ def from_arcs(graph: GraphView, arc_rows: torch.Tensor, role: str = "target") ->
     check_arc_rows(graph, arc_rows)
     if isinstance(arc_rows, arc_blocks.ArcBlocks):
         return summed_blocks(graph, graph.local_arcs.grouped[role], arc_rows, role)
-    found = linear_map(flat(arc_rows), lambda one: _summed(graph, one, role), lambda one: _gathered(graph, one, role))
+    found = linear_map(flat(arc_rows), of_arrays(summed, graph, role), of_arrays(gathered, graph, role))
     return found.view(graph.num_at(role), *arc_rows.shape[1:])
 
 
@@ -111,14 +203,6 @@ def check_arc_rows(graph: GraphView, arc_rows: torch.Tensor) -> None:
 def flat(rows: torch.Tensor) -> torch.Tensor:
     """The same rows as a contiguous matrix."""
     return rows.reshape(len(rows), rows.shape[1:].numel()).contiguous()
-
-
-def _gathered(graph: GraphView, rows: torch.Tensor, role: str) -> torch.Tensor:
-    return torch.from_numpy(gathered(graph, as_array(rows), role))
-
-
-def _summed(graph: GraphView, arc_rows: torch.Tensor, role: str) -> torch.Tensor:
-    return torch.from_numpy(summed(graph, as_array(arc_rows), role))
 
 
 def gathered(graph: GraphView, rows: np.ndarray, role: str) -> np.ndarray:

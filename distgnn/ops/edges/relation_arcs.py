@@ -25,9 +25,7 @@ from distgnn.errors import InputError
 from distgnn.ops.aggregation.halo import onto_owners, with_halos
 from distgnn.ops.edges.on_arcs import check_update
 from distgnn.ops.edges.relation_groups import Chunk, End, Groups, Rows
-from distgnn.ops.entry import operator
-from distgnn.ops.function import Function
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import Function, GraphView, operator
 from distgnn.ops.remote_rows import RowLookup
 from distgnn.ops.rowwise.products import weight_gradient, write_product
 from distgnn.ops.rowwise.sparse_rows import dense

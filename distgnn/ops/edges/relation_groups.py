@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 from distgnn import kernels
-from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.aggregation.halo import as_array, of_arrays, onto_owners, with_halos
+from distgnn.ops.function import GraphView
 from distgnn.ops.remote_rows import RowLookup
 from distgnn.ops.rowwise.products import add_product, product
 
@@ -35,13 +35,8 @@ class End:
 
     @classmethod
     def of_graph(cls, graph: GraphView, role: str) -> "End":
-        def spread(rows: Rows) -> Rows:
-            return torch.from_numpy(with_halos(graph, as_array(rows), role))
-
-        def add(copies: Rows) -> Rows:
-            return torch.from_numpy(onto_owners(graph, as_array(copies), role))
-
-        return cls(graph.num_at(role), graph.local_arcs.num_copies[role], spread, add)
+        both = of_arrays(with_halos, graph, role), of_arrays(onto_owners, graph, role)
+        return cls(graph.num_at(role), graph.local_arcs.num_copies[role], *both)
 
     @classmethod
     def of_type(cls, space: Any, lookup: RowLookup | None) -> "End":

@@ -19,9 +19,7 @@ from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, merge_at_owners, onto_owners, with_halos
 from distgnn.ops.edges.arc_blocks import ArcBlocks, partial_rows, rows_by_end, whole_rows
 from distgnn.ops.edges.on_arcs import check_arc_rows, flat, gathered, partial_sums, summed
-from distgnn.ops.entry import of_floats
-from distgnn.ops.function import Function
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import Function, GraphView, of_floats
 
 FEW = 2  # numbers of an arc: as many as its ends, so that they may be whole
 

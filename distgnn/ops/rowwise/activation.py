@@ -4,6 +4,8 @@ The mask is keyed by global vertex ids and drawn again, or read off the result, 
 for it. Formulas: `distgnn.kernels.activate`.
 
 Legend: O rows, D columns.
+
+Dropout whose mask belongs to vertices or arcs, not to ranks: the same for any number of ranks and threads.
 """
 
 from collections.abc import Sequence
@@ -15,12 +17,62 @@ import torch
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
-from distgnn.ops.csr_rows import blocks
-from distgnn.ops.entry import operator
-from distgnn.ops.function import Facts, Function, is_same, version_of
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import Facts, Function, GraphView, is_same, linear_map, operator, version_of
 from distgnn.ops.rowwise.layer import Call, Room
-from distgnn.ops.rowwise.piecewise import PieceRows
+from distgnn.ops.rowwise.products import PieceRows
+
+
+@operator
+def dropout(graph: GraphView, rows: torch.Tensor, p: float, site: int, over: str = "vertices") -> torch.Tensor:
+    """Zero entries with probability `p` and scale the rest by 1 / (1 - p).
+
+    Args:
+        rows: the model's rows, [O, ...], or with over="arcs" one row per local arc, [A, ...].
+        site: number of the dropout site in the model; with (seed, training step, global id of the vertex or arc,
+            column) it is the key of a counter-based generator, so nothing is stored for the backward pass.
+
+    Source: Philox 4x32-10, Salmon et al., SC'11.
+
+    Example:
+        >>> dropped = dg.ops.dropout(graph, torch.ones(graph.num_nodes(), 8), 0.5, site=0)
+        >>> sorted(set(dropped.flatten().tolist()))
+        [0.0, 2.0]
+    """
+    source = before_relu(rows) if over == "vertices" else None
+    if source is not None:
+        return activate(graph, source, relu_dropout(graph, p, site))
+    ids = graph.row_ids if over == "vertices" else graph.local.arc_ids
+    return dropout_of(graph, rows, ids, p, site)
+
+
+@operator
+def dropout_of(graph: GraphView, rows: torch.Tensor, ids: np.ndarray, p: float, site: int) -> torch.Tensor:
+    """The same for rows that have some other global ids, int64 [rows].
+
+    Example:
+        >>> dg.ops.dropout_of(graph, torch.ones(2, 3), np.array([10, 20]), 0.5, site=0).shape
+        torch.Size([2, 3])
+    """
+    return _dropped(rows, graph, ids, p, graph.seed, graph.step, site)
+
+
+@operator
+def dropout_by_key(graph: GraphView, rows: torch.Tensor, ids: np.ndarray, p: float, key: int) -> torch.Tensor:
+    """The same with a key that stands for seed, step and site."""
+    return _dropped(rows, graph, ids, p, key, 0, 0)
+
+
+def _dropped(
+    rows: torch.Tensor, graph: GraphView, ids: np.ndarray, p: float, seed: int, step: int, site: int
+) -> torch.Tensor:
+    def masked(rows: torch.Tensor) -> torch.Tensor:
+        flat = rows.detach().reshape(len(rows), rows.shape[1:].numel())
+        out = graph.buffers.empty_like(flat)
+        kernels.dropout(as_array(flat), ids, p, seed=seed, step=step, site=site, out=as_array(out))
+        return out.view(rows.shape)
+
+    return linear_map(rows, masked, masked)
+
 
 BLOCK_ROWS = 1 << 12  # rows of a pass, which stay in the caches from one operation to the next
 Norm = tuple[torch.Tensor, torch.Tensor]  # gamma and beta of a layer norm, [D] each
@@ -180,18 +232,14 @@ def activated_again(call: Call, inputs: Sequence[Any], out: torch.Tensor, saved:
     Args: inputs: of the layer, the last three are bias, gamma and beta. saved: its `SavedEpilogue`.
     """
     bias, gamma, beta = inputs[-3:]
-    if gamma is None or not call.needs_grad or saved.is_made_in_pieces:
+    if gamma is None or not call.needs_grad:
         return None
-    graph, epilogue, z = call.graph, call.epilogue, saved.rows
+    graph, epilogue, z, dtype = call.graph, call.epilogue, saved.rows, out.dtype
 
     def make(rows: slice) -> torch.Tensor:
-        return activated(graph, z[rows], bias, (gamma, beta), rows_of(epilogue, rows), dtype=out_dtype)[0]
+        return activated(graph, z[rows], bias, (gamma, beta), rows_of(epilogue, rows), dtype=dtype)[0]
 
-    def through(rows: slice, grad: torch.Tensor, before: Any) -> Any:
-        return through_norm(graph, grad, z[rows], bias, (gamma, beta), rows_of(epilogue, rows), before)
-
-    out_dtype = out.dtype
-    return PieceRows(make, z.shape, out_dtype, z, through)
+    return PieceRows(make, z.shape, dtype)
 
 
 @dataclass
@@ -206,8 +254,8 @@ class SavedEpilogue:
         self._version = version_of(self.out)
 
     @property
-    def is_made_in_pieces(self) -> bool:
-        """Is nothing kept? Then the backward pass makes some rows at a time."""
+    def is_made_again(self) -> bool:
+        """Is nothing kept? Then the backward pass makes it."""
         return self.out is None and self.rows is None
 
     @property
@@ -217,43 +265,26 @@ class SavedEpilogue:
 
 
 def finish(
-    call: Call, z: torch.Tensor, bias: torch.Tensor | None, norm: Norm | None, room: Room, may_write: bool = True
+    call: Call,
+    z: torch.Tensor,
+    bias: torch.Tensor | None,
+    norm: Norm | None,
+    room: Room,
+    *,
+    may_write: bool = True,
+    dtype: torch.dtype | None = None,
 ) -> tuple[torch.Tensor, SavedEpilogue | None]:
-    """What follows z, and what its gradient needs. z is written over where nothing needs it, else what `room` has."""
+    """What follows z, in `dtype`, and what its gradient needs. z is written over where nothing needs it, else what
+    `room` has."""
     follows = norm is not None or not call.epilogue.is_empty
     if bias is None and not follows:
         return z, None
     keeps_z = norm is not None and call.needs_grad
-    over = room.take(z) if keeps_z and may_write else None
-    out, stats = activated(call.graph, z, bias, norm, call.epilogue, in_place=may_write and not keeps_z, out=over)
+    over = room.take(z) if keeps_z and may_write and dtype in (None, z.dtype) else None
+    out, stats = activated(call.graph, z, bias, norm, call.epilogue, may_write and not keeps_z, dtype, over)
     if norm is not None:
         return out, SavedEpilogue(None, z, stats)
     return out, SavedEpilogue(out.detach()) if follows else None
-
-
-def through_norm(
-    graph: GraphView,
-    grad: torch.Tensor,
-    z: torch.Tensor,
-    bias: torch.Tensor | None,
-    norm: Norm,
-    epilogue: Epilogue,
-    before: list[torch.Tensor],
-) -> list[torch.Tensor]:
-    """The gradient of some rows is written over by that of z, the rows before bias, norm and what follows; the sums of
-    `activated_backward` up to here. Args: epilogue: of these rows."""
-    saved = SavedEpilogue(None, z, statistics(graph, z, bias, norm, epilogue))
-    sums: Any = activated_backward(graph, grad, saved, bias, norm, epilogue, True, before)[1:]
-    return list(sums)
-
-
-def statistics(
-    graph: GraphView, z: torch.Tensor, bias: torch.Tensor | None, norm: Norm, epilogue: Epilogue
-) -> np.ndarray:
-    """Those of the norm, [O, 2], as `activated` gives them, without its result."""
-    after = Epilogue(eps=epilogue.eps)
-    found: Any = [activated(graph, z[rows], bias, norm, after)[1] for rows in blocks(len(z), BLOCK_ROWS)]
-    return np.concatenate([np.empty((0, 2), np.float32), *found])
 
 
 def activated_backward(
@@ -264,17 +295,14 @@ def activated_backward(
     norm: Norm | None,
     epilogue: Epilogue,
     may_overwrite_grad: bool,
-    before: list[torch.Tensor] | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
-    """Gradients of `activated`: (of rows [O, D], of bias, of gamma, of beta). Args: before: the last three of rows
-    before these, a multiple of BLOCK_ROWS."""
+    """Gradients of `activated`: (of rows [O, D], of bias, of gamma, of beta)."""
     target = grad if may_overwrite_grad else graph.buffers.empty_like(grad)
     of_norm: tuple = ()
     if norm is not None and saved.rows is not None:
         offset = None if bias is None else as_array(bias)
         of_norm = as_array(saved.rows), offset, tuple(map(as_array, norm)), saved.stats
     arrays = as_array(grad), None if saved.out is None else as_array(saved.out), *of_norm
-    so_far = None if before is None else tuple(map(as_array, before))
-    _, *sums = kernels.activate_backward(*arrays, grad_feats=as_array(target), before=so_far, **epilogue.keywords())
+    _, *sums = kernels.activate_backward(*arrays, grad_feats=as_array(target), **epilogue.keywords())
     of_bias, gamma, beta = (None if one is None else torch.from_numpy(one) for one in sums)
     return target, of_bias, gamma, beta

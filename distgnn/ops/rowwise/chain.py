@@ -13,12 +13,10 @@ Behind `enter`, and up to `leave`, layers (`Layer` in layer.py) are steps of one
                                                mask let through
     dy                    the step behind      the step has made dz and dx                   dz, dx over dy
 
-A backward pass makes x again from the z of the step before, piece by piece (`Layer.again`, piecewise.py). So the memory
-of x is free once x was read: a result whose z is kept is written there (`Room`). The forward pass writes the schedule
-down, a `Step` for each layer. The backward pass reads it from its end; `Chain.table` prints it.
-
-With remat two rules change. Rows of a first layer are made again from x and A x, which are there anyway. The last
-hidden y is never whole: the last layer makes it piece by piece in both passes, and writes dz over z (`Through`).
+A backward pass makes x again from the z of the step before, piece by piece (`Layer.again`, `PieceRows`). So the memory
+of x is free once x was read: a result whose z is kept is written there (`Room`). With remat, z and y of a first layer
+are made again from x and A x, which are there anyway. The forward pass writes the schedule down, a `Step` for each
+layer. The backward pass reads it from its end; `Chain.table` prints it.
 
 A second backward pass, or one after the result was written to in place, runs the steps anew from what came in. Late
 exchanges cannot be repeated: then it is refused.
@@ -36,11 +34,9 @@ from typing import Any
 
 import torch
 
-from distgnn.ops.entry import operator
-from distgnn.ops.function import own_tensor
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import GraphView, operator, own_tensor
 from distgnn.ops.rowwise.layer import Call, Given, Layer, Room, Saved, Single, check_exact, detached
-from distgnn.ops.rowwise.piecewise import PieceRows
+from distgnn.ops.rowwise.products import PieceRows
 
 
 @dataclass(eq=False)
@@ -52,7 +48,7 @@ class Slot:
     number: int = -1
     rows: torch.Tensor | None = None
     again: PieceRows | None = None
-    grad: Any = None
+    grad: torch.Tensor | None = None
 
     def value(self, given: Sequence[Any]) -> Any:
         """What a backward pass reads. Args: given: what came in from outside."""
@@ -60,9 +56,9 @@ class Slot:
             return given[self.number]
         return self.rows if self.again is None else self.again
 
-    def add(self, grad: Any) -> None:
+    def add(self, grad: torch.Tensor) -> None:
         """Parts of a gradient in the order in which they come; the first is ours where a step made the rows."""
-        if isinstance(grad, torch.Tensor) and self.number < 0:
+        if self.number < 0:
             grad = grad.to(self.dtype)
         if self.grad is None:
             self.grad = grad
@@ -93,19 +89,22 @@ class Step:
             room.rows = None
         return own_tensor(out)
 
-    def back(self, given: Sequence[Any], call: Call) -> None:
-        """The step's backward pass, from the gradient in `out` to those of `inputs`. Args: given: what came in."""
+    def back(self, given: Sequence[Any], is_ours: bool = True) -> None:
+        """The step's backward pass, from the gradient in `out` to those of `inputs`.
+
+        Args: given: what came in; is_ours: nobody else has the gradient in `out`.
+        """
         out = self.out
         grad, out.rows, out.again, out.grad = out.grad, None, None, None
         if grad is None:
             return
-        call.graph.buffers.read_ahead()
+        self.call.graph.buffers.read_ahead()
         inputs = [one.value(given) if isinstance(one, Slot) else one for one in self.inputs]
         needs = [isinstance(one, Slot) and one.needs_grad for one in self.inputs]
-        handed = Given(inputs, self.kept, grad, needs)
+        handed = Given(inputs, self.kept, grad, needs, is_ours)
         self.kept = None
         del inputs, grad
-        for slot, found in zip(self.inputs, self.layer.backward(call, handed), strict=True):
+        for slot, found in zip(self.inputs, self.layer.backward(self.call, handed), strict=True):
             if found is not None and isinstance(slot, Slot) and slot.needs_grad:
                 slot.add(found)
 
@@ -177,16 +176,15 @@ class Chain:
         values = [one.tensor if isinstance(one, Rows) else detached(one) for one in inputs]
         records = call.needs_grad and any(isinstance(one, Slot) and one.needs_grad for one in slots)
         out = Slot(records, values[0].dtype)
-        step = Step(layer, call._replace(alone=True), slots, out)
+        step = Step(layer, call, slots, out)
         first: Rows = inputs[0]
         again, made_here = first.slot.again, first.slot.number < 0
-        if again is not None and again.is_unread:
-            values[0] = again
-        elif again is not None and records and first.lends and not any(one is first for one in inputs[1:]):
+        is_last_reader = first.lends and not any(one is first for one in inputs[1:])
+        if records and again is not None and is_last_reader:  # made again: their memory is free
             self.room.rows, first.tensor = first.tensor, None
-        elif records and again is None and layer.reads_feats and made_here:
+        elif records and again is None and layer.reads_feats and made_here:  # kept
             first.slot.rows = first.tensor
-        elif not call.needs_grad and layer.goes_over and made_here:
+        elif not call.needs_grad and layer.goes_over and made_here:  # of an evaluation
             self.room.rows = first.tensor
         with torch.no_grad():
             result = step.run(values, self.room)
@@ -205,7 +203,7 @@ class Chain:
             first: Slot = step.inputs[0]
             saved = None if step.kept is None else step.kept.epilogue
             keeps = [name for name in ("out", "rows", "stats") if getattr(saved, name, None) is not None]
-            source = "kept" if first.again is None else "never whole" if first.again.is_unread else "made again"
+            source = "kept" if first.again is None else "made again"
             name, plan = step.layer.__name__.strip("_").lower(), step.call.plan
             cells = (
                 f"{name} {plan.name}" if plan is not None else name,
@@ -269,7 +267,7 @@ class _Chain(Saved):
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         given, chain = Saved.saved(ctx), ctx.chain
         for step in reversed(chain.steps):
-            step.back(given, step.call._replace(alone=True))
+            step.back(given)
         found = [slot.grad for slot in chain.slots]
         for slot in chain.slots:
             slot.grad = None
@@ -298,7 +296,7 @@ class _Last(Saved):
             slot.grad = grad
         for step in reversed(chain.steps):
             if step.out in ctx.outs:
-                step.back(given, step.call._replace(alone=ctx.alone))
+                step.back(given, is_ours=ctx.alone)
         return torch.zeros(()), None, None, None, None
 
 
@@ -311,5 +309,4 @@ def _run_anew(chain: Chain, given: Sequence[Any]) -> None:
         values = [made.get(id(one), one.value(given)) if isinstance(one, Slot) else one for one in step.inputs]
         out, slot = step.run(values, Room()), step.out
         slot.rows = out if slot.again is None else None
-        if slot.again is None or not slot.again.is_unread:
-            made[id(slot)] = out
+        made[id(slot)] = out

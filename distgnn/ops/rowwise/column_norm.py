@@ -21,8 +21,7 @@ import torch
 
 from distgnn.comm import sum_over_ranks
 from distgnn.ops.csr_rows import blocks
-from distgnn.ops.entry import operator
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import GraphView, operator
 from distgnn.ops.rowwise.activation import (
     BLOCK_ROWS,
     NO_EPILOGUE,
@@ -34,7 +33,7 @@ from distgnn.ops.rowwise.activation import (
 )
 from distgnn.ops.rowwise.chain import Rows, apply, tensor_of
 from distgnn.ops.rowwise.layer import Call, Given, Kept, Layer
-from distgnn.ops.rowwise.piecewise import PieceRows, whole
+from distgnn.ops.rowwise.products import PieceRows, whole
 
 Small = torch.Tensor  # [D]
 Copy = Callable[[torch.Tensor], torch.Tensor]
@@ -120,7 +119,7 @@ class _ColumnNorm(Layer):
             scale, offset = call.how.norm.factors(leaves[1], leaves[2:])
         c, s, b = (one.detach() for one in (centre, scale, offset))
         is_fixed = call.how.is_fixed
-        out = grad if call.alone else call.graph.buffers.empty_like(grad)
+        out = grad if given.is_ours else call.graph.buffers.empty_like(grad)
         total, moment = torch.zeros_like(c), torch.zeros_like(c)
         for block in blocks(len(rows), BLOCK_ROWS):
             g = other(grad[block])

@@ -11,8 +11,7 @@ import torch
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
-from distgnn.ops.entry import operator
-from distgnn.ops.function import Function
+from distgnn.ops.function import Function, operator
 
 
 @operator

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import torch
 
 from distgnn.errors import RunError, on_all_ranks
-from distgnn.ops.function import Function
-from distgnn.ops.graph_view import GraphView
-from distgnn.ops.rowwise.piecewise import PieceRows
+from distgnn.ops.function import Function, GraphView
+from distgnn.ops.rowwise.products import PieceRows
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 WRITTEN = (
@@ -30,8 +29,7 @@ AGAIN = (
 class Call(NamedTuple):
     """What one call hands to both passes.
 
-    `how`: of the layer; `site`: of its delayed exchange; `plan`: of a convolution. `alone`: a step of a chain: only the
-    step behind reads the result. In the backward pass: only this layer has the gradient, and may write over it.
+    `how`: of the layer; `site`: of its delayed exchange; `plan`: of a convolution.
     """
 
     graph: GraphView
@@ -40,7 +38,6 @@ class Call(NamedTuple):
     how: Any = None
     site: Any = None
     plan: Any = None
-    alone: bool = False
 
 
 class Room:
@@ -74,14 +71,15 @@ class Kept:
 class Given:
     """What a backward pass has: `take` hands it over, so that the layer frees it on its way.
 
-    Args: inputs: detached; feats, the first, may be `PieceRows`. grad: of the result, or `Through`. needs: which inputs
-        need a gradient.
+    Args: inputs: detached; feats, the first, may be `PieceRows`. grad: of the result. needs: which inputs need a
+        gradient. is_ours: nobody else has `grad`: it may be written over.
     """
 
     inputs: list[Any]
     kept: Any
     grad: Any
     needs: Sequence[bool]
+    is_ours: bool = False
 
     def take(self) -> tuple[list[Any], Any, Any]:
         taken = self.inputs, self.kept, self.grad

@@ -12,25 +12,19 @@ from typing import Any
 
 import torch
 
-from distgnn.ops.entry import operator
-from distgnn.ops.graph_view import GraphView
+from distgnn.ops.function import GraphView, operator
 from distgnn.ops.rowwise.activation import (
     NO_EPILOGUE,
     Epilogue,
     Norm,
-    SavedEpilogue,
     activated_again,
     activated_backward,
     column_sums,
     finish,
-    rows_of,
-    statistics,
-    through_norm,
 )
 from distgnn.ops.rowwise.chain import Rows, apply
 from distgnn.ops.rowwise.layer import Call, Given, Kept, Layer, Room
-from distgnn.ops.rowwise.piecewise import PieceRows, no_sums, unread
-from distgnn.ops.rowwise.products import has_own_products, pieces, sum_of_products, weight_gradient
+from distgnn.ops.rowwise.products import PieceRows, sum_of_products, weight_gradient
 
 
 @operator
@@ -42,18 +36,14 @@ def linear(
     *,
     epilogue: Epilogue = NO_EPILOGUE,
     norm: Norm | None = None,
-    is_unread: bool = False,
 ) -> torch.Tensor:
     """Rows [O, I] times a weight [I, D] (None: the rows themselves), and what follows it.
-
-    Args: is_unread: with a norm nobody reads the result, only its gradient. In a chain z is then made in the backward
-        pass, some rows at a time.
 
     Example:
         >>> dg.ops.linear(graph, graph.feats, torch.ones(8, 4), epilogue=dg.ops.Epilogue(relu=True)).shape
         torch.Size([60, 4])
     """
-    call = Call(graph, epilogue, torch.is_grad_enabled(), is_unread)
+    call = Call(graph, epilogue, torch.is_grad_enabled())
     return apply(_Linear, call, feats, weight, bias, *(norm or (None, None)))
 
 
@@ -61,13 +51,8 @@ class _Linear(Layer):
     @staticmethod
     def run(feats, weight, bias, gamma, beta, call: Call, room: Room) -> tuple[torch.Tensor, Kept]:  # type: ignore[no-untyped-def]
         norm = None if gamma is None else (gamma, beta)
-        is_unread = call.how and norm is not None
-        if is_unread and weight is not None and call.alone and has_own_products(call.graph, feats):
-            return unread(feats, width=weight.shape[1]), Kept(SavedEpilogue(None))
         z = feats if weight is None else sum_of_products(call.graph, [(feats, weight)])
-        if is_unread and norm is not None:
-            return unread(z), Kept(SavedEpilogue(None, z, statistics(call.graph, z, bias, norm, call.epilogue)))
-        out, before = finish(call, z, bias, norm, room, weight is not None)
+        out, before = finish(call, z, bias, norm, room, may_write=weight is not None)
         return out, Kept(before)
 
     @staticmethod
@@ -81,15 +66,8 @@ class _Linear(Layer):
         del kept
         grads, norm = grad.contiguous(), None if gamma is None or beta is None else (gamma, beta)
         more: Any = None, None, None
-        is_ours = call.alone and grads.data_ptr() == grad.data_ptr()
-        if norm is not None and before is not None and before.is_made_in_pieces:
-            grads, more = grads if is_ours else grads.clone(), no_sums(grads.shape[1])
-            for rows in pieces(len(grads)):
-                z = sum_of_products(call.graph, [(feats[rows], weight)])
-                more = through_norm(call.graph, grads[rows], z, bias, norm, rows_of(call.epilogue, rows), more)
-                del z  # its buffer is free for the next piece
-            is_ours = True
-        elif before is not None:
+        is_ours = given.is_ours and grads.data_ptr() == grad.data_ptr()
+        if before is not None:
             grads, *more = activated_backward(call.graph, grads, before, bias, norm, call.epilogue, is_ours)
             is_ours = True
         elif bias is not None:

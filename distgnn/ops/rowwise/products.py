@@ -5,11 +5,15 @@ are multiplied as bfloat16, with weights rounded for the product. Weight gradien
 rows they are taken block by block and added in float32. Products of float32 rows, and of bfloat16 rows where torch has
 none that are quick, are `kernels.product`, unless torch's were found to be quicker for this graph on this machine
 (`graph.tuning`): then bfloat16 rows are widened block by block. Both multiply the same numbers and sum in float32.
-Others are torch's. Weight gradients of rows that are to be made again (`PieceRows`) are sums over pieces:
-`kernels.product`'s have the same bits.
+Others are torch's.
+
+`PieceRows` are made piece by piece, where they are needed, from tensors that are there anyway. Weight gradients take
+them in place of a tensor and are sums over pieces: `kernels.product`'s have the same bits. What lives how long is
+decided in chain.py.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,9 +23,34 @@ import torch
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.csr_rows import blocks
-from distgnn.ops.graph_view import GraphView
-from distgnn.ops.rowwise.piecewise import PieceRows
+from distgnn.ops.function import GraphView
 from distgnn.ops.rowwise.sparse_rows import SparseRows
+
+
+@dataclass(eq=False)
+class PieceRows:
+    """Rows [O, D]: some of them by `rows[first:stop]`, in the memory of these alone, or all as `whole()`.
+
+    Args: make: some rows. shape, dtype: of all.
+    """
+
+    make: Callable[[slice], torch.Tensor]
+    shape: torch.Size
+    dtype: torch.dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> torch.Tensor:
+        return self.make(rows)
+
+    def whole(self) -> torch.Tensor:
+        return self[: len(self)]
+
+
+def whole(rows: Any) -> Any:
+    return rows.whole() if isinstance(rows, PieceRows) else rows
+
 
 OVER_ROWS = 1 << 13  # rows of a block that is written over what it is made of: it stays in the caches
 BLOCK_ROWS = 1 << 15  # rows whose bfloat16 products are summed inside one product that is rounded
@@ -29,11 +58,6 @@ NUM_PIECES = 8
 LEAST_ROWS = 1 << 10  # of a piece: packing the weight costs once per piece
 
 Work = Sequence[Callable[[], object]]  # of a layer, which needs no message
-
-
-def pieces(num_rows: int) -> list[slice]:
-    """Ranges of rows that are made again for a product."""
-    return blocks(num_rows, OVER_ROWS)
 
 
 def has_own_products(graph: GraphView, rows: Any) -> bool:
@@ -104,16 +128,13 @@ def add_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, out:
         rows.times(weight.to(out.dtype), out, add=True)
         return
     weight = weight.to(rows.dtype)
-    if isinstance(rows, PieceRows):
-        for block in pieces(len(rows)):
-            add_product(graph, rows[block], weight, out[block])
-    elif has_own_products(graph, rows) and out.dtype == torch.float32:
+    if has_own_products(graph, rows) and out.dtype == torch.float32:
         kernels.product(as_array(rows), as_array(_wide(graph, weight)), out=as_array(out), accumulate=True)
     elif rows.dtype == out.dtype and not _widens(graph, rows):
         out.addmm_(rows, weight)
     else:
         weight = _wide(graph, weight)
-        for block in pieces(len(out)):
+        for block in blocks(len(out), OVER_ROWS):
             out[block] += _wide(graph, rows[block]) @ weight
 
 
@@ -126,10 +147,7 @@ def sum_of_products(graph: GraphView, pairs: list[tuple[Any, ...]], over: torch.
     pairs = [(rows, weight.to(rows.dtype)) for rows, weight in pairs]
     rows, weight = pairs[0]
     out = graph.buffers.empty(len(rows), weight.shape[1], rows.dtype) if over is None else over
-    if isinstance(rows, PieceRows):
-        for block in pieces(len(rows)):
-            sum_of_products(graph, [(rows[block], weight)], out[block])
-    elif isinstance(rows, SparseRows):
+    if isinstance(rows, SparseRows):
         rows.times(weight, out)
     elif has_own_products(graph, rows):
         arrays = [as_array(array) for rows, weight in pairs for array in (rows, _wide(graph, weight))]
@@ -141,7 +159,7 @@ def sum_of_products(graph: GraphView, pairs: list[tuple[Any, ...]], over: torch.
     else:  # `out` may be one of the rows
         pairs = [(rows, _wide(graph, weight)) for rows, weight in pairs]
         room = pairs[0][1].new_empty(min(len(out), OVER_ROWS), out.shape[1])
-        for block in pieces(len(out)):
+        for block in blocks(len(out), OVER_ROWS):
             made = room[: len(out[block])]
             for number, (rows, weight) in enumerate(pairs):
                 torch.addmm(made, _wide(graph, rows[block]), weight, beta=int(number > 0), out=made)

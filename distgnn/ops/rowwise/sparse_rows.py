@@ -256,40 +256,18 @@ def _same(rows: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 _TENSOR: Any = torch.Tensor
-PLAIN = {  # what asks for no numbers
-    _TENSOR.shape.__get__,
-    _TENSOR.dtype.__get__,
-    _TENSOR.device.__get__,
-    _TENSOR.layout.__get__,
-    _TENSOR.requires_grad.__get__,
-    _TENSOR.is_leaf.__get__,
-    _TENSOR.grad_fn.__get__,
-    _TENSOR.ndim.__get__,
-    _TENSOR.is_sparse.__get__,
-    _TENSOR._version.__get__,
-    _TENSOR.size,
-    _TENSOR.dim,
-    _TENSOR.numel,
-    _TENSOR.__len__,
-    _TENSOR.is_floating_point,
-    _TENSOR.is_inference,
-    _TENSOR._is_view,
-}
+_ASKED = "shape dtype device layout requires_grad is_leaf grad_fn ndim is_sparse _version".split()
+_CALLED = "size dim numel __len__ is_floating_point is_inference _is_view".split()
+# What asks for no numbers
+PLAIN = {*(getattr(_TENSOR, name).__get__ for name in _ASKED), *(getattr(_TENSOR, name) for name in _CALLED)}
 KEPT_SPARSE: dict[Any, Callable[..., Any]] = {
-    torch.matmul: _matmul,
-    torch.mm: _matmul,
-    torch.Tensor.matmul: _matmul,
-    torch.Tensor.mm: _matmul,
-    torch.Tensor.__matmul__: _matmul,
+    **dict.fromkeys((torch.matmul, torch.mm, _TENSOR.matmul, _TENSOR.mm, _TENSOR.__matmul__), _matmul),
+    **dict.fromkeys((torch.mul, _TENSOR.mul, _TENSOR.__mul__, _TENSOR.__rmul__), _times_column),
     F.linear: _linear,
-    torch.mul: _times_column,
-    torch.Tensor.mul: _times_column,
-    torch.Tensor.__mul__: _times_column,
-    torch.Tensor.__rmul__: _times_column,
     F.dropout: _dropout,
-    torch.Tensor.to: _same,
-    torch.Tensor.float: lambda rows: rows if rows.dtype == torch.float32 else NotImplemented,
-    torch.Tensor.contiguous: lambda rows, **_: rows.dense(),
+    _TENSOR.to: _same,
+    _TENSOR.float: lambda rows: rows if rows.dtype == torch.float32 else NotImplemented,
+    _TENSOR.contiguous: lambda rows, **_: rows.dense(),
 }
 
 

@@ -20,11 +20,11 @@ from typing import Any, NoReturn
 from distgnn.errors import DistGNNError, InputError, OnRank, RunError, RunStopped
 from distgnn.system.calls import on_rank
 from distgnn.system.calls.packing import pack, unpack
-from distgnn.system.cores import available_sockets
 from distgnn.system.hosts import check_names, parse_hosts, read_hosts
 from distgnn.system.jobs.own_rank import leave_step_of_one, under_mpi
 from distgnn.system.launch import check_temporary, run_program, working_folder
 from distgnn.system.output import fill_closed
+from distgnn.system.processor import available_sockets
 
 REASON = "reason.txt"  # in the folder of a call: what is known of a rank that was killed
 THREADS = "DISTGNN_NUM_THREADS"  # of a single process

@@ -50,19 +50,20 @@ def main() -> None:
 
 def run(folder: Path) -> None:
     """Call the function and write what it gives. Ends the process, or the whole job, where it raises."""
-    from distgnn.errors import InputError, on_all_ranks
+    from distgnn.errors import InputError
     from distgnn.system.atomic import replace_file
     from distgnn.system.calls.packing import pack, unpack
     from distgnn.system.launch import import_mpi
-    from distgnn.system.scripts.random_states import share_random_states
+    from distgnn.system.scripts.run_script import share_random_states
 
     comm = import_mpi().COMM_WORLD
     try:
         try:
             function, args = unpack((folder / "call.pickle").read_bytes())
         except Exception as error:
-            text = f"ranks cannot read what was given: {type(error).__name__}: {error}"
-            raise on_all_ranks(InputError(text)) from error
+            unread = InputError(f"ranks cannot read what was given: {type(error).__name__}: {error}")
+            unread.traced = False  # no line of the user's ran; maybe one rank alone cannot, and the others wait for it
+            raise unread from error
         share_random_states(comm)
         result = pack(function(*args), "the result")
         replace_file(folder / RESULT.format(rank=comm.rank), result, sync=False)

@@ -1,1 +1,1 @@
-"""Launched ranks: started without a proxy, watched, ended with their launcher, started again. Faults: faults.py."""
+"""Launched ranks: started, watched, ended with their launcher, started again. Faults: docs/internals/faults.md."""

@@ -3,8 +3,7 @@
     with waiting("Allreduce"): …     a wait says so itself, whatever file it stands in
     compiling                        kernels that are looked up or made: numba's events say so (`hear_of_compiling`)
 
-Files and lines are read for messages only. That a thread imports is told by what
-it runs: the body of a module (`imports`).
+Files and lines are read for messages only.
 """
 
 import gc
@@ -89,16 +88,6 @@ def stacks() -> dict[int, list[FrameType]]:
     return found
 
 
-def imports() -> bool:
-    """Whether another thread imports: it runs the body of a module that is not the program."""
-    for frames in stacks().values():
-        for frame in frames:
-            of = frame.f_globals
-            if frame.f_code.co_name == "<module>" and of.get("__spec__") and of.get("__name__") != "__main__":
-                return True
-    return False
-
-
 def is_users(frame: FrameType) -> bool:
     """Whether the code of a frame is the user's own: neither of this program nor of a library, nor written by one.
 
@@ -107,6 +96,19 @@ def is_users(frame: FrameType) -> bool:
     file = frame.f_code.co_filename
     written = Path(file).stem.startswith(f"{frame.f_globals.get('__name__')}_")
     return not (file.startswith(OTHERS) or "site-packages" in file or written)
+
+
+def importing(thread: int) -> bool:
+    """Whether a thread imports a module: a first step reads much of torch, from a disk that all ranks share.
+
+    Not where the module is the user's own and has begun: it may hold the loop.
+    """
+    for frame in stacks().get(thread, []):
+        if frame.f_code.co_filename.startswith("<frozen importlib."):
+            return True
+        if is_users(frame):
+            return False
+    return False
 
 
 def line_of(thread: int, users: bool = False) -> str:

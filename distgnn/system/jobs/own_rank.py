@@ -1,11 +1,10 @@
-"""Whether this process is a rank, how a rank starts MPI, and how it ends.
+"""Whether this process is a rank, and how a rank ends.
 
 A rank has variables of its starter in its environment (`RANK_VARIABLES`). What it starts inherits them: a
 `subprocess`, workers of `multiprocessing`, a fork. Such a process is a plain one. The first import of distgnn in it
 takes the variables away, so that MPI is none of its business.
 
-Where a rank ends, MPI_Finalize is called here, not by mpi4py: a rank for which others wait must end without it
-(`distgnn/comm/ending/leaving.py`), and a fork of a rank as well.
+Where a rank ends, MPI_Finalize is called here, not by mpi4py: a fork of a rank must end without it.
 """
 
 import array
@@ -18,25 +17,21 @@ import termios
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-from distgnn.system.jobs.death_watch import EARLY, ENDS, NOTE_BYTES, NOTE_VARIABLE, SPOKEN, start_death_watch
-from distgnn.system.jobs.processes import program_of
+from distgnn.system.jobs.keeper import EARLY, ENDS, NOTE_VARIABLE, OWNER
 from distgnn.system.jobs.rank_log import note
 
 # One variable per way of starting a rank. SLURM_PROCID is not among them: sbatch sets it for plain scripts too.
 RANK_VARIABLES = (
     "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_RANK", "PALS_RANKID",
 )  # fmt: skip
-OWNER = "DISTGNN_RANK_PID"  # the process id of the rank, and the rank: in what it starts, too
-STARTERS = ("hydra_pmi_prox", "mpiexec", "mpirun", "orterun", "orted", "prterun", "prted", "slurmstepd", "flux-shell")
 PREFIXES = (
     "PMI_", "PMIX_", "OMPI_COMM_WORLD_", "OMPI_MCA_ess", "OMPI_MCA_orte", "OMPI_MCA_pmix", "OMPI_UNIVERSE_SIZE",
     "OMPI_FILE_LOCATION", "OMPI_APP_CTX", "MPI_LOCAL", "MV2_COMM_WORLD_", "PALS_", "HYDI_", "PRTE_",
 )  # fmt: skip
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
-OURS = ("DISTGNN_RANKS", "DISTGNN_LAUNCHED", "DISTGNN_NOTE_FD", "DISTGNN_TIMEOUT", OWNER)
+OURS = ("DISTGNN_RANKS", "DISTGNN_LAUNCHED", NOTE_VARIABLE, "DISTGNN_TIMEOUT", OWNER)
 UNJOINED = 32001  # tag on MPI.COMM_WORLD: a rank ends; to who waits in its first `load`: it has loaded no graph
 FAREWELL_SECONDS = 30.0
 DEATH_SECONDS = 2.0  # from an error of MPI to the end of a job in which another rank was killed
@@ -58,12 +53,6 @@ def forget_parent() -> None:
         _forget_variables()
         return
     os.environ[OWNER] = f"{os.getpid()} {_rank()}"
-    if NOTE_VARIABLE not in os.environ and hasattr(os, "memfd_create"):
-        note_file = os.memfd_create("distgnn-note")
-        os.ftruncate(note_file, NOTE_BYTES)
-        os.environ[NOTE_VARIABLE] = str(note_file)
-        numbers = (os.environ.get(name, "") for name in RANK_VARIABLES)
-        start_death_watch(int(next((text for text in numbers if text.isdigit()), "0")), note_file)
     _finalize_here()
 
 
@@ -73,8 +62,7 @@ def leave_step_of_one() -> bool:
     Notes: `srun -n 1 --cpus-per-task 32 python script.py` is how a script runs in a job of Slurm.
     """
     sizes = {os.environ[name] for name in SIZES if name in os.environ}
-    if not sizes and program_of(os.getppid()).startswith("slurmstepd"):  # with PMIx
-        sizes = {os.environ.get("SLURM_STEP_NUM_TASKS", "")}
+    sizes = sizes or {os.environ.get("SLURM_STEP_NUM_TASKS", "")}  # with PMIx
     if sizes == {"1"}:
         _forget_variables(but="DISTGNN_TIMEOUT")  # the user's
     return sizes == {"1"}
@@ -101,50 +89,13 @@ def _is_child() -> bool:
         except OSError:
             return True
     owner = os.environ.get(OWNER, "").split(maxsplit=1)
-    if len(owner) < 2 or owner[0] == str(os.getpid()) or owner[1] != _rank():
-        return False  # no rank, or one that was started by what a rank has started
-    return not program_of(os.getppid()).startswith(STARTERS)
+    # Another rank's name: started by what a rank has started.
+    return len(owner) == 2 and owner[0] != str(os.getpid()) and owner[1] == _rank()
 
 
 def _rank() -> str:
     """What only one rank of one job has."""
     return " ".join(f"{name}={os.environ.get(name)}" for name in (*RANK_VARIABLES, "PMI_FD", "PMI_SIZE"))
-
-
-# How ranks start MPI, so that a network that cannot be used is an error of ours. MPI_Init of MPICH ends the process
-# where UCX or OFI finds no transport, with a stack of MPICH's own. A session returns an error instead. It opens the
-# transports, and MPI_Init, which comes next, finds them open (2 ms more).
-
-# What chooses a transport, and a value that every machine can use.
-CHOICES = {"UCX": ("UCX_TLS", "tcp,sm,self"), "OFI": ("FI_PROVIDER", "tcp")}
-NETMOD = "MPIR_CVAR_CH4_NETMOD"
-
-
-def start_mpi() -> Any:
-    """Return `mpi4py.MPI`, initialised with threads; one that is imported already is left as it is.
-
-    Collective: yes, as `MPI_Init` is.
-
-    Raises: RunError where MPICH finds no transport; names the variable that chooses one, and what to set.
-    """
-    if "mpi4py.MPI" in sys.modules:
-        return sys.modules["mpi4py.MPI"]
-    import mpi4py
-
-    ours = bool(mpi4py.rc.initialize)  # a user's own choice stays
-    mpi4py.rc.initialize = False
-    from mpi4py import MPI
-
-    if not ours or MPI.Is_initialized():
-        return MPI
-    session = _session(MPI)
-    MPI.Init_thread(MPI.THREAD_MULTIPLE)
-    if session is not None:
-        session.Finalize()
-    forget_segment()
-    if not under_mpi():  # else `forget_parent` has done so
-        atexit.register(_end, os.getpid(), ours=True)
-    return MPI
 
 
 def forget_segment() -> None:
@@ -157,55 +108,9 @@ def forget_segment() -> None:
             os.unlink(f"/dev/shm/mpich_shm_{os.getpid():x}_0")
 
 
-def _session(mpi: Any) -> Any:
-    """A session of MPICH; None of other libraries, and of releases without sessions."""
-    library = mpi.Get_library_version()
-    if mpi.get_vendor()[0] != "MPICH" or mpi.Get_version() < (4, 0) or not hasattr(mpi, "Session"):
-        return None
-    netmod = os.environ.get(NETMOD, "")
-    devices = next((line for line in library.splitlines() if "Device" in line), netmod)
-    if netmod not in devices:  # MPICH would end by SIGSEGV
-        raise _of_this_host(f"MPI has no network module {netmod!r} ({NETMOD}): unset it ({' '.join(devices.split())})")
-    info = mpi.Info.Create()
-    info.Set("thread_level", "MPI_THREAD_MULTIPLE")
-    try:
-        return mpi.Session.Init(info, mpi.ERRORS_RETURN)
-    except mpi.Exception as error:
-        raise _of_this_host(no_transport(str(error))) from error
-    finally:
-        info.Free()
-
-
-def no_transport(said: str) -> str:
-    """The line on an error of MPI's start: why, and which variable to set, or unset where it is set."""
-    reason = said.strip().splitlines()[-1].partition(":")[2].strip() or said
-    if "unsupported PMI" in reason:  # a starter of another library
-        other = "srun --mpi=pmi2, or an mpi4py that finds the starter's library"
-        if "OMPI_COMM_WORLD_RANK" in os.environ:
-            beside = Path(sys.executable).with_name("mpiexec")
-            ours = str(beside) if beside.exists() else "MPICH's mpiexec"
-            other = f"use {ours} in place of Open MPI's mpirun, or set MPI4PY_MPIABI=openmpi"
-        return f"mpi4py has loaded MPICH, and what started this rank does not speak to it ({reason}): {other}"
-    name, works = CHOICES["OFI" if "OFI" in said else "UCX"]
-    what = f"unset {name}={os.environ[name]}, or set" if name in os.environ else "set"
-    return f"MPI found no network that it can use ({reason}): {what} {name}={works}"
-
-
-def _of_this_host(text: str) -> Exception:
-    """An error that the first rank of each host says."""
-    from distgnn.errors import RunError, on_all_ranks
-
-    note.set(doing=f"{SPOKEN} before MPI")
-    error = RunError(text)
-    local = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
-    if next((number for name in local if (number := os.environ.get(name))), "0") != "0":
-        on_all_ranks(error)
-    return error
-
-
 # How ranks end
 
-last_acts: list[Callable[[], bool]] = []  # what a rank does before MPI_Finalize; False: it must not be called
+last_acts: list[Callable[[], None]] = []  # what a rank does before MPI_Finalize
 
 
 def _finalize_here() -> None:
@@ -214,7 +119,12 @@ def _finalize_here() -> None:
 
     if "mpi4py.MPI" not in sys.modules and mpi4py.rc.finalize is None:
         mpi4py.rc.finalize = False
-    atexit.register(_end, os.getpid(), ours=mpi4py.rc.finalize is False)
+    see_to_the_end(ours=mpi4py.rc.finalize is False)
+
+
+def see_to_the_end(ours: bool) -> None:
+    """This process ends with the others' knowledge. Args: ours: MPI_Finalize is called here."""
+    atexit.register(_end, os.getpid(), ours)
 
 
 def may_end_alone() -> bool:
@@ -240,13 +150,15 @@ def _end(pid: int, ours: bool) -> None:
         note.set(stage=EARLY)
         return
     if mpi.Is_finalized():
+        note.set(stage=ENDS)
         return
     _ended.append(True)
-    if all([act() for act in last_acts]):
-        say_farewell(mpi)
-        note.set(stage=ENDS)
-        if ours:
-            mpi.Finalize()
+    for act in last_acts:
+        act()
+    say_farewell(mpi)
+    note.set(stage=ENDS)
+    if ours:
+        mpi.Finalize()
 
 
 def say_farewell(mpi: Any) -> None:

@@ -1,11 +1,6 @@
 """Processes of this machine, as the kernel shows them: what they do, why one was killed, how those of a job are ended.
 
-    python -I -S processes.py run PROGRAM ARGUMENTS …        the first instant of a rank that the launcher starts
-    python -I -S processes.py clean-up JOB FOLDER BEGAN      a process beside the launcher
-
-A rank asks the kernel to end it when its parent dies: the proxy that `mpiexec` has on the rank's machine (of Open MPI:
-its daemon). Else it trained on, unsupervised. The request outlives `execve`; it reaches a stopped process, and one that
-holds the interpreter's lock. Ranks that a user's own `mpiexec` or srun starts do not come here.
+    python -I -S processes.py JOB FOLDER BEGAN      a process beside the launcher, which cleans up
 
 The clean-up process ends the launcher's job when the launcher is killed. FOLDER is the launcher's, to be removed when
 all is over, or empty. BEGAN is when the job began, in seconds. The launcher has the other end of standard input. It
@@ -24,13 +19,9 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import subprocess
 
 VARIABLE = "DISTGNN_JOB"
 PR_SET_PDEATHSIG = 1
@@ -56,12 +47,6 @@ def runs(pid: int) -> bool:
     return stat_of(pid)[0] not in ("Z", "X")
 
 
-def cpu_ticks(pid: int) -> int | None:
-    """CPU time of a process that sleeps; None of one that would run, is stopped or has ended."""
-    words = stat_of(pid)
-    return int(words[11]) + int(words[12]) if words[0] in ("S", "D") else None
-
-
 def stat_of(pid: int) -> list[str]:
     """The words of a process: its state, its parent, … its status at the end; state X where there is none."""
     try:
@@ -70,34 +55,12 @@ def stat_of(pid: int) -> list[str]:
         return ["X"]
 
 
-def program_of(pid: int) -> str:
-    """The name of the program that a process runs; empty where that is not known."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text()
-    return ""
-
-
-def children(pid: int) -> list[int] | None:
-    """Return the process ids whose parent is `pid`; None where the system does not say."""
-    found: list[int] | None = None
-    with suppress(OSError):
-        for file in Path(f"/proc/{pid}/task").glob("*/children"):
-            found = found or []
-            with suppress(OSError):  # a thread that has just ended
-                found += map(int, file.read_text().split())
-    return found
-
-
-def descendants(pid: int) -> list[int]:
-    """Return the process ids below `pid`, parents before children."""
-    children: dict[int, list[int]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        _, *others = stat_of(int(folder.name))
-        if others:
-            children.setdefault(int(others[0]), []).append(int(folder.name))
-    found = list(children.get(pid, []))
-    for child in found:  # grows while it is walked
-        found.extend(children.get(child, []))
+def children(pid: int) -> list[int]:
+    """Return the process ids whose parent is `pid`."""
+    found: list[int] = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # a thread that has just ended
+            found += map(int, file.read_text().split())
     return found
 
 
@@ -107,9 +70,7 @@ def why_killed(number: int, before: tuple[int, int]) -> str:
         return MEANINGS.get(number, "")
     group, machine = memory_kills()
     if group > before[0]:
-        limits = [text for one in control_groups() if (text := _limit(one))]
-        limit = f" (control group: {min(limits, key=int)} bytes at most)" if limits else ""
-        return f": the kernel ended it for memory{limit}: {LESS_MEMORY}, or give it more"
+        return f": the kernel ended it for memory (its control group's limit): {LESS_MEMORY}, or give it more"
     if machine > before[1]:
         return f": the kernel ended processes of this machine for memory: {LESS_MEMORY}"
     return ": not by the kernel for memory; another process sent it (a batch system at a limit, kill -9)"
@@ -137,15 +98,6 @@ def control_groups(controller: str = "memory", proc: str = PROC_GROUPS, mounts: 
                     below = root / path.lstrip("/")
                     found += [one for one in (below, *below.parents) if one.is_relative_to(root) and one.is_dir()]
     return list(dict.fromkeys(found))
-
-
-def _limit(group: Path) -> str:
-    """Bytes that a control group may take; empty where there is no limit."""
-    for name in ("memory.max", "memory.limit_in_bytes"):
-        with suppress(OSError):
-            text = (group / name).read_text().strip()
-            return text if text.isdigit() and int(text) < 1 << 60 else ""
-    return ""
 
 
 def _oom_kill(path: Path) -> int:
@@ -179,31 +131,25 @@ def processes_of(job: str) -> list[int]:
     return [pid for pid in found if pid != os.getpid()]
 
 
-def end_job(job: str, seconds: float = SECONDS) -> None:
-    """End every process of a job, and those that they start meanwhile."""
+def end_job(job: str, seconds: float = 0.0) -> None:
+    """End every process of a job, and those that they start meanwhile: politely, then after `seconds` for good."""
+    if seconds:
+        _send(job, signal.SIGTERM)
     deadline = time.monotonic() + seconds
-    while (left := processes_of(job)) and time.monotonic() < deadline:
-        _send(left, signal.SIGKILL)
+    while time.monotonic() < deadline and processes_of(job):
+        time.sleep(0.02)
+    deadline = time.monotonic() + SECONDS
+    while _send(job, signal.SIGKILL) and time.monotonic() < deadline:
         time.sleep(0.02)
 
 
-def _send(pids: Iterable[int], number: int) -> None:
+def _send(job: str, number: int) -> int:
+    """Send a signal to every process of a job; returns how many there are."""
+    pids = processes_of(job)
     for pid in pids:
         with suppress(OSError):
             os.kill(pid, number)
-
-
-def stop_tree(process: "subprocess.Popen[Any]", seconds: float) -> None:
-    """End `process` and all its descendants: politely, then after `seconds` for good."""
-    pids = descendants(process.pid) if process.poll() is None else []
-    _send([process.pid, *pids] if process.poll() is None else [], signal.SIGTERM)
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and (process.poll() is None or any(map(runs, pids))):
-        time.sleep(0.02)
-    _send(filter(runs, pids), signal.SIGKILL)
-    if process.poll() is None:
-        process.kill()
-    process.wait()
+    return len(pids)
 
 
 def remove_strays(since: float) -> None:
@@ -232,39 +178,24 @@ def mapped_segments(maps: Path) -> set[str]:
     return {path for path in found if path.removeprefix(f"{SHARED}/").startswith(SEGMENTS)}
 
 
-def die_with_parent(number: int = signal.SIGTERM) -> Callable[[], object] | None:
-    """What has the kernel send its process a signal when the parent dies, however it dies; None where it cannot."""
-    import ctypes  # 10 ms
+def die_with_parent(number: int = signal.SIGTERM) -> Callable[[], object]:
+    """What has the kernel send its process a signal when the parent dies, however it dies."""
+    import ctypes  # 10 ms; nothing is imported after the fork
 
-    prctl = getattr(ctypes.CDLL(None), "prctl", None)  # Linux
-    return None if prctl is None else lambda: prctl(PR_SET_PDEATHSIG, int(number))
+    prctl = ctypes.CDLL(None).prctl
+    return lambda: prctl(PR_SET_PDEATHSIG, int(number))
 
 
 def first_act_of_starter(deaf: bool) -> Callable[[], None]:
     """What starts ranks dies with its parent. Args: deaf: to signals that ranks get, too."""
-    ask = die_with_parent(signal.SIGKILL)  # nothing is imported after the fork
+    ask = die_with_parent(signal.SIGKILL)
 
     def act() -> None:
-        if ask is not None:
-            ask()
+        ask()
         if deaf:  # a proxy of Hydra dies of them, and mpiexec of the second SIGINT
             signal.pthread_sigmask(signal.SIG_BLOCK, TO_ALL)
 
     return act
-
-
-def run_program(program: list[str]) -> None:
-    """Become the program of a rank, which dies with its parent."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, TO_ALL)
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and programs inherit that
-    if ask := die_with_parent(signal.SIGKILL):
-        ask()
-    if os.getppid() == 1:  # it died before it was asked
-        sys.exit(1)
-    try:
-        os.execvp(program[0], program)
-    except OSError as error:
-        sys.exit(f"distgnn: error: {program[0]} could not be started: {error.strerror}")
 
 
 def clean_up(job: str, folder: str, began: float) -> None:
@@ -282,7 +213,4 @@ def clean_up(job: str, folder: str, began: float) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "run":
-        run_program(sys.argv[2:])
-    else:
-        clean_up(sys.argv[2], sys.argv[3], float(sys.argv[4]))
+    clean_up(sys.argv[1], sys.argv[2], float(sys.argv[3]))

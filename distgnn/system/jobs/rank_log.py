@@ -5,8 +5,8 @@
 
 A rank that does not see the run folder of rank 0 makes one of its own on its machine.
 
-What a rank does, the process beside it can read after the rank has died, from a page of memory that both have (`note`).
-The rank makes the page, and names it in DISTGNN_NOTE_FD (own_rank.py).
+What a rank does, its parent can read after the rank has died, from a page of memory that both have (`note`). The parent
+makes the page, and names it in DISTGNN_NOTE_FD (keeper.py).
 """
 
 import mmap
@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from distgnn.errors import DistGNNError
-from distgnn.system.jobs.death_watch import NOTE_BYTES, NOTE_VARIABLE
+from distgnn.system.jobs.keeper import NOTE_BYTES, NOTE_VARIABLE
 
 
 class RankLog:
@@ -66,47 +66,46 @@ class RankLog:
                 return (self.folder / f"rank-{rank}.status").read_text(encoding="utf-8")
         return None
 
-    def close(self) -> None:
-        """Remove the status file: this rank is done."""
+    def remove_statuses(self) -> None:
+        """All ranks are done. Of a folder that nothing else is in, nothing is left."""
         if self.folder is not None:
-            (self.folder / f"rank-{self.rank}.status").unlink(missing_ok=True)
+            for path in self.folder.glob("rank-*.status"):
+                path.unlink(missing_ok=True)
+            with suppress(OSError):  # not empty
+                self.folder.rmdir()
+                self.folder.parent.rmdir()
 
 
 class PhaseNote:
     """The phase of this process, the path of its log, and whether others need it.
 
     Attributes: phase: of a run that tells its phases; doing: where any other program was seen last; stage: JOINED
-        from the first graph on, ENDS when no rank waits for it any more.
+        from the first graph on, ENDS when no rank waits for it any more; limit: seconds for which it may be stopped.
     """
 
     def __init__(self) -> None:
-        self.phase = self.doing = self.log = ""
-        self.stage = ""
+        self.phase = self.doing = self.log = self.stage = self.limit = ""
         self._page: mmap.mmap | None = None
         self._opened = False
 
-    def set(
-        self, phase: str | None = None, doing: str | None = None, log: str | None = None, stage: str | None = None
-    ) -> None:
-        """Note what the rank does from now on, and where its log is; None: as before."""
-        self.phase = self.phase if phase is None else phase
-        self.doing = self.doing if doing is None else doing
-        self.log = self.log if log is None else log
-        self.stage = self.stage if stage is None else stage
+    def set(self, **attributes: str) -> None:
+        """Note what the rank does from now on, and where its log is; the others stay as before."""
+        vars(self).update(attributes)
         number = os.environ.get(NOTE_VARIABLE, "")
         if not self._opened and number.isdigit():
             with suppress(OSError, ValueError):  # closed: a process that a rank has started
                 self._page = mmap.mmap(int(number), NOTE_BYTES)
         self._opened = True
         if self._page is not None:
-            text = "\n".join([self.stage, self.phase or self.doing, self.log]).encode(errors="backslashreplace")
+            words = [self.stage, self.limit, self.phase or self.doing, self.log]
+            text = "\n".join(words).encode(errors="backslashreplace")
             self._page[:NOTE_BYTES] = text[: NOTE_BYTES - 1].ljust(NOTE_BYTES, b"\0")
 
     @contextmanager
     def during(self, phase: str) -> Iterator[None]:
         """The block, or the function, is a phase; an error that leaves it says so."""
         before = self.phase
-        self.set(phase)
+        self.set(phase=phase)
         try:
             yield
         except Exception as error:
@@ -114,7 +113,7 @@ class PhaseNote:
                 error.phase = phase  # type: ignore[attr-defined]
             raise
         finally:
-            self.set(before)
+            self.set(phase=before)
 
 
 note: PhaseNote = PhaseNote()

@@ -5,7 +5,8 @@ launcher                     supervise()
   ├─ clean-up process        ends the job when the launcher is killed (processes.py)
   └─ mpiexec                 the kernel kills it with the launcher
        └─ proxy, one per machine
-            └─ rank          the kernel kills it with the proxy (processes.py)
+            └─ keeper        the kernel kills it with the proxy (keeper.py)
+                 └─ rank     the kernel kills it with its keeper, which names one that dies
 ```
 Every process of the job carries DISTGNN_JOB, so that none is missed, whoever is its parent by then.
 """
@@ -17,30 +18,28 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from distgnn.errors import RunError
-from distgnn.system.jobs import processes
-from distgnn.system.jobs.processes import HOST, children, first_act_of_starter, memory_kills, say, stop_tree, why_killed
+from distgnn.system.jobs import keeper, processes
+from distgnn.system.jobs.processes import HOST, children, first_act_of_starter, memory_kills, say, why_killed
 from distgnn.system.output import Relay, in_notebook
 
 LOOK_SECONDS = 1.0
 SAME_SECONDS = 2.0  # signals that come within it are one request: some senders reach every process of a job
 STOP_SECONDS = 5.0
-LOST_LOOKS = 3
-CUT_OFF_LOOKS = 20  # after some proxies have ended: the others' machines cannot be reached, or their ranks hang
+LOST_LOOKS = 20  # after proxies have ended: the others' machines cannot be reached, or their ranks hang
 SAID = 32  # is added to the exit code 128 + n of ranks that a signal has stopped and that have said so
 LOST = 255  # exit code, as mpiexec's own when a machine dies
-# How Hydra begins to say that a rank did not end well: which, and why, says death_watch.py.
+# How Hydra begins to say that a rank did not end well: which, and why, says keeper.py.
 BANNER = b"=" * 83 + b"\n=   BAD TERMINATION"
 
 
 def ended_with_parent(program: list[str]) -> list[str]:
     """The command of a rank that ends with the process that started it."""
-    return [sys.executable, "-I", "-S", processes.__file__, "run", *program] if sys.platform == "linux" else program
+    return [sys.executable, "-I", "-S", keeper.__file__, *program]
 
 
 def supervise(command: list[str], environment: dict[str, str], **how: Any) -> int:
@@ -62,7 +61,6 @@ class Job:
         proxies: `command` has children as long as ranks run (Hydra's proxies): without any the job is lost.
         machines: number of children, all of whose ranks end together: where some have ended for a while, the others'
             machines cannot be told.
-        watch: makes what sees that no rank moves any more (`RunWatch`), which is closed at the end.
         received: is filled with the signals that came.
         temporary: a folder of the caller's, which is removed where the caller is killed.
     """
@@ -72,18 +70,14 @@ class Job:
     graceful: bool = False
     proxies: bool = False
     machines: int = 1
-    watch: Callable[[], Any] | None = None
     received: list[int] = field(default_factory=list)
     temporary: Path | None = None
     name: str = field(default_factory=lambda: os.urandom(16).hex())  # DISTGNN_JOB
-    watching: Any = None
     process: subprocess.Popen | None = None
     relay: Relay | None = None
     cleanup: subprocess.Popen | None = None
-    lonely: int = 0  # looks in a row without a child
     fewer: int = 0  # looks in a row with fewer children than machines
     most: int = 0  # children at a time
-    ticks: int | None = None  # CPU time of mpiexec, where it waits
     asked: float = 0.0  # when the last signal came
     began: float = field(default_factory=time.time)
     kills: tuple[int, int] = field(default_factory=memory_kills)
@@ -94,7 +88,6 @@ class Job:
         if threading.current_thread() is not threading.main_thread():
             handled = ()
         self.environment = self.environment | {"DISTGNN_LAUNCHED": "1", processes.VARIABLE: self.name}
-        self.watching = self.watch and self.watch()
         previous = {number: signal.signal(number, self._remember) for number in handled}
         try:
             self._start()
@@ -120,8 +113,6 @@ class Job:
             self._end()
             for number, handler in previous.items():
                 signal.signal(number, handler)
-            if self.watching is not None:
-                self.watching.close()
 
     def _remember(self, number: Any, _frame: Any) -> None:
         if self.graceful and self.received and time.monotonic() - self.asked < SAME_SECONDS:
@@ -135,12 +126,14 @@ class Job:
         self.process.send_signal(signal.SIGUSR1)
 
     def _start(self) -> None:
-        if sys.platform == "linux":
-            told = self.name, str(self.temporary or ""), str(self.began)
-            command = [sys.executable, "-I", "-S", processes.__file__, "clean-up", *told]
-            self.cleanup = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd="/", start_new_session=True
-            )
+        told = self.name, str(self.temporary or ""), str(self.began)
+        self.cleanup = subprocess.Popen(
+            [sys.executable, "-I", "-S", processes.__file__, *told],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+        )
         reader, writer = (None, None) if os.isatty(1) and not self.proxies else os.pipe()
         try:
             with warnings.catch_warnings():  # of a fork beside threads: only prctl runs in it
@@ -152,7 +145,7 @@ class Job:
                     stdout=writer,
                     stderr=subprocess.STDOUT if in_notebook() else None,
                     start_new_session=True,
-                    preexec_fn=first_act_of_starter(sys.platform == "linux" and self.machines == 1),
+                    preexec_fn=first_act_of_starter(self.machines == 1),
                 )
         finally:
             if writer is not None:
@@ -167,38 +160,30 @@ class Job:
             except subprocess.TimeoutExpired:
                 if self.received:  # what comes before all ranks are there, mpiexec passes on to none
                     self.process.send_signal(signal.SIGUSR1)
-                text, code = (self._lost() if self.proxies else None), LOST
-                if text is None and self.watching is not None:
-                    text, code = self.watching.look(), self.watching.exit_code
+                text = self._lost() if self.proxies else None
                 if text is not None:
                     say(text, self.environment)
                     self.process.kill()
-                    return code
+                    return LOST
 
     def _lost(self) -> str | None:
         """What to say where mpiexec waits for ranks that are gone."""
-        found = children(self.process.pid) if self.process is not None else None
-        running = self.most if found is None else sum(map(processes.runs, found))  # None: the system does not say
+        assert self.process is not None
+        running = sum(map(processes.runs, children(self.process.pid)))
         self.most = max(self.most, running)
-        # On a busy machine, or stopped, mpiexec may not have heard of the end of its ranks.
-        before, self.ticks = self.ticks, processes.cpu_ticks(self.process.pid) if self.process is not None else None
-        waits = self.ticks is not None and self.ticks == before
-        self.lonely = self.lonely + 1 if waits and self.most and not running else 0
-        self.fewer = self.fewer + 1 if 0 < running < self.machines <= self.most else 0
-        if self.lonely >= LOST_LOOKS:
+        self.fewer = self.fewer + 1 if running < self.machines <= self.most else 0
+        if self.fewer < LOST_LOOKS:
+            return None
+        if not running:
             return "mpiexec has lost its proxy, and with it all ranks (was it killed, or out of memory?)"
-        if self.fewer >= CUT_OFF_LOOKS:
-            gone = self.machines - running
-            return f"ranks have ended on {gone} of {self.machines} machines, and nothing is heard of the others"
-        return None
+        gone = self.machines - running
+        return f"ranks have ended on {gone} of {self.machines} machines, and nothing is heard of the others"
 
     def _end(self) -> None:
         """End what is left, whoever its parent is. Where it ended well, MPI has removed its shared memory."""
-        if self.process is not None:
-            stop_tree(self.process, STOP_SECONDS)
-        if sys.platform == "linux":
-            processes.end_job(self.name)
-        if self.process is not None and self.process.returncode != 0 and sys.platform == "linux":
+        over = self.process is not None and self.process.poll() is not None
+        processes.end_job(self.name, 0.0 if over else STOP_SECONDS)
+        if self.process is not None and self.process.wait() != 0:
             processes.remove_strays(self.began)
         if self.relay is not None:
             self.relay.finish(STOP_SECONDS)

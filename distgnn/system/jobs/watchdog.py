@@ -4,7 +4,7 @@ Each rank's thread writes now and then what its rank is doing (phase, where in t
 others) into the run's folder. Once a phase has used up half of the limit, the lowest rank that answers listens
 to all others: the one that does not wait, or has told nothing new of late, is the one that everybody waits for. It ends
 the job within the limit, unless a rank has recovered by then. Of a training loop that is not the trainer's nobody tells
-the phase: `distgnn/comm/ending/loop_watch.py`.
+the phase, so it looks at what the loop exchanges: `distgnn/comm/ending/loop_watch.py`.
 """
 
 import json
@@ -12,22 +12,29 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
-from distgnn.system.jobs.doing import compiling, hear_of_compiling, imports, line_of, waits
+from distgnn.system.jobs.doing import compiling, hear_of_compiling, importing, line_of, waits
+from distgnn.system.jobs.keeper import HUNG
 from distgnn.system.jobs.own_rank import abort_job
 from distgnn.system.jobs.rank_log import RankLog, note
 from distgnn.system.output import ERROR, say
 
-HUNG = 124  # exit code, as of timeout(1)
-COMPILE_SECONDS = 900.0  # of a phase at most
+COMPILE_SECONDS = 900.0  # of a phase at most, with those of importing
 ENDING_SECONDS = 5.0  # of the limit: within it all has been said, and the job is over
 ABORT_SECONDS = 5.0
 # What reading a status that is not whole, or not ours, may raise.
 UNREADABLE = (AttributeError, TypeError, ValueError, KeyError, RecursionError, OverflowError)
 SHORTEST_START = 60.0  # importing takes half a minute on a machine with other work
+
+
+class Loop(NamedTuple):
+    """A loop of one's own. Args: moves: exchanges and sums so far: each begins a phase; option: who sets the limit."""
+
+    moves: Callable[[], tuple[int, int]]
+    option: str
 
 
 class Watchdog:
@@ -36,16 +43,17 @@ class Watchdog:
     Args:
         comm: communicator of the run; log: of this rank; seconds: after which a job that stands still has been ended
             (0: no limit). A phase may last nine tenths of it, or 5 s less where that is more.
+        loop: of one's own, of which nobody tells the phase.
 
     Notes: a rank that hangs inside the interpreter's lock, or is stopped, cannot answer; the others say so. Time in
-        which this process did not run (stopped, a sleeping machine) does not count, nor does compiling; without a run
-        folder a rank knows both of itself only. A single rank only tells: there is nobody who waits.
+        which this process did not run (stopped, a sleeping machine) does not count, nor does compiling or importing;
+        without a run folder a rank knows these of itself only. A single rank has no thread: there is nobody who waits.
     """
 
-    option = "--timeout"  # who sets the limit: said with it
-
-    def __init__(self, comm: Any, log: RankLog, seconds: float):
-        self.comm, self.log, self.seconds = comm, log, seconds
+    def __init__(self, comm: Any, log: RankLog, seconds: float, loop: Loop | None = None):
+        self.comm, self.log, self.seconds, self.loop = comm, log, seconds, loop
+        self.option = "--timeout" if loop is None else loop.option
+        self._moved = (-1, -1)
         self.rank, self.num_ranks = comm.rank, comm.size
         self.beat_seconds: float = min(max(seconds / 16, 0.2), 15.0)
         self.patience = patience(seconds)
@@ -53,7 +61,7 @@ class Watchdog:
             self.patience += min(comm.rank, 10) * 6 * self.beat_seconds  # lower ranks speak first: one line, not many
         self._statuses = Statuses(log, comm.size, max(3 * self.beat_seconds, self.patience / 5))
         self._phase, self._since, self._beats = "start", time.monotonic(), 0
-        self._excused = self._compiled = 0.0  # seconds of this phase that do not count; of them for compiling
+        self._excused = self._compiled = 0.0  # seconds of this phase that do not count; of them as compiling
         self._main = threading.get_ident()
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
@@ -65,14 +73,13 @@ class Watchdog:
     @phase.setter
     def phase(self, name: str) -> None:
         self._phase, self._since, self._excused, self._compiled = name, time.monotonic(), 0.0, 0.0
-        note.set(name)
+        note.set(phase=name)
 
     @contextmanager
     def running(self) -> Iterator[Any]:
         self._main, self.phase = threading.get_ident(), self._phase
-        # Of one rank it is the launcher (run_watch.py).
-        someone_listens = self.num_ranks > 1 or self.log.folder is not None
-        if self.seconds > 0 and someone_listens and self._thread is None:
+        note.set(limit=str(self.seconds) if self.seconds > 0 else "")
+        if self.seconds > 0 and self.num_ranks > 1 and self._thread is None:
             hear_of_compiling()
             self._over.clear()
             self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
@@ -85,7 +92,7 @@ class Watchdog:
                 self._thread.join()
                 self._thread = None
                 self._leave()
-            note.set(phase="")
+            note.set(phase="", limit="")
 
     def _watch(self) -> None:
         self._tell()
@@ -107,9 +114,15 @@ class Watchdog:
 
     def _look(self) -> None:
         """See whether the rank has gone on, where nobody sets the phase."""
+        if self.loop is not None and self.loop.moves() != self._moved:
+            self._moved = self.loop.moves()
+            self.phase = f"the loop, after {self._moved[0]} exchanges,"
 
     def _leave(self) -> None:
-        self.log.close()
+        """That it has ended stays known until all have left."""
+        self.log.set_status(json.dumps({"ended": True}))
+        if all('"ended"' in (text or "") for text in self._statuses.hear()):
+            self.log.remove_statuses()
 
     def _pause(self, seconds: float) -> bool:
         """Wait, and see how much of the time does not count; whether the watch is over."""
@@ -119,7 +132,7 @@ class Watchdog:
         if took > seconds + 2 * self.beat_seconds:  # this process was not running
             self._excused += took - seconds
             self._statuses.forget()  # the others may have been stopped as well
-        elif self._compiled < COMPILE_SECONDS and (compiling or imports()):  # from a shared disk it takes its time
+        elif self._compiled < COMPILE_SECONDS and (compiling or importing(self._main)):
             self._excused += took
             self._compiled += took
         return over
@@ -143,7 +156,7 @@ class Watchdog:
 
     def _hang(self) -> str | None:
         """What to say of a job in which nothing moves; None where something does, or another rank is to say it."""
-        if self._age() <= self.patience / 2 or self.num_ranks == 1:
+        if self._age() <= self.patience / 2:
             self._statuses.forget()
             return None
         if self.log.folder is not None and not self._statuses.speaks_first(self.rank):
@@ -157,12 +170,21 @@ class Watchdog:
         return f"nothing moved for {self._age():.3g} s ({self.option} {self.seconds:g}): {blame}"
 
     def _goes_on(self, told: list[str | None]) -> bool:
-        """Whether every rank answers, and one has not used up its time yet: it was stopped, or compiled."""
+        """Whether every rank answers, and one has not used up its time yet: it was stopped, or compiled.
+
+        Notes: or the last ranks finish what is theirs alone.
+        """
+        statuses = [read_status(text) for text in told]
+        if any("ended" in one for one in statuses) and not any(one.get("waits") for one in statuses):
+            return True
         answered = all(text is not None and self._statuses.answers(rank) for rank, text in enumerate(told))
         return answered and min(map(phase_seconds, told)) < self.patience - 2 * self.beat_seconds
 
     def _end_the_job(self, text: str) -> None:
-        self.log.write(text)
+        if self.loop is None:
+            self.log.write(text)
+        else:
+            self.log.remove_statuses()
         say(text, ERROR)
         threading.Timer(ABORT_SECONDS, os._exit, (HUNG,)).start()  # MPI itself may be what hangs
         abort_job(HUNG)
@@ -175,14 +197,13 @@ def start_limit(seconds: float, shortest: float = SHORTEST_START) -> Iterator[No
     Notes: MPI_Init of one rank waits for the others', in compiled code and with the interpreter's lock: no thread of
         ours could speak. A timer of the kernel ends the process (SIGALRM: exit code 142); who started it, the others.
     """
-    limited = seconds > 0 and hasattr(signal, "setitimer")
-    if limited:
+    if seconds > 0:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, max(seconds, shortest))
     try:
         yield
     finally:
-        if limited:
+        if seconds > 0:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
 
@@ -226,8 +247,8 @@ class Statuses:
         wrong = [fault(text, self.answers(rank)) for rank, text in enumerate(texts)]
         found = [f"rank {rank} {what}" for rank, what in enumerate(wrong) if what]
         if found:
-            return "; ".join(found[:8]) + "; the others wait"
-        told = [f"rank {rank} {_doing(json.loads(text or 'null'))}" for rank, text in enumerate(texts[:8])]
+            return "; ".join(found[:8]) + ("; the others wait" if len(found) < self.num_ranks else "")
+        told = [f"rank {rank} {_doing(read_status(text))}" for rank, text in enumerate(texts[:8])]
         return f"all ranks wait for one another: {'; '.join(told)}"
 
     def _hear(self, rank: int) -> str | None:
@@ -237,26 +258,33 @@ class Statuses:
         return text
 
 
-def fault(text: str | None, answers: bool) -> str | None:
-    """What is wrong with a rank that tells this, and answers or does not; None where it just waits."""
+def read_status(text: str | None) -> dict[str, Any]:
+    """What a rank tells; empty where that cannot be read."""
     try:
         status = json.loads(text or "null")
         if status.get("ended"):
-            return "has ended"
-        doing = _doing(status)
-        if not answers:
-            return f"does not answer (stopped, or its machine is gone); it was last {doing}"
-        return None if status["waits"] else f"is {doing}"
+            return {"ended": True}
+        words = {name: str(status[name]) for name in ("phase", "waits", "place")}
+        return words | {"seconds": float(status["seconds"])}
     except UNREADABLE:
+        return {}
+
+
+def fault(text: str | None, answers: bool) -> str | None:
+    """What is wrong with a rank that tells this, and answers or does not; None where it just waits."""
+    status = read_status(text)
+    if not status:
         return "wrote no status"
+    if "ended" in status:
+        return "has ended"
+    if not answers:
+        return f"does not answer (stopped, or its machine is gone); it was last {_doing(status)}"
+    return None if status["waits"] else f"is {_doing(status)}"
 
 
 def phase_seconds(text: str | None) -> float:
     """How long a rank says that its phase lasts; for ever where it says nothing that can be read."""
-    try:
-        return float(json.loads(text or "null")["seconds"])
-    except UNREADABLE:
-        return float("inf")
+    return read_status(text).get("seconds", float("inf"))
 
 
 def _doing(status: dict[str, Any]) -> str:

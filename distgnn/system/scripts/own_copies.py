@@ -19,6 +19,7 @@ import functools
 import importlib
 import inspect
 import io
+import math
 import os
 import re
 import shutil
@@ -26,14 +27,14 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
-from types import FrameType, TracebackType
+from contextlib import AbstractContextManager, suppress
+from types import FrameType
 from typing import Any
 
 from distgnn.system import output
 
-VARIABLE = (
-    "DISTGNN_FILES"  # "FOLDER:SECONDS", the folder of a job and when it began; "all": each rank writes for itself
-)
+# "FOLDER:SECONDS", the folder of a job and when it began; "all": each rank writes for itself
+FILES = "DISTGNN_FILES"
 RANKS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
 OURS = ("distgnn", "numba", "llvmlite", "mpi4py", "tempfile", "torch._inductor")  # whose files stay where they are
 LEFT = ("/dev/", "/proc/", "/sys/")
@@ -54,7 +55,7 @@ BELOW = {  # functions that open files below Python: the place of the name
 
 def keep_copies() -> None:
     """Let this process keep its own copies, where it is a rank but the first of a user's script; once."""
-    folder, _, began = os.environ.get(VARIABLE, "").rpartition(":")
+    folder, _, began = os.environ.get(FILES, "").rpartition(":")
     rank = next((os.environ[name] for name in RANKS if name in os.environ), "0")
     if folder and rank not in ("", "0") and not hasattr(builtins.open, "copies"):
         copies = Copies(os.path.join(folder, f"rank-{rank}"), float(began))
@@ -71,8 +72,8 @@ def publish(folder: str) -> None:
     That is a name with a rank's number beside rank 0's own, part_1.csv beside part_0.csv, and one like which there is
     nothing. Names with a time or the number of a process, as TensorBoard's, have one like them, and are left out.
     """
-    for rank in sorted(os.listdir(folder)):
-        root, number = os.path.join(folder, rank), rank.rpartition("-")[2]
+    for number in sorted((rank.rpartition("-")[2] for rank in os.listdir(folder)), key=int):  # the lowest has the place
+        root = os.path.join(folder, f"rank-{number}")
         for below, _, files in os.walk(root):
             for file in files:
                 full = os.path.join(below, file)[len(root) :]
@@ -97,6 +98,7 @@ class Copies:
     def __init__(self, root: str, began: float):
         self.root, self.began = root, began
         self.gone: dict[str, float] = {}  # removed names: what was there then is not seen, what rank 0 makes later is
+        self._was_written: set[str] = set()  # names that this rank has written and removed
         caches = (os.environ.get(name) for name in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "DISTGNN_CACHE"))
         self._left = (*LEFT, *(f"{one}/" for one in (*caches, os.path.expanduser("~/.cache")) if one))
         self._done: set[str] = set()
@@ -117,15 +119,13 @@ class Copies:
         if asks == "tempfile" and self._on_disk(full) is None:  # about to be made, for this rank alone
             self._own[full] = True
         own = any(own and f"{full}/".startswith(f"{one}/") for one, own in self._own.items())
-        if asks or own:
-            return None
-        return full
+        return None if asks or own else full
 
     def is_own(self, full: str) -> bool:
         """Is a name with this rank's number one that rank 0 has with its own, part_1.csv beside part_0.csv?
 
         Waits until rank 0 has written either. A name of which this rank has written that with 0 too counts something
-        else: epoch_1.pt after epoch_0.pt.
+        else: epoch_1.pt after epoch_0.pt, though that is removed by now.
         """
         found = self._own.get(full)
         if found is None:
@@ -133,7 +133,8 @@ class Copies:
             tokens = list(self._number.finditer(full, begin))
             names = {f"{full[: one.start()]}{one[1]}0{full[one.end() :]}" for one in tokens}
             names |= {full[:begin] + self._number.sub(lambda one: f"{one[1]}0", full[begin:])} if tokens else set()
-            names = set() if any(os.path.lexists(self.root + one) for one in names) else names
+            if any(os.path.lexists(self.root + one) or one in self._was_written for one in names):
+                names = set()
             found, end = False, time.monotonic() + SIBLING_SECONDS
             while names and not found and not self._is_new(full) and time.monotonic() < end:
                 found = any(map(self._is_new, names))
@@ -165,10 +166,9 @@ class Copies:
         full = self.place(path)
         if full is None:
             return path
-        mine, seen = self.root + full, self.is_seen(full)
-        if os.path.lexists(mine):
-            return mine
-        return path if seen or self._on_disk(full) is None else mine
+        mine = self.root + full
+        there = not os.path.lexists(mine) and (self.is_seen(full) or self._on_disk(full) is None)
+        return path if there else mine
 
     def write(self, path: Any, keep: bool = True) -> Any:
         """Where to write what has this name. Args: keep: what is there is not lost."""
@@ -182,7 +182,8 @@ class Copies:
                 return path
             os.makedirs(os.path.dirname(mine), exist_ok=True)
             if keep and self.is_seen(full):
-                shutil.copy2(full, mine)
+                with suppress(FileNotFoundError):  # rank 0 is ahead, and removes it just now
+                    shutil.copy2(full, mine)
         return mine
 
     # Functions in place of Python's: of the name, and of what they replace
@@ -239,8 +240,9 @@ class Copies:
             return plain(path, *args, **named)
         mine = self.root + full
         if os.path.lexists(mine):
+            self._forget(full)
             shutil.rmtree(mine) if os.path.isdir(mine) and not os.path.islink(mine) else plain(mine)
-            self.gone[full] = time.time()
+            self._drop(full)
         elif full in self.gone and not self.is_seen(full):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         else:
@@ -251,11 +253,23 @@ class Copies:
         full = self.place(path)
         if full is None:
             return plain(path, *args, **named)
-        for folder, _, files in os.walk(self.root + full):  # what this rank made is gone now, the rest since it began
-            self.gone |= dict.fromkeys((os.path.join(folder, one)[len(self.root) :] for one in files), time.time())
+        self._forget(full)
         shutil.rmtree(self.root + full, ignore_errors=True)
         self.gone[full] = self.began
         return None
+
+    def _forget(self, full: str) -> None:
+        """What this rank made in a folder is gone now, the rest since the job began."""
+        for folder, _, files in os.walk(self.root + full):
+            self._was_written.add(folder[len(self.root) :])
+            for file in files:
+                self._drop(os.path.join(folder, file)[len(self.root) :])
+
+    def _drop(self, full: str) -> None:
+        """A name that this rank has written is gone, and what the disk has under it: no clock says what is older."""
+        found = self._on_disk(full)
+        self._was_written.add(full)
+        self.gone[full] = self.began if found is None else max(self.began, math.nextafter(found.st_ctime, math.inf))
 
     def rename(self, plain: Any, source: Any, target: Any, **named: Any) -> None:
         old, new = self.place(source), self.place(target)
@@ -276,10 +290,8 @@ class Copies:
 
     def _copy(self, found: Any, where: Any) -> None:
         os.makedirs(os.path.dirname(os.fsdecode(where)) or ".", exist_ok=True)
-        if os.path.isdir(found):
-            shutil.copytree(found, where, dirs_exist_ok=True)
-        elif os.path.lexists(found):  # else rank 0 is ahead, and has moved it
-            shutil.copy2(found, where)
+        with suppress(FileNotFoundError):  # rank 0 is ahead, and has moved it
+            shutil.copytree(found, where, dirs_exist_ok=True) if os.path.isdir(found) else shutil.copy2(found, where)
 
     def below(self, plain: Any, place: int, *args: Any, **named: Any) -> Any:
         """A function whose file is opened below Python."""
@@ -333,7 +345,7 @@ class Copies:
         setattr(owner, name, run)
 
 
-class Listing(Iterator[Any]):
+class Listing(Iterator[Any], AbstractContextManager[Any]):
     """As what `os.scandir` gives."""
 
     def __init__(self, folder: str, names: list[Any]):
@@ -342,10 +354,7 @@ class Listing(Iterator[Any]):
     def __next__(self) -> "Entry":
         return next(self._entries)
 
-    def __enter__(self) -> "Listing":
-        return self
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

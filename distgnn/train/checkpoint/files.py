@@ -30,8 +30,7 @@ from safetensors import SafetensorError
 
 from distgnn.config.train import OPTIMIZERS
 from distgnn.errors import RunError
-from distgnn.system.atomic import sync_folder
-from distgnn.system.regular_file import open_regular, read_text
+from distgnn.system.atomic import open_regular, read_text, sync_folder
 
 FORMAT_VERSION = 1
 STATE = "checkpoint.json"

@@ -2,12 +2,27 @@
 
 Weights, optimiser and schedules are the same on every rank: rank 0 writes them. Held and pending rows of a delayed
 schedule and torch's random state belong to a rank. All ranks must see the run folder.
+
+State of other people's objects (torch optimisers, schedulers, callbacks) without pickle: JSON and tensors.
+
+| value | JSON |
+|---|---|
+| None, bool, int, str, finite float | itself |
+| other float | {"float": "inf"} |
+| tensor, array | {"tensor": name}, {"array": name}; the values go into a safetensors file under this name |
+| list, tuple, set | {"list": [...]}, {"tuple": [...]}, {"set": [...]} |
+| dict, Counter | {"dict": [[key, value], ...]}, {"counter": ...}: keys may be numbers |
+
+Tables with a row for each vertex (`dg.nn.NodeEmbedding`) in files: whole, in the order of ids, for any ranks.
 """
 
 import hashlib
+import math
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,14 +31,101 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 
 from distgnn.comm import raise_together
-from distgnn.errors import DistGNNError, RunError
+from distgnn.errors import DistGNNError, InputError, RunError
+from distgnn.graph.global_values import gather_rows
+from distgnn.rows import RowTensor
 from distgnn.system.output import say
 from distgnn.train.checkpoint import files as files
 from distgnn.train.checkpoint.identity import check_identity
-from distgnn.train.checkpoint.objects import flatten, unflatten
-from distgnn.train.checkpoint.tables import in_whole, load_state, rows_of_state
 from distgnn.train.checkpoint.weights import pack
-from distgnn.train.steps.own_optimizers import OwnOptimizer
+from distgnn.train.optimizers import OwnOptimizer
+
+_DICTS: dict[type[Any], str] = {dict: "dict", OrderedDict: "dict", defaultdict: "dict", Counter: "counter"}
+_LISTS: dict[type[Any], str] = {list: "list", tuple: "tuple", set: "set"}
+_MAKE_LIST: dict[str, Any] = {name: kind for kind, name in _LISTS.items()}
+
+
+def flatten(value: Any, path: str, tensors: dict[str, torch.Tensor]) -> Any:
+    """`value` as JSON, tensors into `tensors` under their path. Raises: InputError naming what cannot be stored."""
+    kind = type(value)
+    if isinstance(value, np.generic):
+        return flatten(value.item(), path, tensors)
+    if value is None or kind in (bool, int, str):
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else {"float": str(value)}
+    if isinstance(value, torch.Tensor) and value.layout == torch.strided:
+        tensors[path] = value
+        return {"tensor": path}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        tensors[path] = torch.from_numpy(np.array(value))
+        return {"array": path}
+    if kind in _LISTS:
+        return {_LISTS[kind]: [flatten(one, f"{path}.{i}", tensors) for i, one in enumerate(value)]}
+    if kind in _DICTS and all(type(key) in (int, str, float) for key in value):
+        pairs = [[key, flatten(one, f"{path}.{key}", tensors)] for key, one in value.items()]
+        return {_DICTS[kind]: pairs}
+    raise InputError(
+        f"{path} is of type {kind.__name__}: a checkpoint holds numbers, text, tensors, lists and dicts only. Leave it "
+        "out of state_dict(), or train without run_dir"
+    )
+
+
+def unflatten(stored: Any, tensors: dict[str, torch.Tensor]) -> Any:
+    """What `flatten` was given. Raises: KeyError, TypeError or ValueError where it is not its output."""
+    if not isinstance(stored, dict):
+        return stored
+    ((kind, content),) = stored.items()
+    if kind == "float":
+        return float(content)
+    if kind == "tensor":
+        return tensors[content].clone()
+    if kind == "array":
+        return tensors[content].numpy().copy()
+    if kind in _MAKE_LIST:
+        return _MAKE_LIST[kind](unflatten(one, tensors) for one in content)
+    pairs = {key: unflatten(one, tensors) for key, one in content}
+    return {"dict": dict, "counter": Counter}[kind](pairs)
+
+
+State = dict[str, torch.Tensor]
+
+
+def in_whole(state: State) -> State:
+    """The state with whole tables in place of rows of all ranks, on rank 0; elsewhere without them.
+
+    Collective: yes, where there are tables. Notes: rank 0 holds a whole table.
+    """
+    made = {name: one for name, one in state.items() if not isinstance(one, RowTensor)}
+    for name, rows in ((name, one) for name, one in state.items() if isinstance(one, RowTensor)):
+        space = rows.row_space
+        of: Any = SimpleNamespace(comm=space.comm, num_owned=space.num_local, owned_ids=space.places)
+        of.num_global_nodes = space.num_global
+        found = gather_rows(of, rows.inner)
+        if found is not None:
+            made[name] = torch.from_numpy(found)
+    return {name: made[name] for name in state if name in made}
+
+
+def rows_of_state(state: State, parameters: list[Any]) -> State:
+    """An optimiser's state in which what stands beside a table's rows is rows of all ranks, too."""
+    return {name: _like(parameters, name, one) for name, one in state.items()}
+
+
+def load_state(optimizer: OwnOptimizer, state: State, parameters: list[Any]) -> None:
+    """Take over an optimiser's state with whole tables."""
+    mine = rows_of_state(optimizer.state(), parameters)
+    spaces = {name: one.row_space for name, one in mine.items() if isinstance(one, RowTensor)}
+    optimizer.load_state(
+        {name: spaces[name].local_part(one, 0) if name in spaces else one for name, one in state.items()}
+    )
+
+
+def _like(parameters: list[Any], name: str, one: torch.Tensor) -> Any:
+    number = name.rpartition(".")[2]
+    of = parameters[int(number)] if number.isdigit() and int(number) < len(parameters) else None
+    return of.like(one) if isinstance(of, RowTensor) and one.shape == of.inner.shape else one
+
 
 DELAYED = "rank-{rank}"
 HELD = "pass."  # before the names of rows that steps of a pass hold

@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save
 
 from distgnn.config.run import parse_feat_norm
 from distgnn.errors import InputError, RunError
-from distgnn.graph.features.feat_norm import FeatNorm
+from distgnn.graph.feat_norm import FeatNorm
 from distgnn.train.run.run_folder import best_weights
 
 

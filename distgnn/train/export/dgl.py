@@ -17,7 +17,7 @@ from torch import nn
 from distgnn.config import ATTENTION_MODELS
 from distgnn.system.other_libraries import import_dgl
 from distgnn.train.checkpoint.weights import load_best, read_feat_norm
-from distgnn.train.export.plain_stack import PlainModel, read_run, two_layers, with_feat_norm
+from distgnn.train.export.plain_model import PlainModel, read_run, two_layers, with_feat_norm
 from distgnn.train.run.run_folder import read_config
 
 

@@ -22,7 +22,7 @@ from distgnn.config import MODELS, ModelConfig
 from distgnn.errors import InputError, RunError
 from distgnn.system.other_libraries import import_pyg
 from distgnn.train.checkpoint.weights import read_best, read_feat_norm
-from distgnn.train.export.plain_stack import GraphSizes, PlainModel, read_run, two_layers, with_feat_norm
+from distgnn.train.export.plain_model import GraphSizes, PlainModel, read_run, two_layers, with_feat_norm
 from distgnn.train.run.run_folder import read_config
 
 WITH_PYG = tuple(name for name in MODELS if name != "edgegat")

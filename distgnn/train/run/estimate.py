@@ -33,9 +33,8 @@ from typing import Any, NamedTuple
 
 from distgnn.config.extras import attached, sees_all_rows
 from distgnn.config.model import DEEP_MODELS
-from distgnn.config.target import of_target, target_type
-from distgnn.config.task import HELD_OUT, PAIR_TASKS
-from distgnn.config.wires import row_bytes
+from distgnn.config.schedule import row_bytes
+from distgnn.config.task import HELD_OUT, PAIR_TASKS, of_target, target_type
 from distgnn.errors import RunError
 from distgnn.system.free_memory import ADDRESS_BYTES, address_limit, available_bytes
 
@@ -77,8 +76,8 @@ KEEPS = {
 TYPED_KEEPS = {"rgcn": (105, 3.4), "rgat": (127, 4.8), "hgt": (155, 14.5)}  # bytes of an arc; hidden rows of a layer
 TABLE_ROWS = 5  # of a table: weights, gradient, two moments, best
 WHOLE_TABLES = 3  # of rank 0, which writes them
-REMAT_BESIDES, ATTENTION_BESIDES = 2.4, 0.6  # with --remat
-REMAT_GIN, REMAT_GAT = 3.2, 1.9  # the same beside the layers' inputs, of gat on one rank
+REMAT_BESIDES, ATTENTION_BESIDES = 2.4, 1.6  # with --remat
+REMAT_GIN, REMAT_GAT = 4.6, 2.6  # the same beside the layers' inputs, of gat on one rank
 ALONE_GAT = -1.3  # of gat with a norm on one rank: z of the last layer lies where its input was
 JUMP_ROWS = 9.5
 PREACT_ROWS = 5.0
@@ -211,10 +210,10 @@ def _kept_rows(keeps: Keeps, model: dict, layers: int, dtype: str, is_alone_gat:
     if model.get("remat"):
         kept = layers + each + (ATTENTION_BESIDES if keeps.by_arc else REMAT_BESIDES)
         if model["name"] in ("sage", "gcn") and block == "plain":
-            # The first layer is made again. Where rows of the last are whole, outputs stand beside them.
+            # The first layer is made again; outputs stand beside rows of the last.
             kept = max(layers, 2) * each
-        elif of_gat or (plain and model["name"] == "gin"):  # z is made some rows at a time in float32
-            kept = layers + (REMAT_GAT if of_gat else REMAT_GIN) + (dtype != "float32")
+        elif of_gat or (plain and model["name"] == "gin"):
+            kept = layers + (REMAT_GAT if of_gat else REMAT_GIN)
     return kept + JUMP_ROWS * layers * (head in ("cat", "max"))
 
 

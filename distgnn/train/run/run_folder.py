@@ -30,8 +30,7 @@ import tomli_w
 
 from distgnn.config import DTYPES, ModelConfig, check_types, parse_sections, read_sections
 from distgnn.errors import InputError, RunError
-from distgnn.system.atomic import lock_file, new_folder, replace_file, sync_folder, why_foreign
-from distgnn.system.regular_file import check_name, read_text
+from distgnn.system.atomic import check_name, lock_file, new_folder, read_text, replace_file, sync_folder, why_foreign
 
 LOCK = ".lock"
 PREDICTIONS = "predictions.npy"

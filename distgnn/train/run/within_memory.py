@@ -10,8 +10,7 @@ from typing import Any
 
 from distgnn.config import Settings
 from distgnn.errors import InputError, RunError
-from distgnn.system.sizes import parse_bytes
-from distgnn.system.units import human_bytes
+from distgnn.system.units import human_bytes, parse_bytes
 from distgnn.train.run.estimate import estimate_blocks, needs
 
 AUTO = "auto"

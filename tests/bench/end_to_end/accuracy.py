@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import torch
-from program import DATA_ROOT, partition, print_machine, train_seeds
+from program import DATA_ROOT, machine, partition, train_seeds, words_of
 from torch import nn
 from torch.nn import functional
 
@@ -97,13 +97,12 @@ def print_seeds(side: str, shares: list[float]) -> None:
 
 
 def main() -> None:
-    """A table for each graph named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="+", choices=RECIPES)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--sides", default="1,2,dgl", help="rank counts and dgl, with commas")
     options = parser.parse_args()
-    print_machine()
+    print(machine(), flush=True)
     for name in options.names:
         source, cut, recipe = RECIPES[name]
         print(f"\n{name}: {source} {cut}; {recipe}; {options.seeds} seeds", flush=True)
@@ -113,13 +112,9 @@ def main() -> None:
                     print_seeds("DGL", in_dgl(source, cut, recipe, options.seeds))
                     continue
                 parts = Path(scratch, f"parts-{side}")
-                partition(source, int(side), parts, *_words(cut))
-                runs = train_seeds(parts, Path(scratch, f"run-{side}"), range(options.seeds), *_words(recipe))
+                partition(source, int(side), parts, *words_of(cut))
+                runs = train_seeds(parts, Path(scratch, f"run-{side}"), range(options.seeds), *words_of(recipe))
                 print_seeds(f"{side} rank{'s' * (side != '1')}", [run["test_accuracy"] for run in runs])
-
-
-def _words(options: dict) -> list[str]:
-    return [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", str(value))]
 
 
 if __name__ == "__main__":

@@ -11,14 +11,13 @@ its first five. Prints the median over turns of this / other, and its range.
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from same_bits import CHECKOUT, CUTS, DATA_ROOT, TRAINED
+from program import CHECKOUT, DATA_ROOT, distgnn
+from same_bits import CUTS, TRAINED
 
 
 def main() -> None:
@@ -57,23 +56,15 @@ def cases(epochs: int):
 
 def cut(checkout: Path, folder: Path, source, words: str) -> float:
     options = ["--out", folder, "--overwrite", "--data-root", DATA_ROOT, "--quiet", *words.split()]
-    run(checkout, "partition", source, *options)
+    distgnn("partition", source, *options, checkout=checkout)
     return json.loads((folder / "partition.json").read_text())["phase_seconds"]["cut"]
 
 
 def epoch(checkout: Path, scratch: Path, part: str, words: str, epochs: int) -> float:
     options = ["--epochs", epochs, "--eval-every", epochs, "--seed", 0, "--overwrite", "--quiet"]
-    run(checkout, "train", scratch / part, *options, "--run-dir", scratch / "run", *words.split())
+    distgnn("train", scratch / part, *options, "--run-dir", scratch / "run", *words.split(), checkout=checkout)
     lines = (scratch / "run" / "metrics.jsonl").read_text().splitlines()
     return statistics.median(json.loads(line)["seconds"] for line in lines[5:])
-
-
-def run(checkout: Path, *words) -> None:
-    command = [sys.executable, "-m", "distgnn.cli", *map(str, words)]
-    environment = os.environ | {"PYTHONPATH": str(checkout)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=checkout, check=False)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}\nexit code {done.returncode}\n{done.stderr.strip()}")
 
 
 if __name__ == "__main__":

@@ -9,17 +9,20 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+from distgnn.config import ModelConfig, TrainConfig
+from distgnn.config.option import rarely_set
 from distgnn.system.processor import processor
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 DATA_ROOT = os.environ.get("DISTGNN_DATA") or str(CHECKOUT.parent / "shared" / "data")
 
 
-def distgnn(*words, check: bool = True, **environment: str) -> subprocess.CompletedProcess:
-    """Run `distgnn WORDS` in a process of its own; its output is captured. Exits with its message where it fails."""
-    command = [str(Path(sys.executable).with_name("distgnn")), *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | environment)
-    if check and done.returncode:
+def distgnn(*words, checkout: Path = CHECKOUT, **environment: str) -> subprocess.CompletedProcess:
+    """Run `distgnn WORDS` of a checkout in a process of its own; its output is captured. Exits where it fails."""
+    command = [sys.executable, "-m", "distgnn.cli", *map(str, words)]
+    environment = os.environ | {"PYTHONPATH": str(checkout)} | environment
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if done.returncode:
         sys.exit(f"{' '.join(command)}\nexit code {done.returncode}\n{done.stderr.strip()}")
     return done
 
@@ -54,6 +57,11 @@ def machine() -> dict[str, str]:
     }
 
 
-def print_machine() -> None:
-    """One line per fact, as a head for what follows."""
-    print("; ".join(f"{name} {value}" for name, value in machine().items()), flush=True)
+def words_of(options: dict) -> list[str]:
+    """Options of `train` or `partition` on the command line; rare ones as `--set NAME=VALUE`."""
+    rare = {name for kind in (ModelConfig, TrainConfig) for name in rarely_set(kind)}
+    pairs = [
+        (["--set", f"{name}={value}"] if name in rare else [f"--{name.replace('_', '-')}", str(value)])
+        for name, value in options.items()
+    ]
+    return [word for pair in pairs for word in pair]

@@ -5,8 +5,9 @@
     python tests/bench/end_to_end/published.py WORK coauthor-cs --sides ours,pyg --epochs 5    # seconds of an epoch
 
 Settings: distgnn/extras/tuned/settings.py. Every epoch is evaluated; the one with the best validation counts. A result
-is kept in the JSON by row, side, epochs and seed; its seconds are of steps and evaluations, without loading and without
-the first epoch. What was stopped goes on from its newest checkpoint when the same command starts again.
+is kept in the JSON by row, side, epochs and seed: seconds of steps and evaluations, without loading and without the
+first epoch; `reached`: each 0.1 % of validation up to the best, and the epoch that was the first to have it. What was
+stopped goes on from its newest checkpoint when the same command starts again.
 """
 
 import argparse
@@ -21,17 +22,24 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from program import DATA_ROOT, distgnn, machine, partition
+from program import DATA_ROOT, distgnn, machine, partition, words_of
 
-from distgnn.config import ModelConfig, Settings, TrainConfig
-from distgnn.config.option import rarely_set
+from distgnn.config import Settings
 from distgnn.datasets import load_graph
 from distgnn.extras.tuned.settings import FEW_LABELS, MANY_LABELS
-from distgnn.train.export.plain_stack import GraphSizes
+from distgnn.train.export.plain_model import GraphSizes
 from distgnn.train.export.pyg import PyGModel
 
 LOOPS, ROW = ("--direction", "both", "--self-loops", "add"), ("--normalize-feats", "row")
 FAST_EPOCHS = 100
+STEPS = 20  # of 0.1 %, below the best
+
+
+class OnSparse(PyGModel):
+    """PyG's layers on a sparse tensor, whose values are the normaliser where a layer has one."""
+
+    def convolve(self, conv, rows, arcs, _last, initial=None):
+        return conv(rows, *([] if self.config.name != "gcn2" else [initial]), arcs.edge_index)
 
 
 class Row(NamedTuple):
@@ -56,15 +64,6 @@ ROWS = {
 }
 
 
-def words_of(options: dict) -> list[str]:
-    rare = {name for kind in (ModelConfig, TrainConfig) for name in rarely_set(kind)}
-    pairs = [
-        ("--set", f"{name}={value}") if name in rare else (f"--{name.replace('_', '-')}", str(value))
-        for name, value in options.items()
-    ]
-    return [word for pair in pairs for word in pair]
-
-
 def source_of(row: Row, work: Path) -> Path:
     """The graph with the published split."""
     source, place = Path(DATA_ROOT, row.graph), work / "graphs" / row.graph
@@ -76,46 +75,40 @@ def source_of(row: Row, work: Path) -> Path:
     return place
 
 
-def ours(row: Row, args: argparse.Namespace, options: dict, seed: int) -> dict:
-    """Test metric and seconds of one seed."""
-    return _trained(row, args, "ours", seed, *words_of(options), "--epochs", args.epochs or row.epochs)
-
-
-def fast(row: Row, args: argparse.Namespace, options: dict, seed: int) -> dict:
-    """As `ours`, by recipe fast: its optimiser and rates, and the layers of the setting."""
-    layers = {name: value for name, value in options.items() if name not in ("lr", "weight_decay")}
-    return _trained(row, args, "fast", seed, *words_of(layers), "--epochs", args.epochs or FAST_EPOCHS)
-
-
-def tuned(row: Row, args: argparse.Namespace, _options: dict, seed: int) -> dict:
-    """As `ours`, by recipe tuned; its lines beside it. Seconds: of the chosen run."""
-    return _trained(row, args, "tuned", seed, *(("--epochs", args.epochs) if args.epochs else ()))
-
-
 def run_of(row: Row, args: argparse.Namespace, side: str, seed: int) -> Path:
     return args.work / "runs" / f"{row.setting.replace(', ', '-')}-{side}-{args.epochs or 'all'}-{seed}"
 
 
-def _trained(row: Row, args: argparse.Namespace, side: str, seed: int, *words) -> dict:
+def trained(row: Row, args: argparse.Namespace, options: dict, seed: int, side: str = "ours") -> dict:
+    """Test metric and seconds of one seed.
+
+    Args: side: "fast" has recipe fast's optimiser and rates, and the layers of the setting; "tuned" what recipe tuned
+        chooses, its lines beside it, and the seconds of the chosen run.
+    """
     parts, run = args.work / "parts" / row.graph, run_of(row, args, side, seed)
     partition(source_of(row, args.work), 1, parts, *row.cut)
-    words = (*words, "--recipe", side) if side in ("fast", "tuned") else words
-    words = (*words, "--patience", 0) if side != "tuned" else words
-    words = (*words, "--metric", row.metric, "--eval-every", 1, "--checkpoint-every", 100, "--log", "")
+    left_out = {"ours": (), "fast": ("lr", "weight_decay"), "tuned": options}[side]
+    words = words_of({name: value for name, value in options.items() if name not in left_out})
+    epochs = args.epochs or {"ours": row.epochs, "fast": FAST_EPOCHS}.get(side)
+    words += ["--epochs", epochs] if epochs else []
+    words += ["--recipe", side] if side != "ours" else []
+    words += ["--patience", 0] if side != "tuned" else []
+    words += ["--metric", row.metric, "--eval-every", 1, "--checkpoint-every", 100, "--log", ""]
     done = distgnn("train", parts, "--run-dir", run, "--resume", "--seed", seed, "--threads", args.threads, *words)
     summary = json.loads((run / "summary.json").read_text())
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     each = [line["seconds"] + line["evaluation_seconds"] for line in lines]
     found = {"seed": seed, "test": summary["test_metric"], "valid": summary["valid_metric"]}
     found |= {"seconds": statistics.fmean(each[1:]) * len(each), "epoch_seconds": statistics.median(each[1:])}
+    found["reached"] = reached([line["valid_metric"] for line in lines])
     spoken = [line for line in done.stderr.splitlines() if "recipe tuned" in line]
-    return found | ({"lines": spoken} if spoken else {})
+    return found | {"lines": spoken} if spoken else found
 
 
 def plain_pyg(row: Row, args: argparse.Namespace, options: dict, seed: int, csr: bool = False) -> dict:
-    """As `ours`, of PyG's layers in one process, with torch's Adam; PyG's own first weights.
+    """As `trained`, of PyG's layers in one process, with torch's Adam; PyG's own first weights.
 
-    Args: csr: arcs as a sparse tensor (of sage alone), in place of edge_index.
+    Args: csr: arcs as a sparse tensor (not of gat), in place of edge_index.
     """
     epochs = args.epochs or row.epochs
     kept = run_of(row, args, "pyg-csr" if csr else "pyg", seed).with_suffix(".pt")
@@ -129,22 +122,25 @@ def plain_pyg(row: Row, args: argparse.Namespace, options: dict, seed: int, csr:
     x = graph.x.to_dense() if graph.x.is_sparse or graph.x.layout != torch.strided else graph.x
     if "normalize_feats" in cut:
         x = x / x.sum(1, keepdim=True).clamp(min=1)
-    arcs = graph.edge_index
+    arcs, config = graph.edge_index, Settings().with_options(options)
     if csr:
-        arcs = torch.sparse_coo_tensor(arcs.flip(0), torch.ones(arcs.shape[1]), (len(x), len(x))).to_sparse_csr()
+        values = torch.ones(arcs.shape[1])
+        if config.model.name in ("gcn", "gcn2", "appnp"):
+            root = torch.bincount(arcs[1], minlength=len(x)).clamp(min=1).rsqrt()
+            values = root[arcs[0]] * root[arcs[1]]
+        arcs = torch.sparse_coo_tensor(arcs.flip(0), values, (len(x), len(x))).to_sparse_csr()
     masks = {"train": graph.train_mask, "valid": graph.val_mask, "test": graph.test_mask}
-    config = Settings().with_options(options)
     torch.manual_seed(seed)
-    model = PyGModel(config.model, GraphSizes(x.shape[1], data.num_classes))
+    model = (OnSparse if csr else PyGModel)(config.model, GraphSizes(x.shape[1], data.num_classes))
     groups: dict[bool, list] = {True: [], False: []}
     for name, parameter in model.named_parameters():
         groups[name.startswith("convs.")].append(parameter)
     decays = {False: config.train.weight_decay, True: config.train.conv_weight_decay}
     decays[True] = decays[False] if decays[True] is None else decays[True]
     made = [{"params": groups[is_conv], "weight_decay": decay} for is_conv, decay in decays.items()]
-    optimizer, best, seconds = torch.optim.Adam(made, config.train.lr), {"valid": -1.0}, []
+    optimizer, best, seconds, valid = torch.optim.Adam(made, config.train.lr), {"valid": -1.0}, [], []
     if kept.exists():
-        weights, state, best, seconds, draws = torch.load(kept)
+        weights, state, best, seconds, valid, draws = torch.load(kept)
         model.load_state_dict(weights)
         optimizer.load_state_dict(state)
         torch.set_rng_state(draws)
@@ -160,12 +156,20 @@ def plain_pyg(row: Row, args: argparse.Namespace, options: dict, seed: int, csr:
             logits = model(x, arcs)
         scores = {name: measured(row.metric, logits[mask], graph.y[mask]) for name, mask in masks.items()}
         best = scores if scores["valid"] > best["valid"] else best
+        valid.append(scores["valid"])
         seconds.append(time.perf_counter() - started)
         if len(seconds) % 50 == 0:
             draws = torch.get_rng_state()
-            torch.save((model.state_dict(), optimizer.state_dict(), best, seconds, draws), kept)
-    found = {"seed": seed, "test": best["test"], "valid": best["valid"]}
+            torch.save((model.state_dict(), optimizer.state_dict(), best, seconds, valid, draws), kept)
+    found = {"seed": seed, "test": best["test"], "valid": best["valid"], "reached": reached(valid)}
     return found | {"seconds": statistics.fmean(seconds[1:]) * epochs, "epoch_seconds": statistics.median(seconds[1:])}
+
+
+def reached(valid: list[float]) -> dict[str, int]:
+    """The first epoch, from 1, with at least so many percent, for the last steps up to the best."""
+    best = int(1000 * max(valid) + 1e-6)
+    levels = range(best - STEPS, best + 1)
+    return {f"{one / 10:.1f}": next(n for n, v in enumerate(valid, 1) if 1000 * v + 1e-6 >= one) for one in levels}
 
 
 def measured(metric: str, logits: torch.Tensor, labels: torch.Tensor) -> float:
@@ -178,11 +182,11 @@ def measured(metric: str, logits: torch.Tensor, labels: torch.Tensor) -> float:
     return float((ranks[truth == 1].sum() - positive * (positive + 1) / 2) / (positive * (len(score) - positive)))
 
 
-SIDES = {"ours": ours, "pyg": plain_pyg, "pyg-csr": partial(plain_pyg, csr=True), "tuned": tuned, "fast": fast}
+SIDES = {side: partial(trained, side=side) for side in ("ours", "tuned", "fast")}
+SIDES |= {"pyg": plain_pyg, "pyg-csr": partial(plain_pyg, csr=True)}
 
 
 def main() -> None:
-    """Measure, keep and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("work", type=Path)
     parser.add_argument("rows", nargs="*", default=list(ROWS))

@@ -12,18 +12,14 @@ between runs and move the rounding, so tuning is off. With `--compare`, exits wi
 import argparse
 import hashlib
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
+from program import DATA_ROOT, distgnn
 from safetensors.numpy import load_file
 
-CHECKOUT = Path(__file__).resolve().parents[3]
-DATA_ROOT = os.environ.get("DISTGNN_DATA") or str(CHECKOUT.parent / "shared" / "data")
-SHARED = Path(DATA_ROOT)
 TRAINED = {  # name -> (cut, options of `train`)
     "cora gcn": ("cora-1", "--model gcn --num-layers 2 --hidden-feats 16"),
     "arxiv sage cd-0": ("arxiv-2", "--model sage --hidden-feats 64"),
@@ -31,10 +27,10 @@ TRAINED = {  # name -> (cut, options of `train`)
     "arxiv gat bfloat16": ("arxiv-2", "--model gat --hidden-feats 64 --dtype bfloat16"),
 }
 CUTS = {  # name -> (source, options of `partition`)
-    "cora-1": (SHARED / "cora", "--parts 1"),
+    "cora-1": (f"{DATA_ROOT}/cora", "--parts 1"),
     "arxiv-2": ("ogbn-arxiv", "--parts 2 --direction both"),
     "arxiv-8 one way": ("ogbn-arxiv", "--parts 8 --direction stored"),
-    "web-notredame-8": (SHARED / "web-notredame", "--parts 8"),
+    "web-notredame-8": (f"{DATA_ROOT}/web-notredame", "--parts 8"),
     "rmat-4": ("rmat:scale=14,edge_factor=16,feats=8,classes=4", "--parts 4"),
 }
 
@@ -58,27 +54,20 @@ def main() -> None:
 def fingerprints(scratch: Path) -> dict[str, str]:
     found = {}
     for name, (source, words) in CUTS.items():
-        run("partition", source, "--out", scratch / name, "--data-root", DATA_ROOT, "--quiet", *words.split())
+        options = ["--out", scratch / name, "--data-root", DATA_ROOT, "--quiet", *words.split()]
+        distgnn("partition", source, *options, DISTGNN_TUNING="off")
         found[f"cut {name}"] = digest_of_cut(scratch / name)
         print(f"cut {name}: {found[f'cut {name}']}", flush=True)
     for name, (cut, words) in TRAINED.items():
         folder = scratch / name.replace(" ", "-")
         options = ["--epochs", 20, "--eval-every", 5, "--seed", 0, "--threads", 1, "--run-dir", folder, "--quiet"]
-        run("train", scratch / cut, *options, *words.split())
+        distgnn("train", scratch / cut, *options, *words.split(), DISTGNN_TUNING="off")
         lines = (folder / "metrics.jsonl").read_text().splitlines()
         losses = np.array([json.loads(line)["loss"] for line in lines])
         found[f"losses {name}"] = hashlib.sha256(losses.tobytes()).hexdigest()
         found[f"weights {name}"] = digest_of_weights(folder / "checkpoint" / "best.safetensors")
         print(f"{name}: losses {found[f'losses {name}']}, weights {found[f'weights {name}']}", flush=True)
     return found
-
-
-def run(*words) -> None:
-    command = [sys.executable, "-m", "distgnn.cli", *map(str, words)]
-    environment = os.environ | {"DISTGNN_TUNING": "off"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}\nexit code {done.returncode}\n{done.stderr.strip()}")
 
 
 def digest_of_cut(folder: Path) -> str:

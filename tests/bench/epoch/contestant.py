@@ -50,7 +50,7 @@ class Ours:
         return self.trainer.train_epoch(self.epoch - 1)["loss"]
 
     def start_loss(self) -> float:
-        from distgnn.train.loss import rank_loss
+        from distgnn.train.metrics import rank_loss
 
         return float(rank_loss(self.graph, self.trainer.predict()))
 

@@ -71,7 +71,7 @@ def processes() -> dict[str, list[int]]:
             continue
         is_rank = any(word.startswith((b"PMI_RANK=", b"OMPI_COMM_WORLD_RANK=")) for word in words)
         starter = not is_rank and (b"/mpiexec" in command or b"/mpirun" in command)
-        is_rank &= b"death_watch.py" not in command
+        is_rank &= b"keeper.py" not in command
         kind = "proxy" if b"hydra_pmi_proxy" in command else "rank" if is_rank else "starter" if starter else "other"
         found[kind].append(int(folder.name))
     return found

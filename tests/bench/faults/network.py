@@ -76,7 +76,7 @@ UNNOTICED = ("link down 5 s", "slow link (1 Mbit/s)")
 
 
 def rank_of(net: Hosts, number: int) -> int:
-    return next(pid for pid in net.pids(number) if b"PMI_RANK=" in Path(f"/proc/{pid}/environ").read_bytes())
+    return next(pid for pid in net.pids(number) if b"DISTGNN_NOTE_FD=" in Path(f"/proc/{pid}/environ").read_bytes())
 
 
 def start(work: Path, net: Hosts, args: argparse.Namespace, name: str) -> Job:

@@ -37,7 +37,6 @@ RATIOS = {  # column of the summary: (operation, theirs, ours, target of the geo
     "weighted sum": ("weighted", "dgl", "f32", None),
     "max with winners": ("max", "dgl", "f32", 3.0),
     "max without winners": ("max", "dgl", "f32_without_winners", None),
-    "edge softmax": ("softmax", "dgl", "f32", None),
     "attention, forward and backward": ("attention", "dgl", "f32", 3.0),
     "bias, ReLU, dropout, both ways": ("activation", "torch", "f32", 4.0),
     "bias, ReLU, dropout, in place": ("activation", "torch", "f32_in_place", 4.0),
@@ -111,7 +110,7 @@ def _finish(times: Any, case: Any, operation: Any, width: Any, copy: Any) -> Any
     """Medians, fastest, ratios to DGL (or torch) and rates."""
     seconds = {name: float(np.median(values)) for name, values in times.items()}
     base = "torch" if operation == "activation" else "dgl"
-    row_bytes = width * 4 if operation != "softmax" else 8 * 4
+    row_bytes = width * 4
     moved = len(case.stored[1]) * row_bytes if operation != "activation" else case.num_nodes * row_bytes * 5
     return {
         "graph": case.name,

@@ -17,7 +17,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from kernel_cases import WIDTHS, interleaved
+from kernel_cases import interleaved
 
 from distgnn import kernels
 from distgnn.system.other_libraries import import_dgl
@@ -94,20 +94,6 @@ def measure_max(case: Any, width: Any, repeats: Any) -> Any:
     return interleaved(functions, repeats)
 
 
-def measure_softmax(case: Any, width: Any, repeats: Any) -> Any:
-    """edge_softmax of 8 heads; once per graph."""
-    if width != WIDTHS[0]:
-        return None
-    tensor, dgl = _tensor(len(case.stored[1]), 8), import_dgl()
-    scores = tensor.numpy()
-    functions = {
-        "dgl": lambda: dgl.ops.edge_softmax(case.dgl_graph("stored"), tensor[..., None]),
-        "f32": lambda: kernels.edge_softmax(case.stored[0], scores),
-        "f32_one_thread": one_thread(lambda: kernels.edge_softmax(case.stored[0], scores)),
-    }
-    return interleaved(functions, repeats)
-
-
 def measure_attention(case: Any, width: Any, repeats: Any) -> Any:
     """GATConv's aggregation part, 4 heads, forward and backward; DGL's stores its messages' weights per arc."""
     if width % 4:
@@ -172,7 +158,6 @@ MEASURE = {
     "sum": measure_sum,
     "weighted": measure_weighted,
     "max": measure_max,
-    "softmax": measure_softmax,
     "attention": measure_attention,
     "activation": measure_activation,
 }

@@ -33,7 +33,7 @@ from llvmlite import binding as llvm
 
 from distgnn import kernels
 from distgnn.kernels.check.cases import examples
-from distgnn.kernels.check.inputs import large_graph
+from distgnn.kernels.check.cases_of import large_graph
 from distgnn.kernels.check.reference import difference
 from distgnn.kernels.runtime.tiles import registers
 

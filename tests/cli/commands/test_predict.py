@@ -1,6 +1,8 @@
-"""Tasks from the command line: split, train, resume, predict; and one line for what cannot be."""
+"""Tasks from the command line: split, train, resume, predict; one line for what cannot be; a run as a DGL model."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ def link_parts(graph_folder, tmp_path):
 
 @pytest.mark.slow
 def test_scores_of_links_do_not_depend_on_the_parts(ran, graph_folder, tmp_path):
-    """Trained on one rank, predicted on 1 and 2. That training does not depend on ranks: tests/train/tasks."""
+    """Trained on one rank, predicted on 1 and 2. That training does not depend on ranks: tests/train/test_tasks.py."""
     for parts in (1, 2):
         words = ["--parts", parts, "--out", tmp_path / f"parts-{parts}", "--link-split", "0.1,0.2", "--quiet"]
         ran("partition", graph_folder, *words)
@@ -77,3 +79,26 @@ def test_bench_and_split_refusals(refused, graph_folder, parts, tmp_path):
     refused(*words, "--link-split", "some", says="expected shares of valid and test edges")
     np.save(graph_folder / "test_edges.npy", np.load(graph_folder / "edges.npy")[3:4])
     refused(*words, says="is still an edge of the graph")
+
+
+THREE_LINES = """
+import distgnn, sys, numpy
+model = distgnn.to_dgl("run")
+graph = distgnn.load_graph("graph").to_dgl()
+logits = model(graph, graph.ndata["feat"])
+numpy.save("exported.npy", logits.detach().numpy())
+print([name for name in sys.modules if name in ("mpi4py", "distgnn.nn", "distgnn.graph.dist_graph", "distgnn.comm")])
+"""
+
+
+@pytest.mark.slow
+def test_a_run_is_a_dgl_model_without_mpi(run, parts, tmp_path):
+    """Of raw features, whatever the run did to them."""
+    words = ["--epochs", 2, "--hidden-feats", 8, "--run-dir", tmp_path / "run", "--feat-norm", "standardize,row-l2"]
+    assert run("train", parts, *words, "--quiet")[0] == 0
+    assert run("predict", tmp_path / "run", parts, "--out", tmp_path / "logits.npy", "--quiet")[0] == 0
+    command = [sys.executable, "-c", THREE_LINES]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False)
+    assert done.stdout.strip() == "[]", done.stderr
+    expected, exported = np.load(tmp_path / "logits.npy"), np.load(tmp_path / "exported.npy")
+    np.testing.assert_allclose(exported, expected, rtol=1e-4, atol=1e-5)  # float32 sums in another order

@@ -10,9 +10,11 @@ from command import distgnn
 from cut_graphs import random_graph
 
 from distgnn.comm.ending import loop_watch
-from distgnn.comm.ending.loop_watch import LoopWatch, watchdog
+from distgnn.comm.ending.loop_watch import watchdog
 from distgnn.errors import InputError
 from distgnn.partition import partition_graph
+from distgnn.system.jobs.rank_log import RankLog
+from distgnn.system.jobs.watchdog import Loop, Watchdog
 from distgnn.system.launch import TIMEOUT_VARIABLE
 
 SCRIPT = """
@@ -35,8 +37,8 @@ for graph.step in range(6):
 def watch(tmp_path, monkeypatch):
     """Rank 0 of two with a limit of 8 s, whose last exchange was 10 s ago; the clock is moved by hand."""
     clock = SimpleNamespace(now=0.0, moves=(4, 1))
-    monkeypatch.setattr(loop_watch, "all_moves", lambda: clock.moves)
-    watch = LoopWatch(SimpleNamespace(rank=0, size=2), 8.0, tmp_path, "dg.watchdog")
+    log = RankLog(str(tmp_path), 0)
+    watch = Watchdog(SimpleNamespace(rank=0, size=2), log, 8.0, Loop(lambda: clock.moves, "dg.watchdog"))
     monkeypatch.setattr(watch, "_age", lambda: clock.now)
     clock.now, watch.clock = 10.0, clock
     return watch
@@ -70,7 +72,6 @@ def test_an_exchange_is_a_new_phase(watch):
 
 
 def test_what_it_knew_is_removed_by_the_last_rank(watch, tmp_path):
-    watch.own_folder = str(tmp_path)
     tell(watch, beat=1)
     watch._leave()
     assert tmp_path.is_dir()

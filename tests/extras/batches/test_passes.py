@@ -1,29 +1,23 @@
-"""Training in cluster batches: one of everything is the full batch; any ranks; resuming; what is refused."""
+"""Training in cluster batches: one of everything is the full batch; any ranks; resuming."""
 
 import numpy as np
 import pytest
 import torch
 from cut_graphs import dist_graph, random_graph, whole_graph
-from resumed import stop_after
+from trainers import resumed_to_the_bit, trainer_of
 
-from distgnn.config import ModelConfig, Settings, TrainConfig
+from distgnn.config import ModelConfig, Settings
 from distgnn.config.recipes import pick
-from distgnn.config.together import check_together
-from distgnn.errors import InputError, RunStopped
+from distgnn.errors import InputError
 from distgnn.graph.loader import load
-from distgnn.nn import build_model
 from distgnn.partition import partition_graph
-from distgnn.train import Trainer
 from distgnn.train.run.estimate import estimate_bytes
 
 BATCHES = {"cluster_batches": 3}
 
 
-def make(graph, model="sage", on_epoch=None, norm="layer", **config) -> Trainer:
-    torch.manual_seed(0)
-    network = build_model(ModelConfig(model, 8, norm=norm), graph.num_feats, graph.num_classes)
-    options = {"epochs": 4, "eval_every": 2, "lr": 0.02, "log": None} | config
-    return Trainer(network, graph, TrainConfig(**options), on_epoch=on_epoch, say=lambda text: None)
+def make(graph, model="sage", norm="layer", **config):
+    return trainer_of(graph, ModelConfig(model, 8, norm=norm), **{"epochs": 4, "eval_every": 2, "lr": 0.02} | config)
 
 
 @pytest.mark.parametrize("model", ["sage", "gin"])
@@ -58,50 +52,11 @@ def test_every_step_of_a_run_draws_its_own_masks():
 def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, last):
     """Stopped among the epochs in batches, and at their end."""
     data, options = random_graph(1), BATCHES | {"batched_epochs": 4, "epochs": 6}
-
-    def graph():
-        return dist_graph(data, comm, clusters=True)
-
-    expected = make(graph(), run_dir=str(shared_tmp_path / "whole"), **options)
-    losses = expected.fit().losses
-    with pytest.raises(RunStopped):
-        make(graph(), run_dir=str(shared_tmp_path / "run"), on_epoch=stop_after(last), **options).fit()
-    resumed = make(graph(), run_dir=str(shared_tmp_path / "run"), resume=True, **options)
-    assert resumed.fit().losses == losses
-    for mine, wanted in zip(resumed.optimizer.state().values(), expected.optimizer.state().values(), strict=True):
+    resumed, whole = resumed_to_the_bit(
+        lambda **run: make(dist_graph(data, comm, clusters=True), **options, **run), shared_tmp_path, last
+    )
+    for mine, wanted in zip(resumed.optimizer.state().values(), whole.optimizer.state().values(), strict=True):
         assert torch.equal(mine, wanted)
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"cluster_batches": -1}, "expected at least 0"),
-        ({"cluster_batches": 0, "batched_epochs": 2}, "is about cluster batches"),
-        ({"task": "link"}, "do not go with task link"),
-        ({"inductive": True}, "do not go with --inductive"),
-        ({"verify_every": 2}, "do not go with verify_every"),
-        ({"algorithm": "cd-2"}, "need algorithm cd-0"),
-        ({"wire": "int8"}, "float32 on the wire"),
-        ({"model": "gat"}, "gat does not"),
-        ({"model": "appnp", "weighted": True}, "appnp with --weighted does not"),
-    ],
-    ids=lambda value: "" if isinstance(value, str) else "-".join(value),
-)
-def test_settings_that_do_not_go_together_are_refused(options, says):
-    with pytest.raises(InputError, match=says):
-        Settings().with_options(BATCHES | options).checked()
-
-
-@pytest.mark.parametrize(
-    ("option", "says"),
-    [
-        ({"optimizer": "natural"}, "do not go with optimizer natural"),
-        ({"label_reuse": 0.5}, "label reuse"),
-    ],
-)
-def test_options_of_other_extras_are_refused(option, says):
-    with pytest.raises(InputError, match=says):
-        check_together(cluster_batches=2, **option)
 
 
 def test_a_partition_without_clusters_is_refused_before_ranks_start(refused, parts, tmp_path):
@@ -127,9 +82,7 @@ def test_the_recipe_takes_batches_where_there_are_clusters():
 def test_held_rows_are_what_the_estimate_says(tmp_path, weighted):
     model, folder = {"name": "gcn", "num_layers": 3, "hidden_feats": 64, "weighted": weighted}, tmp_path / "parts"
     manifest = partition_graph(random_graph(0, weighted=weighted), 1, folder, method="libra", clusters=True)
-    graph = load(str(folder))
-    network = build_model(ModelConfig(**model), graph.num_feats, graph.num_classes)
-    trainer = Trainer(network, graph, TrainConfig(**BATCHES))
+    trainer = trainer_of(load(str(folder)), ModelConfig(**model), **BATCHES)
     trainer.train_epoch(0)
     held = sum(array.nbytes for array in trainer.passes.held().values())
     settings = {"model": model, "run": {"dtype": "float32", "algorithm": "cd-0"}}

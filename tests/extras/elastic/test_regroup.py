@@ -9,13 +9,14 @@ import time
 from pathlib import Path
 
 import pytest
+from process_tree import descendants
 
 from distgnn.config import LaunchConfig
 from distgnn.extras.elastic import regroup
 from distgnn.extras.elastic.regroup import Elastic
-from distgnn.system.jobs.processes import descendants
 from distgnn.system.jobs.supervise import LOST
 from distgnn.train.checkpoint import files as files
+from distgnn.train.run.run_folder import read_metrics
 
 WORDS = ["train", "parts", "--run-dir", "run"]
 
@@ -91,20 +92,19 @@ def ranks_below(pid: int) -> list[int]:
     for below in descendants(pid):
         try:
             words = Path(f"/proc/{below}/environ").read_bytes().split(b"\0")
-            beside = b"death_watch.py" in Path(f"/proc/{below}/cmdline").read_bytes()
+            keeper = b"keeper.py" in Path(f"/proc/{below}/cmdline").read_bytes()
         except OSError:
             continue
         is_rank = any(word.startswith((b"PMI_RANK=", b"OMPI_COMM_WORLD_RANK=")) for word in words)
-        found += [below] if is_rank and not beside else []
+        found += [below] if is_rank and not keeper else []
     return found
 
 
 @pytest.mark.slow
-def test_ranks_that_die_twice_are_gone_on_without(run, parts, two_parts, tmp_path):
+def test_ranks_that_die_twice_are_gone_on_without(ran, parts, two_parts, tmp_path):
     words = ["--hidden-feats", 8, "--epochs", 600, "--dtype", "float64", "--dropout", "0.5", "--quiet"]
     words += ["--checkpoint-every", 20]  # dropout masks belong to vertices, not to ranks
-    code, _, err = run("train", parts, *words, "--run-dir", tmp_path / "whole")
-    assert code == 0, err
+    ran("train", parts, *words, "--run-dir", tmp_path / "whole")
     folder = tmp_path / "run"
     words += ["--run-dir", folder, "--restarts", 3, "--min-ranks", 1]
     command = [sys.executable, "-m", "distgnn.cli", *map(str, ("train", two_parts, *words))]
@@ -119,10 +119,10 @@ def test_ranks_that_die_twice_are_gone_on_without(run, parts, two_parts, tmp_pat
     assert "restart 1 of 3 in 1 s from checkpoint/epoch-" in err
     assert f"going on with 1 ranks in place of 2, on {folder / 'merged' / 'parts-1'}" in err
     assert json.loads((folder / "summary.json").read_text())["ranks"] == 1
-    one, other = losses(folder), losses(tmp_path / "whole")
-    assert [epoch for epoch, _ in one] == [epoch for epoch, _ in other] == list(range(600))
+    one, other = (read_metrics(run / "metrics.jsonl") for run in (folder, tmp_path / "whole"))
+    assert [record["epoch"] for record in one] == list(range(600))
     # Sums of 40 vertices in another order, over 600 epochs.
-    assert max(abs(a - b) for (_, a), (_, b) in zip(one, other, strict=True)) < 1e-8
+    assert max(abs(a["loss"] - b["loss"]) for a, b in zip(one, other, strict=True)) < 1e-8
 
 
 def wait_for_ranks(job: subprocess.Popen, count: int, known: set[int], ready) -> list[int]:
@@ -132,8 +132,3 @@ def wait_for_ranks(job: subprocess.Popen, count: int, known: set[int], ready) ->
         assert time.monotonic() < deadline and job.poll() is None
         time.sleep(0.02)
     return found
-
-
-def losses(folder: Path) -> list[tuple[int, float]]:
-    records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [(record["epoch"], record["loss"]) for record in records]

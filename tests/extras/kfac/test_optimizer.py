@@ -1,32 +1,21 @@
-"""K-FAC: equal to a dense reference, the same on any number of ranks, resumed to the same bits; what it cannot see."""
+"""K-FAC: equal to a dense reference, the same on any number of ranks, resumed to the same bits."""
+
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.sparse
 import torch
 from cut_graphs import dist_graph, on_rank_0, random_graph, whole_graph
-from resumed import stop_after
 from torch.nn import functional as F
+from trainers import resumed_to_the_bit
 
 from distgnn import ops
-from distgnn.config import ModelConfig, TrainConfig
-from distgnn.errors import RunStopped
 from distgnn.extras.kfac.optimizer import DECAY, GROWTH, MOMENTUM, NOISE, RISE, STEP_PER_RATE, TRUST, Damping
-from distgnn.extras.kfac.recorder import second_moment
-from distgnn.nn import build_model
 from distgnn.train import Trainer
 
-
-def make(graph, model="sage", *, say=None, on_epoch=None, settings=None, **config) -> Trainer:
-    torch.manual_seed(0)
-    settings = {"hidden_feats": 8, "num_layers": 3} | (settings or {})
-    network = build_model(ModelConfig(model, **settings), graph.num_feats, graph.num_classes)
-    options = {"optimizer": "kfac", "epochs": 10, "eval_every": 5, "log": None, "kfac_every": 3} | config
-    return Trainer(network, graph, TrainConfig(**options), on_epoch=on_epoch, say=say or (lambda text: None))
-
-
-def losses(trainer: Trainer) -> list[float]:
-    return trainer.fit().losses
+sys.path.append(str(Path(__file__).parent))
+from kfac_trainer import losses, make
 
 
 class Dense:
@@ -96,9 +85,8 @@ class Dense:
 @pytest.mark.mpi(2)
 def test_steps_are_those_of_dense_matrices(comm):
     data = random_graph(1)
-    trainer = make(
-        dist_graph(data, comm), settings={"num_layers": 2, "norm": "none", "dropout": 0.0}, lr=0.1, kfac_every=1
-    )
+    sizes = {"num_layers": 2, "norm": "none", "dropout": 0.0}
+    trainer = make(dist_graph(data, comm), sizes=sizes, lr=0.1, kfac_every=1)
     dense, memory = Dense(data, trainer), {}
     for epoch in range(4):
         expected = dense.step(0.1, 0.003, memory, epoch / (epoch + 1))
@@ -146,84 +134,17 @@ def test_many_ranks_make_the_steps_of_one(comm, model):
     np.testing.assert_allclose(many, one, rtol=1e-8)  # 10 steps of inverses on sums that differ in their last bits
 
 
-def sparse_graph():
-    data = random_graph(3, num_feats=40)
-    values = np.array(data.feats)
-    values[np.random.default_rng(0).random(values.shape) < 0.95] = 0
-    data.feats = scipy.sparse.csr_matrix(values)
-    return data
-
-
-@pytest.mark.mpi(2)
-@pytest.mark.parametrize("options", [{"feat_norm": "center"}, {"sparse_feats": False, "transform_first": False}])
-def test_sparse_rows_and_plans_that_aggregate_first(comm, options):
-    data = sparse_graph()
-    many, one = make(dist_graph(data, comm, **options)), make(whole_graph(data, **options))
-    np.testing.assert_allclose(losses(many), losses(one), rtol=1e-8)
-    neigh, own = many.optimizer.weights[:2]
-    shares_input = "feat_norm" in options  # multiplies first: x is the input of both, diagonal where it is sparse
-    assert (neigh.use.input == own.use.input) == shares_input
-    assert (neigh.use.output == own.use.output) != shares_input
-    assert many.optimizer.factors[neigh.use.input].dim() == (1 if shares_input else 2)
-
-
-@pytest.mark.parametrize("feat_norm", ["none", "row-l2,center"])
-def test_squares_of_sparse_rows_are_those_of_dense_rows(feat_norm):
-    graph = whole_graph(sparse_graph(), feat_norm=feat_norm)
-    expected = graph.feats.dense().square().sum(0)
-    torch.testing.assert_close(second_moment(graph, graph.feats), expected)
-
-
 @pytest.mark.mpi(2)
 def test_recomputed_layers_make_the_same_steps(comm):
     data = random_graph(4)
-    kept, again = (losses(make(dist_graph(data, comm), settings={"remat": remat})) for remat in (False, True))
+    kept, again = (losses(make(dist_graph(data, comm), sizes={"remat": remat})) for remat in (False, True))
     assert kept == again
 
 
 @pytest.mark.mpi(2)
 def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path):
     data, options = random_graph(1), {"algorithm": "cd-2", "dtype": "bfloat16"}
-    whole = make(dist_graph(data, comm, **options), run_dir=str(shared_tmp_path / "whole"))
-    expected = losses(whole)
-
-    run = {"run_dir": str(shared_tmp_path / "run")}
-    with pytest.raises(RunStopped):
-        make(dist_graph(data, comm, **options), on_epoch=stop_after(4), **run).fit()
-    resumed = make(dist_graph(data, comm, **options), resume=True, **run)
-    assert losses(resumed) == expected
-    bits = [
-        {name: tensor.numpy().tobytes() for name, tensor in trainer.optimizer.state().items()}
-        for trainer in (whole, resumed)
-    ]
+    runs = resumed_to_the_bit(lambda **run: make(dist_graph(data, comm, **options), **run), shared_tmp_path, 4)
+    bits = [{name: tensor.numpy().tobytes() for name, tensor in trainer.optimizer.state().items()} for trainer in runs]
     assert bits[0] == bits[1]
     assert comm.allgather(bits[0]) == [bits[0]] * comm.size
-
-
-@pytest.mark.mpi(2)
-def test_what_is_not_seen_is_said_once(comm):
-    said: list[str] = []
-    trainer = make(dist_graph(random_graph(1), comm), "gat", say=said.append)
-    trainer.fit()
-    names = [f"convs.{layer}.attn_{end}" for layer in range(3) for end in "lr"]
-    expected = [f"kfac: Adam moves {', '.join(names[:4])} and 2 more: their products are not seen"]
-    assert said == (expected if comm.rank == 0 else [])
-    seen = {trainer.optimizer._names[weight.number] for weight in trainer.optimizer.weights}
-    assert seen == {f"convs.{layer}.fc.weight" for layer in range(3)}
-
-
-def test_the_moment_of_constant_rows_is_made_once_and_anew_when_they_change(monkeypatch):
-    made = []
-    from distgnn.extras.kfac import recorder
-
-    real = recorder.second_moment
-    monkeypatch.setattr(recorder, "second_moment", lambda graph, rows: made.append(rows.shape) or real(graph, rows))
-    trainer = make(whole_graph(random_graph(1)), kfac_every=1)
-    counts = []
-    for epoch in range(3):
-        if epoch == 2:
-            trainer.graph.feats.mul_(2)
-        made.clear()
-        trainer.train_epoch(epoch)
-        counts.append(len(made))
-    assert counts == [9, 7, 9]

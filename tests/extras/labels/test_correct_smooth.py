@@ -88,19 +88,6 @@ def test_equals_pygs(comm, graph_named, graph_name, name):
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)  # PyG's degrees are float32
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"correction_steps": -1}, "correction_steps is -1"),
-        ({"smoothing_alpha": 1.5}, "smoothing_alpha is 1.5"),
-        ({"scale": -1.0}, "scale is -1.0"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(settings, message):
-    with pytest.raises(ValueError, match=message):
-        CorrectSmoothConfig(**settings).check()
-
-
 @pytest.mark.mpi(2)
 def test_a_graph_with_several_labels_is_refused(comm):
     graph = dist_graph(random_graph(multilabel=True), comm)

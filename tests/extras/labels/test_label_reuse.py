@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 import torch
 from cut_graphs import dist_graph, gather_rows, on_rank_0, random_graph, whole_graph
+from trainers import trainer_of
 
 import distgnn
-from distgnn.config import ModelConfig, Settings, TrainConfig
+from distgnn.config import ModelConfig
 from distgnn.errors import InputError
 from distgnn.extras.labels.label_reuse import LabelReuse
-from distgnn.nn import model_for
-from distgnn.train import Trainer
-from distgnn.train.loss import rank_loss, rows_of_loss
+from distgnn.train.metrics import rank_loss, rows_of_loss
 
 
 class Recorder(torch.nn.Module):
@@ -28,9 +27,8 @@ class Recorder(torch.nn.Module):
         return self.linear(rows)
 
 
-def train(graph, config: ModelConfig, epochs: int = 8):
-    torch.manual_seed(0)
-    trainer = Trainer(model_for(config, graph), graph, TrainConfig(epochs=epochs, eval_every=4))
+def train(graph, config: ModelConfig):
+    trainer = trainer_of(graph, config, epochs=8, eval_every=4)
     return trainer.fit().losses, gather_rows(graph, trainer.predict())
 
 
@@ -73,42 +71,21 @@ def test_a_vertex_whose_loss_counts_does_not_see_its_label(comm):
     np.testing.assert_array_equal(hot.any(1), masks["train"])
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"label_reuse": -0.1}, "label_reuse is -0.1"),
-        ({"label_reuse": 1.0}, "label_reuse is 1.0"),
-        ({"task": "link"}, "label_reuse needs classes of vertices"),
-        ({"dtype": "bfloat16"}, "float32 or wider"),
-    ],
-    ids=lambda value: "" if isinstance(value, str) else "-".join(value),
-)
-def test_settings_that_do_not_go_together_are_refused(options, says):
-    with pytest.raises(InputError, match=says):
-        Settings().with_options({"label_reuse": 0.5} | options).checked()
-
-
-def test_labels_are_dense_columns_beside_features():
-    assert ModelConfig("sage").takes_sparse_feats and not ModelConfig("sage", label_reuse=0.5).takes_sparse_feats
-
-
 @pytest.mark.parametrize("words", [("edgegat",), ("rgcn", "--set", "num_bases=2", "--inductive")])
-def test_a_run_predicts_with_labels(run, refused, graph_folder, tmp_path, words):
+def test_a_run_predicts_with_labels(ran, refused, graph_folder, tmp_path, words):
     random = np.random.default_rng(1)
     np.save(graph_folder / "edge_feats.npy", random.standard_normal((150, 8)).astype(np.float32))
     np.save(graph_folder / "edge_types.npy", random.integers(0, 3, 150))
-    assert run("partition", graph_folder, "--parts", 1, "--out", tmp_path / "typed", "--quiet")[0] == 0
+    ran("partition", graph_folder, "--parts", 1, "--out", tmp_path / "typed", "--quiet")
     common = ["--label-reuse", 0.5, "--epochs", 3, "--hidden-feats", 8, "--run-dir", tmp_path / "run", "--quiet"]
-    code, _, err = run("train", tmp_path / "typed", "--model", *words, *common)
-    assert code == 0, err
+    ran("train", tmp_path / "typed", "--model", *words, *common)
     out, summary = tmp_path / "logits.npy", json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert run("predict", tmp_path / "run", tmp_path / "typed", "--out", out, "--quiet")[0] == 0
+    ran("predict", tmp_path / "run", tmp_path / "typed", "--out", out, "--quiet")
     labels, test = np.load(graph_folder / "labels.npy"), np.load(graph_folder / "test.npy")
     assert summary["test_accuracy"] == np.mean(np.load(out)[test].argmax(1) == labels[test])
     with pytest.raises(InputError, match="becomes no other library's"):
         distgnn.to_dgl(str(tmp_path / "run"))
     (graph_folder / "train.npy").unlink()
     np.save(graph_folder / "train.npy", np.zeros(0, np.int64))
-    assert run("partition", graph_folder, "--parts", 1, "--out", tmp_path / "other", "--quiet")[0] == 0
-    words = ["predict", tmp_path / "run", tmp_path / "other", "--out", tmp_path / "p.npy"]
-    refused(*words, says="needs training labels of the graph")
+    ran("partition", graph_folder, "--parts", 1, "--out", tmp_path / "other", "--quiet")
+    refused("predict", tmp_path / "run", tmp_path / "other", "--out", tmp_path / "p.npy", says="needs training labels")

@@ -4,8 +4,7 @@ import pytest
 
 from distgnn.extras.replay import predict
 from distgnn.extras.replay.network import Network
-from distgnn.extras.replay.player import Player
-from distgnn.extras.replay.recording import Recording
+from distgnn.extras.replay.player import Player, Recording
 
 LINK = Network(bandwidth=1e8, latency=1e-3, overhead=0.0)
 

@@ -8,9 +8,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from distgnn.datasets import GraphData
-from distgnn.extras.report import charts
+from distgnn.extras.report import page as drawing
+from distgnn.extras.report.command import make_page
 from distgnn.extras.report.read import read_inputs
-from distgnn.extras.report.sections import make_page
 from distgnn.partition import partition_graph
 
 sys.path.append(str(Path(__file__).parent))
@@ -34,16 +34,16 @@ def partition(tmp_path_factory) -> Path:
 @pytest.fixture
 def page(monkeypatch):
     """`page(path, …)` is the page about these inputs; SVG is made of its drawings only if `whole`."""
-    as_svg, drawn = charts.svg, []
+    as_svg, drawn = drawing.svg, []
 
     def page(*paths, whole: bool = False) -> Page:
         def keep(draw, width=0.0, height=0.0) -> str:
             drawn.append(Figure().subplots())
             draw(drawn[-1])
-            return as_svg(draw, width or charts.WIDTH, height or 280) if whole else "<svg></svg>"
+            return as_svg(draw, width or drawing.WIDTH, height or 280) if whole else "<svg></svg>"
 
         drawn.clear()
-        monkeypatch.setattr(charts, "svg", keep)
+        monkeypatch.setattr(drawing, "svg", keep)
         return Page(make_page(read_inputs(map(str, paths))), list(drawn))
 
     return page

@@ -13,8 +13,8 @@ KINDS = SLOW = FORGIVING = DRAWN = ("page",)  # what is damaged counts as not th
 
 
 def targets(root: Path) -> list[Target]:
+    from distgnn.extras.report.command import make_page
     from distgnn.extras.report.read import read_inputs
-    from distgnn.extras.report.sections import make_page
 
     folder = root / "page"
     write_run(folder / "one", "cd-5", epochs=4)

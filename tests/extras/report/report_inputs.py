@@ -4,6 +4,8 @@ import json
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pytest
+
 VERSIONS = {"distgnn": "0.1.0", "python": "3.11.7", "mpi": "MPICH Version: 5.0.2", "torch": "2.13.0"}
 CONFIG = """[train]
 epochs = 8
@@ -97,6 +99,11 @@ def write_bench(path: Path, rows: list[dict], **more) -> Path:
         json.dumps({"machine": machine, "graph": "small", "command": ["bench", "parts"], "rows": rows} | more)
     )
     return path
+
+
+def close(found, expected):
+    """Are points those expected?"""
+    assert [pytest.approx(point) for point in expected] == found
 
 
 class Page(HTMLParser):

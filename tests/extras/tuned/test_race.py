@@ -9,7 +9,6 @@ import distgnn as dg
 from distgnn.config import Settings, read_sections
 from distgnn.errors import InputError
 from distgnn.extras.tuned import settings as table
-from distgnn.extras.tuned.settings import FEW_LABELS, MANY_LABELS, candidates
 from distgnn.fitting.on_rank import Job, train_job
 from distgnn.partition import partition_graph, read_manifest
 
@@ -28,24 +27,6 @@ def few_settings(monkeypatch, tmp_path):
     """A table of which one setting learns, one does not, one diverges, and one goes with no graph."""
     monkeypatch.setattr(table, "FEW_LABELS", FEW)
     monkeypatch.setenv("DISTGNN_CACHE", str(tmp_path / "cache"))
-
-
-def test_each_setting_is_one_that_the_program_has():
-    for options in (*FEW_LABELS.values(), *MANY_LABELS.values()):
-        settings = Settings().with_options(options).checked()
-        known = {**vars(settings.train), **vars(settings.model), "model": settings.model.name}
-        assert {name: known[name] for name in options} == options
-
-
-def test_what_is_given_stays_and_graphs_choose_the_table():
-    many, few = {"sparse_feats": False, "train": 5000}, {"sparse_feats": True, "train": 140}
-    assert candidates(many, set(), "sage").keys() == MANY_LABELS.keys()
-    assert candidates(few, set(), "sage").keys() == FEW_LABELS.keys()
-    assert all(one["feat_norm"] == "row-l2" for one in candidates(few, set(), "sage").values())
-    gat = candidates(many, {"model", "dropout"}, "gat")
-    assert len(gat) == 3 and not any({"model", "dropout"} & one.keys() for one in gat.values())
-    assert len(candidates(many, {"model"}, "gin")) > 5
-    assert len(candidates(few, {"hidden_feats", "num_layers", "dropout", "weight_decay", "norm"}, "sage")) == 5
 
 
 def test_the_best_is_chosen_and_its_line_trains_it_again(run, tmp_path, few_settings):

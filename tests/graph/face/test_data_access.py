@@ -1,7 +1,6 @@
 """The face of a graph answers as PyG's Data of the whole graph does, on any number of ranks, or refuses in one line."""
 
 import copy
-import re
 
 import numpy as np
 import pytest
@@ -12,33 +11,20 @@ from distgnn.datasets import GraphData
 from distgnn.errors import InputError
 from distgnn.graph.face.row_graph import with_rows
 from distgnn.interop.pyg.api import register
-from distgnn.interop.pyg.refused import BEFORE_THE_CUT, TRANSFORMS, UTILS
 
 Data = pytest.importorskip("torch_geometric.data").Data
 transforms = pytest.importorskip("torch_geometric.transforms")
-utils = pytest.importorskip("torch_geometric.utils")
 pytest.importorskip("torch_geometric.nn")
 
 
-def both(comm, directed: bool = UNDIRECTED, typed: bool = False, **sizes):
+def both(comm, directed: bool = UNDIRECTED, **sizes):
     """(a graph on ranks, PyG's Data of the whole)."""
-    source = random_graph(3, directed=directed, typed=typed, **sizes)
-    edges = source.edge_list()
-    ends = np.stack([edges.src, edges.dst])
-    if edges.two_way:
-        apart = ends[0] != ends[1]
-        ends = np.concatenate([ends, ends[::-1, apart]], axis=1)
-    data = Data(
-        x=torch.from_numpy(np.asarray(source.feats)).double(),
-        edge_index=torch.from_numpy(ends.astype(np.int64)),
-        y=torch.from_numpy(np.asarray(source.labels)).long(),
-    )
-    graph = dist_graph(source, comm)
+    source = random_graph(3, directed=directed, **sizes)
+    graph, data = dist_graph(source, comm), source.to_pyg()
     register(graph)
-    face = with_rows(graph)
-    for name in ("train_mask", "val_mask", "test_mask"):
-        data[name] = getattr(face, name).whole()
-    return face, data
+    data.x = data.x.double()
+    del data["num_nodes"]  # as x has them
+    return with_rows(graph), data
 
 
 def whole(value):
@@ -165,34 +151,3 @@ def test_transforms_of_columns(comm, transform):
     for name, value in theirs:
         if name != "edge_index":
             torch.testing.assert_close(whole(ours[name]), value, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.mpi(2)
-def test_what_changes_arcs_is_refused_by_name(comm):
-    ours, _ = both(comm)
-    edge_index = ours.edge_index
-    for name in ("ToUndirected", "ToSparseTensor", "AddSelfLoops", "RandomLinkSplit", "LocalDegreeProfile"):
-        advice = re.escape(TRANSFORMS.get(name, BEFORE_THE_CUT))
-        with pytest.raises(InputError, match=f"T.{name} cannot run .*{advice}"):
-            getattr(transforms, name)()(ours)
-    calls = {
-        **{name: (edge_index,) for name in ("negative_sampling", "to_undirected", "to_dense_adj", "assortativity")},
-        **{"subgraph": (torch.tensor([1]), edge_index), "k_hop_subgraph": (3, 2, edge_index)},
-        **{"to_networkx": (ours,), "is_undirected": (edge_index,), "dropout_node": (edge_index,)},
-    }
-    for name, given in calls.items():
-        with pytest.raises(InputError, match=f"PyG's {name} cannot run .*{re.escape(UTILS[name])}"):
-            getattr(utils, name)(*given)
-    with pytest.raises(InputError, match=r"homophily.* cannot run on the edge_index of a DistGraph"):
-        utils.homophily(edge_index, ours.y, method="edge_insensitive")
-
-
-@pytest.mark.mpi(3)
-def test_homophily_is_that_of_the_graph(comm):
-    ours, theirs = both(comm)
-    for method in ("edge", "node"):
-        found = utils.homophily(ours.edge_index, ours.y, method=method)
-        assert found == pytest.approx(utils.homophily(theirs.edge_index, theirs.y, method=method), rel=1e-6)
-    for loops in ("remove", "add"):
-        graph = with_rows(dist_graph(random_graph(3), comm, self_loops=loops))
-        assert utils.contains_self_loops(graph.edge_index) == (loops == "add")

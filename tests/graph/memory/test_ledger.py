@@ -3,43 +3,19 @@
 import gc
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from cut_graphs import dist_graph, random_graph
 
-from distgnn.comm.page_memory import page_aligned_zeros
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.graph.memory import ledger
 from distgnn.graph.memory.ledger import REST
-from distgnn.graph.memory.spans import PAGE, Span, apart, resident_in
+from distgnn.graph.memory.spans import PAGE
 from distgnn.nn import model_for
 from distgnn.train import Trainer
 
 NODES, FEATS, WIDTH, LAYERS = 40_000, 32, 128, 3
 ROWS = ("activations", "working rows", "evaluation")
-
-
-def test_the_first_name_counts():
-    spans = [("a", Span(10, 20)), ("b", Span(0, 15)), ("c", Span(12, 30)), ("d", Span(13, 18))]
-    bytes_of = dict.fromkeys("abcd", 0)
-    for name, span in apart(spans):
-        bytes_of[name] += span.last - span.first
-    assert bytes_of == {"a": 10, "b": 10, "c": 10, "d": 0}
-
-
-def test_what_was_never_touched_is_not_resident(tmp_path):
-    size = 64 * PAGE
-    memory = page_aligned_zeros((size,), np.uint8)
-    first = memory.__array_interface__["data"][0]
-    assert resident_in(Span(first, first + size)) == (0, 0)
-    memory[: 16 * PAGE] = 1
-    assert resident_in(Span(first, first + size)) == (16 * PAGE, 0)
-    np.save(tmp_path / "file.npy", np.zeros(size, np.uint8))
-    mapped = np.load(tmp_path / "file.npy", mmap_mode="r")
-    assert mapped.sum() == 0
-    first = mapped.__array_interface__["data"][0]
-    assert sum(resident_in(Span(first, first + size))[1:]) > size // 2
 
 
 @pytest.mark.mpi(1, 2)

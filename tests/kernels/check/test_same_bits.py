@@ -5,7 +5,7 @@ import pytest
 
 from distgnn import kernels
 from distgnn.kernels.check import cases
-from distgnn.kernels.check.inputs import large_graph
+from distgnn.kernels.check.cases_of import large_graph
 from distgnn.kernels.runtime import threads
 
 EXAMPLES = list(cases.examples())
@@ -14,7 +14,7 @@ EXAMPLES = list(cases.examples())
 @pytest.fixture(autouse=True)
 def chunks_of_any_size(monkeypatch):
     before = threads.get_num_threads()
-    monkeypatch.setattr(threads, "SERIAL_WORK", 0)
+    monkeypatch.setattr(threads, "THREAD_WORK", 1)
     yield
     threads.set_num_threads(before)
 

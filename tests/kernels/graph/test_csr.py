@@ -7,8 +7,6 @@ from distgnn.kernels import csr_from_edges, transpose_csr
 from distgnn.kernels.check import reference
 from distgnn.kernels.graph import csr
 
-from ..graphs import NAMES, awkward
-
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize("edges", [0, 1, 1000])
@@ -20,14 +18,6 @@ def test_csr_is_a_stable_sort(edges, dtype, num_threads, monkeypatch):
     for a, b in zip(got, reference.csr_from_edges(src, dst, 71), strict=True):
         np.testing.assert_array_equal(a, b)
     assert got[1].dtype == dtype
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_transpose(name, num_threads):
-    indptr, indices, sources = awkward(name)
-    got = transpose_csr(indptr, indices, sources)
-    for a, b in zip(got, reference.transpose_csr(indptr, indices, sources), strict=True):
-        np.testing.assert_array_equal(a, b)
 
 
 def test_bad_arguments():

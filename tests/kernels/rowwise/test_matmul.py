@@ -103,11 +103,3 @@ def test_rows_that_are_made_piece_by_piece_have_the_same_bits(columns, num_threa
     if columns == 3:
         np.testing.assert_array_equal(narrow_products(make, 37, grads), whole)
     assert {first for first, _ in pieces} > {0}
-
-
-@pytest.mark.parametrize("num", [0, 1, 3, 259, 9001])
-def test_narrow_product(num, num_threads):
-    rows, grads = rows_of(num, 3, np.float64), rows_of(num, 37, np.float64, 1)
-    close(narrow_product(rows, grads), rows.T @ grads)
-    with pytest.raises(ValueError, match="do not fit"):
-        narrow_product(rows, rows_of(num + 1, 37, np.float64))

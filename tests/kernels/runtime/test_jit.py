@@ -14,6 +14,8 @@ from distgnn.kernels.check.cases import self_check
 from distgnn.kernels.runtime import jit
 from distgnn.kernels.runtime.tiles import registers
 
+from .fresh import ONE_KERNEL, fresh
+
 
 @pytest.mark.skipif(jit.fcntl is None, reason="no locks on files")
 def test_who_loads_lets_others_load_and_who_compiles_is_alone(tmp_path):
@@ -38,16 +40,13 @@ def test_a_second_process_compiles_nothing():
         "print(kernels.compilation().compiled, 'numba.typed.typeddict' in sys.modules)"
     )
     self_check(("float32",))
-    last = subprocess.run(
-        [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=900
-    ).stdout
-    assert last == "0 False\n"  # and what numba needs to compile is not even loaded
+    assert fresh(program)[0] == "0 False\n"  # and what numba needs to compile is not even loaded
 
 
 OLDER = """
 from distgnn.kernels.check.cases import examples
 from distgnn import kernels
-from distgnn.kernels.check.inputs import large_graph
+from distgnn.kernels.check.cases_of import large_graph
 from distgnn.kernels.check.reference import difference
 left = dict.fromkeys({kinds!r}.split())
 for example in examples(({dtype!r},)):
@@ -80,18 +79,7 @@ def test_older_machines(tmp_path, features, dtype, kinds):
     if features and registers() == (32, 10):
         pytest.skip("this machine is one: all other tests run there")
     program = OLDER.format(dtype=dtype, kinds=kinds)
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_CPU_NAME": "generic"}
-    environment["NUMBA_CPU_FEATURES"] = features
-    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
-
-
-ONE_KERNEL = """
-import numpy as np
-from distgnn import kernels
-from distgnn.kernels.runtime.threads import edge_parts
-assert edge_parts(np.array([0, 3, 4, 4]), 2).tolist() == [0, 1, 3]
-print(kernels.compilation().compiled)
-"""
+    fresh(program, tmp_path, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES=features)
 
 
 READ_ONLY = """
@@ -108,39 +96,28 @@ from distgnn.kernels.runtime.threads import edge_parts
 
 def test_without_any_folder_kernels_work_and_a_line_says_so(tmp_path):
     """As in a read-only installation whose user has no folder of his own; numba raises an error at import."""
-    program = READ_ONLY + "edge_parts(np.array([0, 4], np.int32), 1)" + ONE_KERNEL
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "2\n"
-    assert done.stderr.count("cannot be kept") == done.stderr.count("\n") == 1
+    out, said = fresh(READ_ONLY + "edge_parts(np.array([0, 4], np.int32), 1)" + ONE_KERNEL, tmp_path)
+    assert out == "2\n" and said.count("cannot be kept") == said.count("\n") == 1
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
 def test_a_folder_that_others_can_write_is_not_read(tmp_path):
     """Pickles that somebody else put there would be executed."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "all"), "XDG_CACHE_HOME": str(tmp_path / "own")}
     (tmp_path / "all").mkdir()
     # What is compiled in its place is kept in a folder of the user's own: once for all processes.
     for mode, compiled, lines in ((0o755, "1\n", 0), (0o777, "1\n", 1), (0o777, "0\n", 0), (0o755, "0\n", 0)):
         for folder in (tmp_path / "all").iterdir():
             folder.chmod(mode)
-        done = subprocess.run(
-            [sys.executable, "-c", ONE_KERNEL], env=environment, capture_output=True, text=True, check=True
-        )
-        assert (done.stdout, done.stderr.count("are not read"), done.stderr.count("\n")) == (compiled, lines, lines)
+        out, said = fresh(ONE_KERNEL, tmp_path / "all", XDG_CACHE_HOME=str(tmp_path / "own"))
+        assert (out, said.count("are not read"), said.count("\n")) == (compiled, lines, lines)
 
 
 @pytest.mark.slow
 def test_a_folder_that_is_read_only_is_read(tmp_path):
     """As in an image of a container; numba passes over a folder that it cannot write."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     for program, compiled in ((ONE_KERNEL, "1\n"), (READ_ONLY + ONE_KERNEL, "0\n")):
-        done = subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
-        )
-        assert (done.stdout, done.stderr) == (compiled, "")
+        assert fresh(program, tmp_path) == (compiled, "")
 
 
 @pytest.fixture

@@ -1,14 +1,17 @@
-"""Files of kept machine code that are damaged: the kernel is compiled again, once, and a line names the file."""
+"""Files of kept machine code that are damaged: the kernel is compiled again, once, and a line names the file.
+
+Which folders of compiled kernels are read: those that nobody else can write.
+"""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from distgnn.kernels.runtime import kept_code
 from distgnn.kernels.runtime.kept_code import DamagedError, KeptCode
+
+from .fresh import ONE_KERNEL, start
 
 KEY, CODE = (("float32",), ("x86",)), {"code": b"x" * 5000}
 
@@ -75,22 +78,10 @@ def test_a_writer_that_fails_or_was_killed_leaves_the_old_file_and_nothing_else(
     assert list(kept.folder.iterdir()) == [kept.file_of(KEY)] and kept.load(KEY) == CODE
 
 
-ONE_KERNEL = """
-import numpy as np
-from distgnn import kernels
-from distgnn.kernels.runtime.threads import edge_parts
-assert edge_parts(np.array([0, 3, 4, 4]), 2).tolist() == [0, 1, 3]
-print(kernels.compilation().compiled)
-"""
-
-
 @pytest.mark.slow
 def test_processes_that_find_a_damaged_file_together_compile_once_and_say_so_once(tmp_path):
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-
     def run(count: int) -> list[tuple[str, str]]:
-        command, pipes = [sys.executable, "-c", ONE_KERNEL], {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        started = [subprocess.Popen(command, env=environment, text=True, **pipes) for _ in range(count)]
+        started = [start(ONE_KERNEL, tmp_path) for _ in range(count)]
         return [process.communicate(timeout=900) for process in started]
 
     assert run(1) == [("1\n", "")]
@@ -105,3 +96,59 @@ def test_processes_that_find_a_damaged_file_together_compile_once_and_say_so_onc
     file.mkdir()  # neither read nor replaced: as on a full disk, the kernel is compiled and not kept
     [(out, said)] = run(1)
     assert out == "1\n" and said.count("\n") == 2 and "cannot be kept in" in said and str(file) in said, said
+
+
+OTHER = 61234  # a user and a group that no machine has
+
+
+@pytest.fixture
+def doubt(tmp_path):
+    source = tmp_path / "source.py"
+    source.touch()
+    folder = tmp_path / "cache"
+    folder.mkdir()
+
+    def ask(mode, uid=-1, gid=-1):
+        if (uid, gid) != (-1, -1) and os.geteuid() != 0:
+            pytest.skip("only root can give files away")
+        os.chown(folder, uid, gid)
+        folder.chmod(mode)
+        kept_code.doubt.cache_clear()
+        return kept_code.doubt(str(folder), str(source))
+
+    return ask
+
+
+EVERYBODY, GROUP = "everybody can write there", f"group {OTHER} can write there"
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "reason"),
+    [
+        (0o755, {}, None),
+        (0o700, {}, None),
+        (0o757, {}, EVERYBODY),
+        (0o1777, {}, EVERYBODY),
+        (0o775, {"gid": OTHER}, GROUP),
+        (0o755, {"gid": OTHER}, None),
+        (0o755, {"uid": OTHER}, f"the folder belongs to user {OTHER}"),
+    ],
+)
+def test_who_can_write(doubt, mode, owner, reason):
+    assert doubt(mode, **owner) == reason
+
+
+def test_a_group_of_one_is_its_owner(doubt, monkeypatch):
+    class Names:
+        gr_name = pw_name = "me"
+        gr_mem = ()
+
+    monkeypatch.setattr(kept_code.grp, "getgrgid", lambda _: Names)
+    monkeypatch.setattr(kept_code.pwd, "getpwuid", lambda _: Names)
+    assert doubt(0o775) is None
+    Names.gr_mem = ("me", "you")
+    assert "group" in doubt(0o775)
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    assert kept_code.doubt(str(tmp_path / "none"), __file__) is None

@@ -11,10 +11,12 @@ import pytest
 from distgnn.kernels.runtime import memory
 from distgnn.kernels.runtime.memory import MPOL_DEFAULT, MPOL_INTERLEAVE, keep_pages_near, page_policy, spread_pages
 
+from .fresh import fresh
+
 PROGRAM = """
 import sys, torch
 from distgnn.kernels import give_back_freed_memory, return_large_blocks
-from distgnn.system.sizes import resident
+from distgnn.system.units import resident
 if not return_large_blocks():
     sys.exit("malloc took no settings")
 def taken():
@@ -36,8 +38,7 @@ print(large >> 20, small >> 20, taken() >> 20)
 @pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="sets glibc's malloc")
 def test_large_blocks_go_back_when_they_are_freed():
-    done = subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True)
-    large, small, after = map(int, done.stdout.split())
+    large, small, after = map(int, fresh(PROGRAM)[0].split())
     assert large < 30 and small > 60 and after < 30  # MiB
 
 

@@ -14,7 +14,7 @@ from ..graphs import awkward, rows_of
 
 def test_calls_from_many_threads_at_once(num_threads):
     indptr, indices, sources = awkward("random")
-    feats = rows_of(sources, 64)
+    feats = rows_of(sources, 37)
     expected, results = kernels.spmm(indptr, indices, feats), [None] * 8
 
     def work(place):
@@ -81,7 +81,7 @@ def test_every_chunk_runs_once(num_threads):
 
 @pytest.mark.parametrize("first", [0, 10**5])  # of the whole, and of a slice of rows
 def test_edge_chunks_cover_rows_and_balance_edges(monkeypatch, first):
-    monkeypatch.setattr(threads, "SERIAL_WORK", 0)
+    monkeypatch.setattr(threads, "THREAD_WORK", 1)
     monkeypatch.setattr(threads._pool(), "num_threads", 4)
     indptr = np.concatenate([[0], np.cumsum(np.random.default_rng(0).integers(0, 9, 5000))]) + first
     bounds = threads.edge_chunks(indptr, 1)
@@ -90,8 +90,14 @@ def test_edge_chunks_cover_rows_and_balance_edges(monkeypatch, first):
     assert abs(share - 1).max() < 0.1
 
 
+@pytest.mark.parametrize(("share", "pieces"), [(0.5, 1), (1.9, 1), (2, 2), (7.9, 7), (8, 128), (99, 128)])
+def test_no_more_threads_are_woken_than_have_work(monkeypatch, share, pieces):
+    monkeypatch.setattr(threads._pool(), "num_threads", 8)
+    assert len(threads.even_chunks(int(share * threads.THREAD_WORK / 16), 16)) == pieces + 1
+
+
 def test_hubs_are_handed_out_first(monkeypatch):
-    monkeypatch.setattr(threads, "SERIAL_WORK", 0)
+    monkeypatch.setattr(threads, "THREAD_WORK", 1)
     monkeypatch.setattr(threads._pool(), "num_threads", 4)
     degrees = np.full(4000, 3)
     degrees[[1000, 3999]] = 3000, 6000

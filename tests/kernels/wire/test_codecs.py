@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from distgnn.config.wires import WIRES, row_bytes
+from distgnn.config.schedule import WIRES, row_bytes
 from distgnn.kernels import decode_rows, encode_rows
 from distgnn.kernels.check import reference
 

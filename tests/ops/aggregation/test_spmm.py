@@ -32,7 +32,7 @@ def test_sum_and_gradient_equal_the_dense_product(comm, directed, split_arcs):
 
 
 @pytest.mark.mpi(2)
-@pytest.mark.parametrize("widths", [(4, 4), (4, 2), (2, 4)])
+@pytest.mark.parametrize("widths", [(8, 8), (8, 4), (4, 8)])
 def test_self_loops_are_a_diagonal_in_every_plan_of_a_convolution(comm, widths):
     data = random_graph(6, directed=True)
     graph = dist_graph(data, comm)
@@ -61,7 +61,7 @@ def test_gradients_of_rows_and_of_edge_weights(comm, directed):
     weights = np.random.default_rng(2).random(num_ids)
     out_of, into = (np.maximum(dense_adjacency(data).sum(axis), 1) for axis in (0, 1))
     matrix = dense_adjacency(data, weights) / np.sqrt(out_of)[None, :] / into[:, None]
-    x = np.random.default_rng(0).standard_normal((data.num_nodes, 2))
+    x = np.random.default_rng(0).standard_normal((data.num_nodes, 4))
     rows = torch.from_numpy(x[graph.owned_ids]).requires_grad_()
     local = torch.from_numpy(weights[graph.local.arc_ids]).requires_grad_()
     out = ops.spmm(graph, rows, local, graph.degree_scale("out", -0.5), graph.degree_scale("in", -1))
@@ -85,22 +85,6 @@ def test_wrong_rows_are_refused(comm):
         ops.spmm(graph, torch.zeros(graph.num_owned, 2, dtype=torch.int64))
     with pytest.raises(ValueError, match="local arcs"):
         ops.spmm(graph, torch.zeros(graph.num_owned, 2, dtype=torch.float64), torch.zeros(3, dtype=torch.float64))
-
-
-@pytest.mark.mpi(3)
-def test_halo_functions_are_each_others_gradient(comm):
-    graph = dist_graph(random_graph(8), comm)
-    rows = torch.randn(graph.num_owned, 3, dtype=torch.float64, requires_grad=True)
-    halos = ops.halo_broadcast(graph, rows)
-    halos.sum().backward()
-    copies = np.concatenate(comm.allgather(graph.local.global_ids[graph.local.source_halo_rows]))
-    counts = np.bincount(copies, minlength=graph.num_global_nodes)[graph.owned_ids]
-    np.testing.assert_array_equal(rows.grad.numpy(), np.repeat(counts[:, None], 3, axis=1))
-    partials = torch.ones(graph.local.num_target_halos, 2, dtype=torch.float64, requires_grad=True)
-    total = ops.halo_reduce(graph, partials)
-    (total * torch.from_numpy(graph.owned_ids)[:, None]).sum().backward()
-    ids = graph.local.global_ids[graph.local.target_halo_rows]
-    np.testing.assert_array_equal(partials.grad.numpy(), np.repeat(ids[:, None], 2, axis=1))
 
 
 @pytest.mark.mpi(3)
@@ -142,7 +126,7 @@ def test_symmetric_arcs_with_other_weights_are_not_their_own_transpose(comm, sam
     if comm.size == 1:
         assert graph.local.symmetric == same_weights
     matrix = dense_adjacency(data, np.asarray(data.edge_weight, np.float64))
-    weight = np.random.default_rng(1).standard_normal((20, 3))
+    weight = np.random.default_rng(1).standard_normal((20, 4))
     rows = torch.from_numpy(weight[graph.owned_ids]).requires_grad_()
     out = ops.spmm(graph, rows, graph.edge_weight)
     (out * torch.from_numpy(weight[graph.owned_ids])).sum().backward()

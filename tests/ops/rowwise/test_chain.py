@@ -17,8 +17,8 @@ SCHEDULES = {
 | convolve AGGREGATE_ONLY | y1 | y2 over dead rows | z, statistics | made again |
 | convolve PRODUCT_FIRST | y2 | y3 | – | made again |""",
     ("sage", "layer", True): """| convolve CONSTANT | feats | y1 | statistics | kept |
-| convolve AGGREGATE_ONLY | y1 | y2 | z | made again |
-| convolve PRODUCT_FIRST | y2 | y3 | – | never whole |""",
+| convolve AGGREGATE_ONLY | y1 | y2 over dead rows | z, statistics | made again |
+| convolve PRODUCT_FIRST | y2 | y3 | – | made again |""",
     ("sage", "none", False): """| convolve CONSTANT | feats | y1 | y | kept |
 | convolve AGGREGATE_ONLY | y1 | y2 | y | kept |
 | convolve PRODUCT_FIRST | y2 | y3 | – | kept |""",
@@ -43,9 +43,9 @@ SCHEDULES = {
 
 @pytest.mark.parametrize(("name", "norm", "remat"), SCHEDULES)
 def test_a_stack_has_this_schedule(name, norm, remat):
-    """It says what lives up to the backward pass: tests/nn/test_kept_rows.py counts it."""
+    """It says what lives up to the backward pass: tests/ops/test_recompute.py counts it."""
     graph = whole_graph(random_graph(1), dtype="float32")
-    logits = model_for(ModelConfig(name, 32, 3, norm=norm, remat=remat), graph).train()(graph, graph.feats)
+    logits = model_for(ModelConfig(name, 128, 3, norm=norm, remat=remat), graph).train()(graph, graph.feats)
     schedule = logits.grad_fn.chain.table()
     print(schedule)
     assert schedule == HEAD + SCHEDULES[name, norm, remat]

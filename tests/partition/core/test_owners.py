@@ -6,8 +6,7 @@ import pytest
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.edges import EdgeArrays
 from distgnn.partition.core.owners import balanced_owners, even_exchange
-from distgnn.partition.core.shares import owned_limit
-from distgnn.partition.core.vertex_cut import VertexCut
+from distgnn.partition.core.vertex_cut import VertexCut, owned_limit
 
 
 def path(first, count):

@@ -6,8 +6,8 @@ import pytest
 from distgnn.errors import InputError
 from distgnn.partition import load_part, partition_graph
 
-from ..core.test_local_graph import local_arcs
 from ..folders import make_graph
+from ..laws import local_arcs
 
 
 @pytest.mark.parametrize("self_loops", ["keep", "remove"])
@@ -19,29 +19,20 @@ def test_arcs_carry_the_features_and_relation_of_their_row(directed, direction, 
     manifest = partition_graph(graph, 3, tmp_path / "parts", direction=direction, self_loops=self_loops)
     inverses = 4 if directed and direction == "both" else 0
     assert (manifest["graph"]["num_relations"], manifest["graph"]["num_node_types"]) == (4 + inverses, 2)
-    rows_of = {}  # (source, target) -> rows of the input, as arcs of this direction
-    for row, (u, v) in enumerate(graph.edges):
-        rows_of.setdefault((u, v), []).append((row, 0))
-        if (not directed or direction == "both") and u != v:
-            rows_of.setdefault((v, u), []).append((row, inverses))
-    found = {}
+    edges, found = graph.edge_list(direction, self_loops), []
     for part in range(3):
-        local = load_part(tmp_path / "parts", part)
+        local, sizes = load_part(tmp_path / "parts", part), manifest["parts"][part]
         np.testing.assert_array_equal(local.node_types, graph.node_types[local.global_ids[: local.num_owned]])
-        sources, targets = local_arcs(local)
-        pairs = set(zip(local.edge_types.tolist(), targets.tolist(), strict=True))
-        assert manifest["parts"][part]["relation_targets"] == len(pairs) < manifest["parts"][part]["arcs"]
-        for arc, ends in enumerate(zip(sources, targets, strict=True)):
-            feats = () if graph.edge_feats is None else tuple(local.edge_feats[arc])
-            found.setdefault(ends, []).append((local.edge_types[arc], *feats))
-    expected = {}
-    for ends, rows in rows_of.items():
-        if self_loops == "keep" or ends[0] != ends[1]:
-            feats = graph.edge_feats
-            expected[ends] = [
-                (graph.edge_types[row] + more, *(() if feats is None else feats[row])) for row, more in rows
-            ]
-    assert {ends: sorted(rows) for ends, rows in found.items()} == {e: sorted(r) for e, r in expected.items()}
+        pairs = set(zip(local.edge_types.tolist(), local_arcs(local)[1].tolist(), strict=True))
+        assert sizes["relation_targets"] == len(pairs) < sizes["arcs"]
+        backward, rows = local.arc_ids >= edges.num_edges, edges.edge_ids[local.arc_ids % edges.num_edges]
+        np.testing.assert_array_equal(local.edge_types, graph.edge_types[rows] + inverses * backward)
+        if graph.edge_feats is not None:
+            np.testing.assert_array_equal(local.edge_feats, graph.edge_feats[rows])
+        ends = graph.edges[rows]
+        np.testing.assert_array_equal(local_arcs(local), np.where(backward[:, None], ends[:, ::-1], ends).T)
+        found += local.arc_ids.tolist()
+    assert sorted(found) == edges.arcs()[2].tolist()
 
 
 def test_added_self_loops_have_features_of_ones(tmp_path):

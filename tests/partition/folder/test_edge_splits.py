@@ -61,9 +61,8 @@ def test_repartition_keeps_them_to_the_byte(tmp_path):
     assert np.array_equal(whole.test_negative_targets, graph.test_negative_targets)
 
 
-def test_the_on_disk_cut_writes_the_same_pairs(tmp_path, monkeypatch):
+def test_the_on_disk_cut_writes_the_same_pairs(tmp_path, on_disk):
     graph = split_graph()
-    monkeypatch.setattr("distgnn.partition.pipeline.works_on_disk", lambda *_: True)
     partition_graph(graph, 2, tmp_path / "parts", memory="8GB")
     whole = load_whole(tmp_path / "parts").graph
     assert np.array_equal(whole.train_edges, graph.edges)

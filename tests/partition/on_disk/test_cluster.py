@@ -11,54 +11,9 @@ from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
 from distgnn.partition.core.sorted_edges import number_by_degree
 from distgnn.partition.on_disk import cluster
 
-from ..graphs import NAMES, awkward, edge_list
+from ..graphs import edge_list
 
 IN_MEMORY, NO_STEP = sorting.in_memory, sorting.no_step
-
-
-@pytest.fixture(scope="module")
-def hubs():
-    return load_graph("rmat:scale=11,edge_factor=8,feats=0,classes=0,seed=1")
-
-
-@pytest.fixture(params=[1, 8])
-def small_pieces(request, monkeypatch):
-    """So many threads, and pieces, blocks and buckets of some rows."""
-    for module in (
-        "kernels.runtime.threads",
-        "partition.core.sorted_edges",
-        "partition.on_disk.cluster",
-        "partition.core.edges",
-    ):
-        monkeypatch.setattr(f"distgnn.{module}.FEW_EDGES", 0)
-    for name, value in (("PIECE_EDGES", 700), ("BLOCK_EDGES", 64), ("BUCKET_EDGES", 100), ("BUCKETS_AT_ONCE", 5)):
-        monkeypatch.setattr(sorting, name, value)
-    monkeypatch.setattr(threads, "SERIAL_WORK", 0)
-    monkeypatch.setattr("distgnn.partition.refinement.edge_moves.FEW_EDGES", 1)
-    monkeypatch.setattr("distgnn.partition.refinement.groups.ALONE", 0)
-    monkeypatch.setattr(threads._pool(), "num_threads", request.param)
-    return request.param
-
-
-@pytest.mark.parametrize("name", [*NAMES, "hubs"])
-def test_rows_are_sorted_by_their_lower_end(name, hubs, small_pieces):
-    edges = hubs.edge_list() if name == "hubs" else edge_list(*awkward(name))
-    degrees = endpoint_degrees(edges)
-    ends = np.bincount(np.concatenate([edges.src, edges.dst]).astype(np.int64), minlength=edges.num_nodes)
-    np.testing.assert_array_equal(degrees, ends)
-    number = number_by_degree(degrees)
-    keys = degrees.astype(np.int64) * 2**32 + number
-    swap = keys[edges.dst] < keys[edges.src]
-    low, high = np.where(swap, edges.dst, edges.src), np.where(swap, edges.src, edges.dst)
-    order = np.argsort(number[low], kind="stable")
-    expected = number[low][order], number[high][order], 2 * order + swap[order]
-    rows = sorting.sort_edges(edges, degrees, number, IN_MEMORY, NO_STEP)
-    for column, values in zip(rows, expected, strict=True):
-        np.testing.assert_array_equal(column, values)
-    other = np.random.default_rng(0).permutation(edges.num_nodes).astype(np.int32)
-    renumbered = sorting.renumber_edges(rows, other, IN_MEMORY, NO_STEP)
-    again = np.argsort(other[rows.low], kind="stable")
-    np.testing.assert_array_equal(renumbered.tag, rows.tag[again])
 
 
 def test_clusters_hold_the_ends_of_their_rows(hubs, small_pieces):
@@ -78,10 +33,9 @@ def test_clusters_hold_the_ends_of_their_rows(hubs, small_pieces):
 
 
 @pytest.mark.parametrize("direction", ["both", "stored"])
-def test_the_same_cut_for_any_number_of_threads(hubs, direction, monkeypatch, small_pieces, tmp_path):
+def test_the_same_cut_for_any_number_of_threads(hubs, direction, monkeypatch, small_pieces, on_disk, tmp_path):
     monkeypatch.setattr("distgnn.partition.refinement.merge.IN_TURN", 0)
     monkeypatch.setattr("distgnn.partition.refinement.merge.LARGE", 4)
-    monkeypatch.setattr("distgnn.partition.pipeline.works_on_disk", lambda *_: True)
     folders = []
     for count in (small_pieces, 3):
         threads._pool().num_threads = count

@@ -6,20 +6,11 @@ import pytest
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.methods import cut_edges
 from distgnn.partition.refinement import group_loads
-from distgnn.partition.refinement.group_loads import (
-    count_with_rows,
-    no_row_loads,
-    row_cost,
-    row_excess,
-    row_goal,
-    shared_copies,
-    start_loads,
-)
-from distgnn.partition.refinement.group_moves import Placement, move_groups
-from distgnn.partition.refinement.groups import Groups, count_present
-from distgnn.partition.refinement.replica_table import count_copies
+from distgnn.partition.refinement.group_loads import count_with_rows, row_cost, row_excess, row_goal, shared_copies
+from distgnn.partition.refinement.group_moves import move_groups
+from distgnn.partition.refinement.groups import count_present
 
-from ..graphs import core_and_islands, table_of
+from ..graphs import core_and_islands, placed, random_groups
 
 VERTICES, PARTS, GROUPS = 60, 7, 40
 SHARES = np.arange(1, PARTS + 1) / np.arange(1, PARTS + 1).sum()
@@ -39,11 +30,8 @@ def made(request, monkeypatch):
     """Groups of 1 to 12 members, in parts of unequal shares: vertices in one group and in many, sparse and dense."""
     monkeypatch.setattr(group_loads, "LEAST_GOAL", 1e-9)
     rng = np.random.default_rng(request.param)
-    sizes = rng.integers(1, 13, GROUPS)
-    members = np.concatenate([rng.choice(VERTICES, size, replace=False) for size in sizes]).astype(np.int32)
-    indptr = np.concatenate([[0], np.cumsum(sizes)])
-    groups = Groups(indptr, members, rng.integers(1, 9, GROUPS).astype(float), np.ones(len(members), dtype=np.uint16))
-    return groups, rng.integers(0, PARTS, GROUPS).astype(np.int16)
+    groups = random_groups(rng, GROUPS, VERTICES, 9)
+    return groups, placed(groups, rng.integers(0, PARTS, GROUPS).astype(np.int16), VERTICES, SHARES)
 
 
 def held_in(groups, part):
@@ -60,10 +48,9 @@ def shared_in(groups, part):
 
 @pytest.mark.slow  # its helpers compile in each process, for some seconds
 def test_costs_of_all_parts_are_what_a_recount_finds(made):
-    groups, part = made
-    table = table_of(groups, part, VERTICES, PARTS)
+    groups, (part, table, _, rows) = made
     assert shared_copies(table).tolist() == shared_in(groups, part).tolist()
-    rows, num_present = no_row_loads(PARTS), np.empty(PARTS, dtype=np.int32)
+    num_present = np.empty(PARTS, dtype=np.int32)
     rows.shared[:] = shared_in(groups, part)
     active = len(np.unique(groups.members))
     rows.price[0], rows.goal[:] = 3.0, row_goal(float(table.vertex[:, 0].sum()), active, SHARES)
@@ -82,15 +69,10 @@ def test_costs_of_all_parts_are_what_a_recount_finds(made):
 
 
 def test_loads_stay_those_of_a_recount_while_groups_move(made):
-    groups, part = made
-    table = table_of(groups, part, VERTICES, PARTS)
-    copies = np.zeros(PARTS, dtype=np.int64)
-    count_copies(table, copies)
-    edges = np.bincount(part, groups.sizes, minlength=PARTS)
-    loads = start_loads(edges, copies.astype(float), edges.sum() * SHARES, copies.sum() * SHARES)
+    groups, placement = made
+    part, _, loads, rows = placement
     degrees, before = np.bincount(groups.members, minlength=VERTICES), part.copy()
-    rows = no_row_loads(PARTS)
-    move_groups(groups, Placement(part, table, loads, rows), SHARES, degrees, 8, "in turn", row_price=8.0)
+    move_groups(groups, placement, SHARES, degrees, 8, "in turn", row_price=8.0)
     assert (part != before).any()
     assert rows.shared.tolist() == shared_in(groups, part).tolist()
     assert loads.copies.tolist() == held_in(groups, part).sum(axis=0).tolist()
@@ -98,7 +80,7 @@ def test_loads_stay_those_of_a_recount_while_groups_move(made):
 
 def test_the_goal_is_the_mean_of_what_parts_exchange(made):
     """Whoever owns what: 2 (c - 1) rows for a vertex of c copies."""
-    groups, part = made
+    groups, (part, table, *_) = made
     held = held_in(groups, part)
     copies = held.sum(axis=1)
     exchanged = shared_in(groups, part)
@@ -108,7 +90,7 @@ def test_the_goal_is_the_mean_of_what_parts_exchange(made):
     np.testing.assert_allclose(row_goal(float(copies.sum()), active, SHARES), exchanged.sum() * SHARES)
     over = np.maximum(shared_in(groups, part) / (exchanged.sum() * SHARES) - 1, 0)
     excess = group_loads.row_price(PARTS) * (exchanged.sum() * SHARES * over**2).sum()
-    np.testing.assert_allclose(row_excess(table_of(groups, part, VERTICES, PARTS), active, SHARES), excess)
+    np.testing.assert_allclose(row_excess(table, active, SHARES), excess)
 
 
 def test_parts_of_a_clustered_graph_exchange_about_the_same(monkeypatch):

@@ -1,10 +1,7 @@
 """The table of copies against a plain matrix of counts, and the list of a thread's own ends against the plain loop."""
 
 import numpy as np
-import pytest
 
-from distgnn.kernels.runtime.jit import kernel
-from distgnn.partition.core.edges import own_ends
 from distgnn.partition.refinement.replica_table import (
     COPIES,
     SATURATED,
@@ -17,27 +14,9 @@ from distgnn.partition.refinement.replica_table import (
 )
 
 PARTS = 9
+
+
 DEGREES = np.array([1, 2, 3, 40, 2 * SATURATED], dtype=np.int32)  # two sparse vertices, three dense ones
-
-
-@kernel
-def _own_ends(low, high, src, dst, own, list_edges):
-    return own_ends(low, high, 0, src.shape[0], src, dst, own, list_edges)
-
-
-@pytest.mark.parametrize("list_edges", [True, False])
-def test_own_ends_are_those_of_the_plain_loop(list_edges):
-    generator = np.random.default_rng(0)
-    src, dst = generator.integers(0, 12, (2, 300)).astype(np.int32)
-    assert (src == dst).any()
-    for low, high in [(0, 12), (3, 7), (5, 5), (0, 1), (11, 12)]:
-        expected = []
-        for e, (u, v) in enumerate(zip(src.tolist(), dst.tolist(), strict=True)):
-            ends = [(u, v)] if u == v and list_edges else [(u, v), (v, u)]
-            expected += [(end, e if list_edges else other) for end, other in ends if low <= end < high]
-        own = np.empty((2 * len(src), 2), dtype=np.int64)
-        found = _own_ends(low, high, src, dst, own, list_edges)
-        assert [tuple(pair) for pair in own[:found].tolist()] == expected
 
 
 def test_counts_are_those_of_a_matrix_and_stay_at_255():

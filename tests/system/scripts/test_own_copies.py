@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from command import distgnn, without_rank_variables
 
+from distgnn.system.scripts.own_copies import Copies, publish
+
 WRITERS = """
 import csv, glob, gzip, json, logging, os, pathlib, pickle, shutil, sys, tempfile, time
 import numpy as np, pandas, torch
@@ -119,7 +121,7 @@ def test_every_writer_leaves_what_one_process_leaves(tmp_path):
 
 
 OWN = """
-import os, pathlib, sys, time, torch
+import os, pathlib, shutil, sys, time, torch
 from mpi4py import MPI
 import distgnn
 comm = MPI.COMM_WORLD
@@ -143,6 +145,35 @@ while rank and not os.path.exists(out / "all.csv"):  # files as signals
     time.sleep(0.01)
 assert (out / "all.csv").read_text() == "0\\n1\\n2\\n"
 (out / "fold_1.csv").write_text("of all")
+if rank == 1:  # ahead of rank 0: a count, of which the first is written and moved
+    (out / "step_0.tmp").write_text("0")
+    os.replace(out / "step_0.tmp", out / "fold_1.csv")
+comm.Barrier()
+if rank == 0:
+    (out / "step_0.tmp").write_text("0")
+comm.Barrier()
+if rank == 1:
+    (out / "step_1.tmp").write_text("1")
+    os.replace(out / "step_1.tmp", out / "fold_1.csv")
+    (out / "step_1.tmp").write_text("1")
+comm.Barrier()
+if rank == 0:
+    assert not (out / "step_1.tmp").exists()
+    os.remove(out / "step_0.tmp")
+if rank == 1:
+    os.remove(out / "step_1.tmp")
+    (out / "try_0").mkdir()  # the same of folders
+    shutil.rmtree(out / "try_0")
+comm.Barrier()
+if rank == 0:
+    (out / "try_0").mkdir()
+comm.Barrier()
+if rank == 1:
+    (out / "try_1").mkdir()
+comm.Barrier()
+if rank == 0:
+    os.rmdir(out / "try_0")
+    assert not (out / "try_1").exists()
 """
 
 
@@ -158,6 +189,30 @@ def test_what_ranks_write_alone_is_theirs_and_seen_by_the_others(tmp_path):
     assert files_below(out) == [*alone, *(f"rank{one}{rest}" for one in range(3) for rest in ("", "/a.txt"))]
     texts = [(out / name).read_text() for name in ("debug.txt", "part_1.csv", "fold_1.csv", "rank2/a.txt")]
     assert texts == ["of rank one", "1\n", "of all", "xxx"]
+
+
+def test_what_is_on_the_disk_after_a_removal_is_seen_and_what_vanishes_is_none(tmp_path, monkeypatch):
+    """Times of files are some milliseconds late; rank 0 may remove a file while another rank copies it."""
+    copies, flag = Copies(str(tmp_path / "rank-1"), 0.0), tmp_path / "flag"
+    for _ in range(20):
+        Path(copies.write(flag)).write_text("of each")
+        copies.remove(os.remove, flag)
+        assert not copies.is_seen(str(flag))
+        flag.write_text("of all")
+        assert copies.is_seen(str(flag)) and copies.read(flag) == flag
+        copies.remove(os.remove, flag)
+        flag.unlink()
+    monkeypatch.setattr(copies, "is_seen", lambda full: True)
+    assert not os.path.exists(copies.write(flag))
+
+
+def test_the_lowest_rank_that_has_written_a_file_gives_it(tmp_path):
+    for rank in (10, 2):
+        copy = Path(f"{tmp_path}/copies/rank-{rank}{tmp_path}/debug.txt")
+        copy.parent.mkdir(parents=True)
+        copy.write_text(f"of rank {rank}")
+    publish(str(tmp_path / "copies"))
+    assert (tmp_path / "debug.txt").read_text() == "of rank 2"
 
 
 SAYS = """

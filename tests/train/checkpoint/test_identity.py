@@ -1,4 +1,7 @@
-"""What a checkpoint knows of settings and of the graph."""
+"""What a checkpoint knows of settings and of the graph.
+
+A graph is recognised by what is in it, not by its cut.
+"""
 
 import functools
 import tracemalloc
@@ -6,13 +9,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse
+import torch
 from cut_graphs import dist_graph, random_cut, random_graph, whole_graph
+from typed_graphs import typed_graph
 
 import distgnn as dg
 from distgnn.graph.memory.spans import resident_in, spans_in
+from distgnn.ops.rowwise.sparse_rows import SparseRows
 from distgnn.partition import partition_graph
-from distgnn.train.checkpoint.fingerprint import fingerprint
-from distgnn.train.checkpoint.identity import name_of
+from distgnn.train.checkpoint.identity import difference, fingerprint, name_of
 
 
 def scaled(factor):
@@ -24,12 +30,7 @@ def weighted(graph, logits, factor):
 
 
 def test_functions_without_a_name_are_told_apart_by_what_they_do():
-    losses = [
-        scaled(2),
-        scaled(3),
-        lambda graph, logits: logits.sum(),
-        lambda graph, logits: logits.mean(),
-    ]
+    losses = [scaled(2), scaled(3), lambda graph, logits: logits.sum(), lambda graph, logits: logits.mean()]
     losses += [functools.partial(weighted, factor=factor) for factor in (2, 3)] + [weighted, None]
     assert len({name_of(loss) for loss in losses}) == len(losses)
     assert name_of(scaled(2)) == name_of(scaled(2))
@@ -69,3 +70,26 @@ def test_a_fingerprint_needs_no_memory_by_the_arc(comm, tmp_path):
     ids = graph.local.arc_ids
     assert most < ids.nbytes, most
     assert sum(resident_in(next(spans_in(ids, {})))) == 0
+
+
+@pytest.mark.mpi(2)
+def test_a_graph_is_recognised_however_it_is_cut_and_stored(comm):
+    data = random_graph(3, weighted=True)
+    data.feats[:, 2:] = 0
+    expected = fingerprint(dist_graph(data, comm))
+    assert fingerprint(dist_graph(data, comm, random_cut(data.edge_list(), 2, 5, split_arcs=True))) == expected
+    assert fingerprint(dist_graph(data, comm, dtype="float32")) == expected
+    assert fingerprint(whole_graph(data)) == expected
+    data.feats = scipy.sparse.csr_matrix(data.feats)
+    assert fingerprint(dist_graph(data, comm)) == expected
+    sparse = dist_graph(data, comm, sparse_feats=True)
+    sparse.feats = SparseRows(data.feats[sparse.owned_ids], torch.float32)
+    assert fingerprint(sparse) == expected
+    typed = typed_graph()
+    known = fingerprint(dist_graph(typed, comm))
+    assert fingerprint(whole_graph(typed)) == known
+    relation = typed.relation_columns["author", "knows", "field"]
+    for columns, name in ((typed.typed["author"], "feats"), (relation, "feat")):
+        kept, columns[name] = columns[name], columns[name] + np.float32(1)
+        assert difference(known, fingerprint(dist_graph(typed, comm))) == "its typed columns are different"
+        columns[name] = kept

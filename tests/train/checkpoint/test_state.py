@@ -1,30 +1,36 @@
-"""A run that is stopped and resumed is bit-identical to one that was never stopped; and what is refused."""
+"""A run that is stopped and resumed is bit-identical to one that was never stopped; and what is refused.
+
+States of other people's objects become JSON and tensors, and come back the same.
+"""
 
 import json
+import math
 import shutil
+from collections import Counter
 
 import numpy as np
 import pytest
 import torch
 from cut_graphs import dist_graph, random_cut, random_graph, whole_graph
 from resumed import numbers, stop_after
+from trainers import resumed_to_the_bit, trainer_of
 
-from distgnn.config import ModelConfig, TrainConfig
+from distgnn.config import ModelConfig
 from distgnn.errors import InputError, RunError, RunStopped
-from distgnn.nn import build_model
 from distgnn.train import Trainer
 from distgnn.train.checkpoint import files as files
+from distgnn.train.checkpoint.state import flatten, unflatten
 
 
-def make(graph, run_dir, model="sage", norm="batch", on_epoch=None, **config) -> Trainer:
-    torch.manual_seed(0)
-    network = build_model(ModelConfig(model, 8, norm=norm), graph.num_feats, graph.num_classes)
-    options = {"epochs": 9, "eval_every": 2, "lr": 0.05} | config
-    settings = {"model": {"name": model, "hidden_feats": 8}}
-    quiet = {"say": lambda text: None}
-    return Trainer(
-        network, graph, TrainConfig(run_dir=str(run_dir), **options), on_epoch=on_epoch, describe=settings, **quiet
-    )
+def make(graph, run_dir, model="sage", norm="batch", own=None, **config) -> Trainer:
+    own = {"describe": {"model": {"name": model, "hidden_feats": 8}}} | (own or {})
+    options = {"epochs": 9, "eval_every": 2, "lr": 0.05, "run_dir": str(run_dir)} | config
+    return trainer_of(graph, ModelConfig(model, 8, norm=norm), own, **options)
+
+
+def stopped(graph, run_dir, after: int = 3, **config) -> None:
+    with pytest.raises(RunStopped):
+        make(graph, run_dir, own={"on_epoch": stop_after(after)}, **config).fit()
 
 
 def state_bits(trainer: Trainer) -> dict[str, bytes]:
@@ -46,23 +52,18 @@ RUNS = {
 @pytest.mark.mpi(3)
 @pytest.mark.parametrize("options", RUNS.values(), ids=RUNS.keys())
 def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, options):
-    data = random_graph(1)
-    whole = make(dist_graph(data, comm, **options), shared_tmp_path / "whole")
-    expected = whole.fit()
-    with pytest.raises(RunStopped, match=r"stopped by SIGUSR1 after 5 epochs; .*--resume") as caught:
-        make(dist_graph(data, comm, **options), shared_tmp_path / "run", on_epoch=stop_after(3)).fit()
-    assert caught.value.agreed
-    resumed = make(dist_graph(data, comm, **options), shared_tmp_path / "run", resume=True, checkpoint_every=2)
-    result = resumed.fit()
-    assert numbers(result.records) == numbers(expected.records)
+    data, folder = random_graph(1), shared_tmp_path / "run"
+    resumed, whole = resumed_to_the_bit(
+        lambda **run: make(dist_graph(data, comm, **options), **run), shared_tmp_path, 3
+    )
     assert state_bits(resumed) == state_bits(whole)
-    assert result.summary["best_epoch"] == expected.summary["best_epoch"]
+    assert resumed.best_record["epoch"] == whole.best_record["epoch"]
     comm.Barrier()
-    assert metrics(shared_tmp_path / "run") == result.records
+    assert metrics(folder) == resumed.records
     best = "checkpoint/best.safetensors"
-    assert (shared_tmp_path / "run" / best).read_bytes() == (shared_tmp_path / "whole" / best).read_bytes()
-    assert (shared_tmp_path / "run" / "summary.json").is_file()
-    assert "SIGUSR1" in (shared_tmp_path / "run" / "logs" / f"rank-{comm.rank}.log").read_text()
+    assert (folder / best).read_bytes() == (shared_tmp_path / "whole" / best).read_bytes()
+    assert (folder / "summary.json").is_file()
+    assert "SIGUSR1" in (folder / "logs" / f"rank-{comm.rank}.log").read_text()
 
 
 @pytest.mark.mpi(2)
@@ -113,25 +114,13 @@ def test_a_run_resumes_on_another_number_of_ranks(comm, shared_tmp_path):
     """Stopped on P ranks, resumed by each rank alone: the same losses to rounding, float64."""
     data = random_graph(2)
     expected = make(dist_graph(data, comm), shared_tmp_path / "whole").fit()
-    with pytest.raises(RunStopped):
-        make(dist_graph(data, comm), shared_tmp_path / "run", on_epoch=stop_after(3)).fit()
+    stopped(dist_graph(data, comm), shared_tmp_path / "run")
     comm.Barrier()
     if comm.rank == 0:
         resumed = make(whole_graph(data), shared_tmp_path / "run", resume=True).fit()
         assert [record["epoch"] for record in resumed.records] == list(range(9))
         np.testing.assert_allclose(resumed.losses, expected.losses, rtol=1e-10)
     comm.Barrier()
-
-
-@pytest.mark.mpi(2)
-def test_another_cut_of_the_graph_is_the_same_graph(comm, shared_tmp_path):
-    data = random_graph(3, weighted=True)
-    expected = make(dist_graph(data, comm), shared_tmp_path / "whole", "gcn", epochs=8).fit()
-    with pytest.raises(RunStopped):
-        make(dist_graph(data, comm), shared_tmp_path / "run", "gcn", epochs=8, on_epoch=stop_after(2)).fit()
-    other = dist_graph(data, comm, random_cut(data.edge_list(), 2, seed=9, split_arcs=True))
-    resumed = make(other, shared_tmp_path / "run", "gcn", epochs=8, resume=True).fit()
-    np.testing.assert_allclose(resumed.losses, expected.losses, rtol=1e-10)
 
 
 @pytest.mark.mpi(2)
@@ -152,16 +141,12 @@ def test_another_cut_of_the_graph_is_the_same_graph(comm, shared_tmp_path):
 )
 def test_a_checkpoint_of_something_else_is_refused_by_name(comm, shared_tmp_path, change, says):
     make(dist_graph(random_graph(4, weighted=True), comm), shared_tmp_path / "run", epochs=2).fit()
-    graph_change = change.get("graph")
-    data = random_graph(4, num_nodes=61 if graph_change == "size" else 60, weighted=True)
-    if graph_change == "weights":
-        data.edge_weight[5] *= 2
-    if graph_change == "labels":
-        data.labels[data.train[0]] = (data.labels[data.train[0]] + 1) % 4
-    if graph_change == "feats":
-        data.feats[7, 3] += 1e-6
-    if graph_change == "arcs":
-        data.edges[10] = data.edges[10] + 1
+    other = change.get("graph")
+    data = random_graph(4, num_nodes=61 if other == "size" else 60, weighted=True)
+    data.edge_weight[5] *= 1 + (other == "weights")
+    data.labels[data.train[0]] = (data.labels[data.train[0]] + (other == "labels")) % 4
+    data.feats[7, 3] += 1e-6 * (other == "feats")
+    data.edges[10] += other == "arcs"
     settings = {name: value for name, value in change.items() if name != "graph"}
     with pytest.raises((InputError, RunError), match=says) as caught:
         make(dist_graph(data, comm), shared_tmp_path / "run", epochs=4, resume=True, **settings).fit()
@@ -173,8 +158,7 @@ def test_a_checkpoint_of_something_else_is_refused_by_name(comm, shared_tmp_path
 @pytest.mark.mpi(2)
 def test_a_late_run_on_another_cut_begins_with_a_synchronous_epoch(comm, shared_tmp_path):
     data, late = random_graph(3), {"algorithm": "cd-2"}
-    with pytest.raises(RunStopped):
-        make(dist_graph(data, comm, **late), shared_tmp_path / "run", on_epoch=stop_after(2)).fit()
+    stopped(dist_graph(data, comm, **late), shared_tmp_path / "run", after=2)
     other = dist_graph(data, comm, random_cut(data.edge_list(), 2, seed=9), **late)
     trainer = make(other, shared_tmp_path / "run", epochs=8, resume=True, verify_every=1)
     said = []
@@ -242,48 +226,36 @@ def test_a_checkpoint_that_cannot_be_written_keeps_the_last_one(comm, shared_tmp
     assert [path.name for path in (run / "checkpoint").glob("*epoch*")] == ["epoch-00000002"]
 
 
-@pytest.mark.mpi(2)
-def test_a_loss_that_is_not_a_number_names_epoch_and_layer_and_leaves_the_weights(comm, shared_tmp_path):
-    class Breaks(torch.nn.Module):
-        def __init__(self, graph):
-            super().__init__()
-            self.graph, self.dense = graph, torch.nn.Linear(8, 8)
-
-        def forward(self, rows):
-            bad = self.training and self.graph.step == 4 and self.graph.rank == 1
-            return self.dense(rows) * (float("nan") if bad else 1.0)
-
-    class Model(torch.nn.Module):
-        def __init__(self, graph):
-            super().__init__()
-            self.first, self.second = torch.nn.Linear(8, 8), Breaks(graph)
-            self.last = torch.nn.Linear(8, 4)
-
-        def forward(self, graph, feats):
-            return self.last(self.second(self.first(feats)))
-
-    graph = dist_graph(random_graph(8), comm, dtype="float32")
-    run = shared_tmp_path / "run"
-    trainer = Trainer(Model(graph), graph, TrainConfig(epochs=9, run_dir=str(run), checkpoint_every=2))
-    with pytest.raises(RunError, match="nan in epoch 4: it began in layer second on rank 1") as caught:
-        trainer.fit()
-    assert caught.value.agreed
-    assert all(bool(torch.isfinite(p).all()) for p in trainer.model.parameters())
-    assert files.find_checkpoints(run)[0].name == "epoch-00000004"
+def test_they_come_back_as_they_were():
+    state = {
+        "text": "a",
+        7: (None, True, 1.5, math.inf, -math.inf, [0.1, {"x": {2, 3}}]),
+        "milestones": Counter({3: 1}),
+        "tensor": torch.arange(3, dtype=torch.bfloat16),
+        "array": np.arange(4.0),
+        "number": np.float32(0.5),
+        "dict": {"dict": {"tensor": "state.tensor"}},
+    }
+    tensors: dict[str, torch.Tensor] = {}
+    stored = json.loads(json.dumps(flatten(state, "state", tensors), allow_nan=False))
+    back = unflatten(stored, tensors)
+    assert list(back) == list(state)
+    for name in ("text", 7, "milestones", "number", "dict"):
+        assert back[name] == state[name] and type(back[name]) in (type(state[name]), float)
+    assert torch.equal(back["tensor"], state["tensor"]) and back["tensor"].dtype == torch.bfloat16
+    np.testing.assert_array_equal(back["array"], state["array"])
+    assert back["tensor"].data_ptr() != state["tensor"].data_ptr()
 
 
-@pytest.mark.mpi(1, 2)
-def test_an_exact_run_verifies_as_exact_and_a_narrow_one_does_not(comm):
-    for options, narrow in (({"dtype": "float32"}, False), ({"dtype": "float32", "wire": "int8"}, True)):
-        runs = []
-        for every in (0, 2):
-            graph = dist_graph(random_graph(9), comm, **options)
-            torch.manual_seed(0)
-            network = build_model(ModelConfig("gcn", 8, norm="batch"), graph.num_feats, graph.num_classes)
-            runs.append(Trainer(network, graph, TrainConfig(epochs=4, verify_every=every)).fit())
-        plain, result = runs
-        assert result.losses == plain.losses  # looking changes nothing
-        found = [record["gradient_error"] for record in result.records if "gradient_error" in record]
-        assert len(found) == 2
-        low, high = (0, 0) if not narrow else (1e-6, 0.1) if comm.size > 1 else (0, 1e-6)  # alone: rounding only
-        assert all(low <= error <= high for error in found)
+@pytest.mark.parametrize("value", [len, object(), 1j, {(1, 2): 3}, {None: 1}])
+def test_what_cannot_be_stored_is_named(value):
+    with pytest.raises(InputError, match=r"state\.a\.0 is of type \w+: a checkpoint holds"):
+        flatten({"a": [value]}, "state", {})
+
+
+@pytest.mark.parametrize(
+    "stored", [{}, {"exec": "x"}, {"tensor": "gone"}, {"dict": [1]}, {"float": "x"}, {"a": 1, "b": 2}]
+)
+def test_what_is_damaged_is_an_error(stored):
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        unflatten(stored, {})

@@ -1,1 +1,0 @@
-"""Input features as a model sees them."""

@@ -1,1 +1,0 @@
-"""Pairs of vertices whose edges are predicted, and negatives drawn beside them."""
