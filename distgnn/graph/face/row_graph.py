@@ -21,7 +21,7 @@ from distgnn.graph.face.origin import trail_of
 from distgnn.graph.global_values import gather_rows
 from distgnn.interop.dgl import dispatch
 from distgnn.interop.dgl.api import Frame
-from distgnn.interop.pyg.api import arc_index
+from distgnn.interop.pyg.api import arc_index, register
 from distgnn.ops.sums import all_sum
 from distgnn.rows import RowTensor, Space, WholeTensor, local_of, rows_of
 from distgnn.rows.align import in_space, part_of
@@ -379,4 +379,6 @@ def with_rows(graph: Any) -> Any:
     vertices = Space(graph, *sizes, lambda: graph.row_ids, num_counted=owned, kind="vertices")
     watch_compiler()
     share_random_states(graph.comm)
-    return face_of(graph, vertices)
+    face = face_of(graph, vertices)
+    register(graph)  # its rows are of all ranks now
+    return face

@@ -29,11 +29,13 @@ from distgnn.interop.pyg.tensors import ArcEnds, ArcIndex, ArcNorm, ArcTensor, l
 from distgnn.rows.row_tensor import RowTensor, local_of, rows_of
 
 _spread: "weakref.WeakSet[Any]" = weakref.WeakSet()  # graphs that are spread over ranks
+_known_sizes: tuple[int, ...] = ()  # `_part_sizes` when a graph last came; torch guards what it compiles with these
 
 
 def register(graph: Any) -> None:
     if graph.num_ranks > 1:
         _spread.add(graph)
+        _part_sizes()
     dispatch_in_pyg()
 
 
@@ -105,21 +107,25 @@ def is_part(rows: torch.Tensor) -> bool:
     return len(rows) in _part_sizes()
 
 
-def _part_sizes() -> list[int]:
+def _part_sizes() -> tuple[int, ...]:
     """Owned vertices of each graph whose columns are one rank's rows."""
+    global _known_sizes
     graphs = [graph for graph in _spread if "face" not in vars(graph)]
-    return [graph.num_owned for graph in graphs if graph.num_owned != graph.num_global_nodes]
+    _known_sizes = tuple(sorted({graph.num_owned for graph in graphs if graph.num_owned != graph.num_global_nodes}))
+    return _known_sizes
 
 
-_compiled_sizes = torch.compiler.assume_constant_result(_part_sizes)
 _surely: Callable[[Any], bool] = getattr(symbolic_shapes, "guard_or_false", bool)  # torch 2.8
 
 
 def _is_size_of_a_part(size: Any) -> bool:
-    """Torch compiles it: a size that depends on what is computed is of no part."""
+    """Torch compiles it: a size that depends on what is computed is of no part.
+
+    It may go over a function twice, and a graph may die between: so it is told what is known, not who is alive.
+    """
     if not torch.compiler.is_compiling():
         return size in _part_sizes()
-    return any(_surely(size == known) for known in _compiled_sizes())
+    return any(_surely(size == known) for known in _known_sizes)
 
 
 def _concerns(values: tuple[Any, ...] | list[Any]) -> bool:

@@ -1,5 +1,8 @@
 """What of a graph PyG is told: columns by its names, and pools of a graph that is spread, as long as it is there."""
 
+import functools
+import gc
+
 import pytest
 import torch
 from cut_graphs import dist_graph, random_graph, whole_graph
@@ -31,3 +34,41 @@ def test_a_graph_that_is_gone_refuses_nothing(comm):
         global_add_pool(rows, index)
     del graph
     assert global_add_pool(rows, index).item() == num_owned
+
+
+HOLDER = []
+
+
+@torch.compiler.assume_constant_result
+def die():
+    HOLDER.clear()
+    return gc.collect()
+
+
+@torch.compiler.disable
+def plus_one(rows):
+    return rows + 1
+
+
+@pytest.mark.mpi(2)
+def test_compiled_while_a_graph_dies(comm):
+    """Torch goes over a function again after a call that it cannot look into; each load refuses parts anew."""
+    data = random_graph(2, num_nodes=89)
+    HOLDER.append(dist_graph(data, comm))
+    num_owned = HOLDER[0].num_owned
+    rows, index = torch.ones(7, 3), torch.zeros(7, dtype=torch.long)
+
+    @functools.partial(torch.compile, backend="eager")
+    def pooled(rows, index):
+        found = global_add_pool(rows, index, 1)
+        die()
+        return plus_one(found)
+
+    torch.testing.assert_close(pooled(rows, index), torch.full((1, 3), 8.0))
+    rows, index = torch.ones(num_owned, 3), torch.zeros(num_owned, dtype=torch.long)
+    torch.testing.assert_close(pooled(rows, index), torch.full((1, 3), num_owned + 1.0))
+    graph = dist_graph(data, comm)
+    with pytest.raises(ValueError, match="readout"):
+        pooled(rows, index)
+    with_rows(graph)
+    torch.testing.assert_close(pooled(rows, index), torch.full((1, 3), num_owned + 1.0))
