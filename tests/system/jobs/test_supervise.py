@@ -94,8 +94,10 @@ ASKED = """
 import os, signal, sys, time
 came = []
 signal.signal(signal.SIGUSR1, lambda *_: came.append(1))
+while not os.path.exists(sys.argv[2]):  # what comes while a job starts, ends it
+    time.sleep(0.01)
 os.kill(os.getppid(), signal.SIGTERM)
-deadline = time.monotonic() + 8
+deadline = time.monotonic() + 60
 while len(came) < 3 and time.monotonic() < deadline:
     time.sleep(0.01)
 open(sys.argv[1], "w").write(str(len(came)))
@@ -104,7 +106,9 @@ open(sys.argv[1], "w").write(str(len(came)))
 
 def test_ranks_that_may_not_have_heard_a_signal_are_told_again_at_each_look(tmp_path, monkeypatch):
     monkeypatch.setattr(supervisor, "LOOK_SECONDS", 0.05)
-    command = [sys.executable, "-S", "-c", ASKED, str(tmp_path / "came")]
+    wait = supervisor.Job._wait
+    monkeypatch.setattr(supervisor.Job, "_wait", lambda job: (tmp_path / "started").touch() or wait(job))
+    command = [sys.executable, "-S", "-c", ASKED, str(tmp_path / "came"), str(tmp_path / "started")]
     assert supervise(command, dict(os.environ), graceful=True) == 128 + signal.SIGTERM
     assert (tmp_path / "came").read_text() == "3"
 
