@@ -28,6 +28,7 @@ if not __package__:  # a program of its own: the package is not imported, what i
 
 from distgnn.system.jobs.processes import (
     HOST,
+    READ_SECONDS,
     TO_ALL,
     children,
     die_with_parent,
@@ -35,6 +36,7 @@ from distgnn.system.jobs.processes import (
     runs,
     say,
     stat_of,
+    wait_until_read,
     why_killed,
 )
 
@@ -166,6 +168,7 @@ def _over(status: int, stopped: float, words: list[str], before: tuple[int, int]
     elif not number and stage != EARLY:
         left = f": it left in {where}" if stage else ""
         say(f"{who} ended with exit code {code} and without MPI_Finalize{left}")
+    wait_until_read(READ_SECONDS)  # Hydra may hear of the end first, and then shows no line any more
     code = HUNG if stopped else 128 + number if number else code or OWN_CODE
     with suppress(OSError, ValueError, KeyError):
         os.write(int(os.environ["PMI_FD"]), f"cmd=abort exitcode={code}\n".encode())

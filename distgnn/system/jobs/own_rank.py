@@ -7,19 +7,17 @@ takes the variables away, so that MPI is none of its business.
 Where a rank ends, MPI_Finalize is called here, not by mpi4py: a fork of a rank must end without it.
 """
 
-import array
 import atexit
-import fcntl
 import os
 import stat
 import sys
-import termios
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from distgnn.system.jobs.keeper import EARLY, ENDS, NOTE_VARIABLE, OWNER
+from distgnn.system.jobs.processes import READ_SECONDS, wait_until_read
 from distgnn.system.jobs.rank_log import note
 
 # One variable per way of starting a rank. SLURM_PROCID is not among them: sbatch sets it for plain scripts too.
@@ -36,7 +34,6 @@ UNJOINED = 32001  # tag on MPI.COMM_WORLD: a rank ends; to who waits in its firs
 FAREWELL_SECONDS = 30.0
 DEATH_SECONDS = 2.0  # from an error of MPI to the end of a job in which another rank was killed
 SPEAK_SECONDS = 0.3  # between ranks that fail alike: the job ends when the first has spoken
-READ_SECONDS = 1.0  # a launcher that reads nothing for longer does not hold the end up
 
 
 def under_mpi() -> bool:
@@ -195,25 +192,3 @@ def abort_job(code: int) -> None:
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # MPI would say that it was aborted
     MPI.COMM_WORLD.Abort(code)
-
-
-def wait_until_read(seconds: float) -> None:
-    """Wait until who reads this process's standard output and error has done so; only pipes are waited for."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):  # full, closed, none
-            stream.flush()
-    deadline = time.monotonic() + seconds
-    while any(_unread(number) for number in (1, 2)) and time.monotonic() < deadline:
-        time.sleep(0.002)
-
-
-def _unread(number: int) -> int:
-    """Bytes in a pipe; 0 where that is not known."""
-    try:
-        if not stat.S_ISFIFO(os.fstat(number).st_mode):
-            return 0
-        count = array.array("i", [0])
-        fcntl.ioctl(number, termios.FIONREAD, count)
-        return count[0]
-    except OSError:
-        return 0

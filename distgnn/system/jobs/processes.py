@@ -14,10 +14,14 @@ known by its age: made since the job began, and mapped by nobody any more.
 Nothing of ours is imported: a start takes some 20 ms.
 """
 
+import array
+import fcntl
 import os
 import signal
 import socket
+import stat
 import sys
+import termios
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -27,6 +31,7 @@ VARIABLE = "DISTGNN_JOB"
 PR_SET_PDEATHSIG = 1
 TO_ALL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # which some senders send to every process of a job
 SECONDS = 10.0
+READ_SECONDS = 4.0  # a launcher that reads nothing for longer does not hold the end up
 SHARED = "/dev/shm"
 SEGMENTS = ("mpich_shm_", "vader_segment.", "sm_segment.", "osc_rdma.", "Intel_MPI_")  # MPICH, Open MPI 4, 5, Intel MPI
 LOOKS, LOOK_SECONDS = 3, 0.2  # before a segment counts as nobody's: it is made a moment before it is mapped
@@ -117,6 +122,28 @@ def say(text: str, environment: Mapping[str, str] = os.environ) -> None:
     with suppress(OSError, KeyError):
         with open(environment[REASON], "x", encoding="utf-8", errors="backslashreplace") as file:  # the first of them
             file.write(text)
+
+
+def wait_until_read(seconds: float) -> None:
+    """Wait until who reads this process's standard output and error has done so; only pipes are waited for."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):  # full, closed, none
+            stream.flush()
+    deadline = time.monotonic() + seconds
+    while any(_unread(number) for number in (1, 2)) and time.monotonic() < deadline:
+        time.sleep(0.002)
+
+
+def _unread(number: int) -> int:
+    """Bytes in a pipe; 0 where that is not known."""
+    try:
+        if not stat.S_ISFIFO(os.fstat(number).st_mode):
+            return 0
+        count = array.array("i", [0])
+        fcntl.ioctl(number, termios.FIONREAD, count)
+        return count[0]
+    except OSError:
+        return 0
 
 
 def processes_of(job: str) -> list[int]:

@@ -1,11 +1,13 @@
 """A dead rank is named and ends the job; one nobody needs is not; a rank that stays stopped is ended."""
 
 import re
+import select
 import shlex
 import signal
 import socket
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -108,7 +110,7 @@ def started(command, **variables):
     pipes = {"pass_fds": [theirs.fileno()], "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env=environment, **pipes) as process, ours:
         theirs.close()
-        yield process, lambda: ours.recv(100).decode()
+        yield process, lambda *how: ours.recv(100, *how).decode()
 
 
 @pytest.mark.parametrize(
@@ -130,6 +132,17 @@ def test_what_a_keeper_says_and_tells_the_starter(phase, stage, end, line, code)
         assert told() == ("" if code is None else f"cmd=abort exitcode={code}\n")  # until the keeper ends
     assert process.returncode == (code or 0)
     assert re.fullmatch(rf"distgnn: error: rank 1 on host \S+ {line}\n" if line else "", said)
+
+
+def test_the_starter_is_told_once_the_line_was_read():
+    """Hydra may hear of the end first, and show nothing any more."""
+    with started([sys.executable, *KEEP, RANK, "it", JOINED, "3"], PMI_RANK="1") as (process, told):
+        assert select.select([process.stderr], [], [], 300)[0]
+        time.sleep(0.5)
+        with pytest.raises(BlockingIOError):
+            told(socket.MSG_DONTWAIT)
+        assert process.stderr.readline().startswith("distgnn: error: rank 1")
+        assert told() == "cmd=abort exitcode=3\n"
 
 
 IN_MPI = "import mpi4py, time; mpi4py.rc.initialize = False; from mpi4py import MPI; time.sleep(60)"
