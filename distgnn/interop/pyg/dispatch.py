@@ -29,7 +29,7 @@ from distgnn.interop.pyg.tensors import ArcEnds, ArcIndex, ArcNorm, ArcTensor, l
 from distgnn.rows.row_tensor import RowTensor, local_of, rows_of
 
 _spread: "weakref.WeakSet[Any]" = weakref.WeakSet()  # graphs that are spread over ranks
-_known_sizes: tuple[int, ...] = ()  # `_part_sizes` when a graph last came; torch guards what it compiles with these
+_known_sizes: tuple[int, ...] = ()  # as `_part_sizes` found them last: torch guards a tuple of a module
 
 
 def register(graph: Any) -> None:
@@ -108,7 +108,7 @@ def is_part(rows: torch.Tensor) -> bool:
 
 
 def _part_sizes() -> tuple[int, ...]:
-    """Owned vertices of each graph whose columns are one rank's rows."""
+    """Owned vertices of each graph whose columns are one rank's rows; kept for what torch compiles."""
     global _known_sizes
     graphs = [graph for graph in _spread if "face" not in vars(graph)]
     _known_sizes = tuple(sorted({graph.num_owned for graph in graphs if graph.num_owned != graph.num_global_nodes}))
