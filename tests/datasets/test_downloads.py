@@ -72,11 +72,19 @@ def test_a_graph_of_ogb_is_unpacked(ogb_folder, tmp_path, monkeypatch):
 
 
 def test_the_address_comes_from_ogb(tmp_path, monkeypatch):
-    pytest.importorskip("ogb.utils.url", reason="the ogb extra is not installed")
+    pytest.importorskip("ogb", reason="the ogb extra is not installed")
     assert downloads._find_url("ogbn-products").endswith("products.zip")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'distgnn\[ogb\]'"):
         download("ogbn-arxiv", tmp_path)
+
+
+def test_ogb_asks_nobody_for_newer_versions_while_tests_run(monkeypatch):
+    version = pytest.importorskip("ogb.version")
+    started = []
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: started.append(thread.name))
+    importlib.reload(version)
+    assert not started
 
 
 def test_planetoid_is_kept_without_pickles(tmp_path, monkeypatch):
