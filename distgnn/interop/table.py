@@ -52,10 +52,10 @@ ROWS: dict[tuple[str, str], list[str | tuple[str, str]]] = {
         ("SAGEConv pool", "the winner of a maximum is remembered across ranks"),
         "GINConv max",
         ("ChebConv", "pass lambda_max: dgl.laplacian_lambda_max needs the whole graph"),
-        ("GATConv", "numbers per arc and head"),
+        *((name, "numbers per arc and head") for name in ("GATConv", "DotGatConv", "AGNNConv")),
     ],
     ("dgl", "arcs"): [
-        *("GINEConv", "EdgeGATConv", "GATv2Conv", "DotGatConv", "AGNNConv"),
+        *("GINEConv", "EdgeGATConv", "GATv2Conv"),
         ("RelGraphConv", "all regularisers; presorted=True with rows of all ranks only"),
     ],
     ("dgl", "types"): [

@@ -14,6 +14,8 @@ SHAPES = {  # name: trailing shapes of vertex rows and arc rows
     "same": ((4,), (4,)),
     "scalar on arcs": ((4,), (1,)),
     "heads": ((4, 2), (4, 1)),
+    "heads behind": ((3, 2), (2,)),
+    "heads around": ((2, 3, 2), (2, 1, 2)),
     "broadcast both ways": ((4, 1), (1, 2)),
 }
 OPERATORS = ("add", "sub", "mul", "div")

@@ -12,11 +12,12 @@ from typing import Any
 
 import torch
 
+from distgnn.errors import InputError, on_all_ranks
 from distgnn.ops.aggregation.extreme import arc_extreme, extreme
 from distgnn.ops.aggregation.spmm import spmm
-from distgnn.ops.attention.heads import spmm_heads
-from distgnn.ops.edges.on_arcs import from_arcs, to_arcs
-from distgnn.ops.edges.softmax import is_wide
+from distgnn.ops.attention.heads import pair_dots, spmm_heads
+from distgnn.ops.edges.on_arcs import FLOATS, from_arcs, in_blocks, to_arcs
+from distgnn.ops.edges.softmax import FEW, is_wide
 from distgnn.ops.function import GraphView, of_floats
 
 Operator = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -73,6 +74,14 @@ def gsddmm(
     if op == "copy_rhs":
         return on_arcs(graph, rhs, rhs_target)
     both_flat = lhs.dim() == rhs.dim() == 1
+    if op == "dot" and not both_flat:
+        widths = [rows.shape[-1] if rows.dim() > 1 else 1 for rows in (lhs, rhs)]
+        if widths[0] != widths[1]:
+            message = f"dot of rows whose last dimensions are {widths[0]} and {widths[1]}: make them equal"
+            raise on_all_ranks(InputError(message))
+        out = _dots(graph, (lhs, lhs_target), (rhs, rhs_target))
+        if out is not None:
+            return out
     left, right = (on_arcs(graph, rows, end) for rows, end in ((lhs, lhs_target), (rhs, rhs_target)))
     left, right = _padded(left, right)
     if op != "dot":
@@ -102,12 +111,33 @@ def _weighted_sum(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, me
         scale = graph.degree_scale("in", -1) if mean else None
         out = spmm(graph, rows, weight, target_scale=scale)
         return out.view(len(out), *torch.broadcast_shapes(x.shape[1:], w.shape[1:]))
-    if x.dim() < 3 or w.shape[1:] != (*x.shape[1:-1], 1) or is_wide(w):
+    heads = w.shape[1:].numel()
+    if is_wide(w) or not heads:
         return None
-    heads = x.shape[1:-1].numel()
-    out = spmm_heads(graph, x.reshape(len(x), heads, x.shape[-1]), w.reshape(len(w), heads))
-    out = out.view(len(out), *x.shape[1:])
+    shape = torch.broadcast_shapes(x.shape[1:], w.shape[1:])
+    # Heads: the dimensions in which an arc has several weights. They may lie before or behind a head's own.
+    order = sorted(range(1, x.dim()), key=lambda dim: w.shape[dim] == 1)
+    sizes = [shape[dim - 1] for dim in order]
+    x = x.expand(len(x), *shape).permute(0, *order).reshape(len(x), heads, shape.numel() // heads)
+    out = spmm_heads(graph, x, w.permute(0, *order).reshape(len(w), heads))
+    places = [1 + order.index(dim) for dim in range(1, w.dim())]
+    out = out.view(len(out), *sizes).permute(0, *places).contiguous()
     return _divided(graph, out) if mean else out
+
+
+def _dots(graph: GraphView, *ends: tuple[torch.Tensor, str]) -> torch.Tensor | None:
+    """<source row, target row> over the last dimension, at every arc; None where these are no floats of one dtype, or
+    of other ends, or where the numbers of an arc are to be made in blocks."""
+    (left, _), (right, _) = sorted(ends, key=lambda end: end[1])
+    if {end for _, end in ends} != {"u", "v"} or left.dtype != right.dtype or left.dtype not in FLOATS:
+        return None
+    both = _padded(left, right)
+    *sizes, width = torch.broadcast_shapes(*(rows.shape[1:] for rows in both))
+    heads = torch.Size(sizes).numel()
+    if not heads * width or (in_blocks(graph) and heads > FEW):
+        return None
+    left, right = (rows.expand(len(rows), *sizes, width).reshape(len(rows), heads, width) for rows in both)
+    return pair_dots(graph, left, right).view(graph.num_edges(), *sizes, 1)
 
 
 def _divided(graph: GraphView, rows: torch.Tensor) -> torch.Tensor:

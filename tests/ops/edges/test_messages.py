@@ -12,6 +12,26 @@ def test_sums_of_messages_of_two_operands(comm, shape):
     Case(comm, *SHAPES[shape], directed=DIRECTED).reduce("sum", "mean", operators=OPERATORS)
 
 
+@pytest.mark.mpi(2)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_weighted_sums_and_dots_make_no_rows_of_arcs(comm, shape, monkeypatch):
+    monkeypatch.setattr("distgnn.ops.edges.messages.on_arcs", lambda *_: pytest.fail("a row was made for each arc"))
+    case = Case(comm, *SHAPES[shape], directed=DIRECTED)
+    case.compare("ue", dgl.ops.u_mul_e_sum)
+    if SHAPES[shape][0]:
+        case.compare("vu", dgl.ops.v_dot_u, on_arcs=True)
+    if len(SHAPES[shape][0]) > 1:
+        case.compare("uv", lambda graph, u, v: dgl.ops.u_dot_v(graph, u, v[:, :1]), on_arcs=True)
+
+
+@pytest.mark.mpi(2)
+def test_dots_of_two_widths_are_refused_as_dgl_does(comm):
+    case = Case(comm)
+    u = case.part("u", whole=False)
+    with pytest.raises(ValueError, match="last dimensions are 4 and 1: make them equal"):
+        dgl.ops.u_dot_v(case.graph, u, u[:, :1])
+
+
 @pytest.mark.mpi(3)
 @pytest.mark.parametrize("split_arcs", [False, True])
 def test_sums_of_rows_of_one_end_and_of_arcs(comm, split_arcs):
