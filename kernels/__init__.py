@@ -19,6 +19,7 @@ from distgnn.kernels.attention.head_dots import head_dots, head_mean, head_outer
 from distgnn.kernels.attention.sddmm import sddmm
 from distgnn.kernels.graph.aggregate import block_csr, block_rows, spmm, spmm_blocked
 from distgnn.kernels.graph.csr import BlockedCsr, csr_from_edges, transpose_csr
+from distgnn.kernels.graph.extremes import add_winners, count_ties, tied_sums
 from distgnn.kernels.rowwise.activation import activate, activate_backward, dropout
 from distgnn.kernels.rowwise.cross_entropy import cross_entropy, cross_entropy_backward
 from distgnn.kernels.rowwise.matmul import inner_product, inner_products, narrow_products, product
@@ -37,12 +38,14 @@ __all__ = [
     "activate",
     "activate_backward",
     "add_rows",
+    "add_winners",
     "attention",
     "attention_backward",
     "attention_partial",
     "block_csr",
     "block_rows",
     "compilation",
+    "count_ties",
     "cross_entropy",
     "cross_entropy_backward",
     "csr_from_edges",
@@ -72,5 +75,6 @@ __all__ = [
     "set_num_threads",
     "spmm",
     "spmm_blocked",
+    "tied_sums",
     "transpose_csr",
 ]

@@ -118,6 +118,25 @@ def spmm_blocked_case(function: Callable, graph: Graph, rows: Rows, *, is_piece=
     return [(function(blocked, feats, weight, out, **options, piece=piece), expected)]
 
 
+def add_winners_case(function: Callable, graph: Graph, rows: Rows) -> Pairs:
+    _, winner = reference.spmm(*graph.csr, rows(graph.num_sources, rows.width), "max")
+    grad, out = rows(graph.num_targets, rows.width), rows(graph.num_sources, rows.width, seed=1)
+    expected = reference.add_winners(graph.indices, winner, grad, out)
+    return [(function(graph.indices, winner.astype(np.int32), grad, out), expected)]
+
+
+def count_ties_case(function: Callable, graph: Graph, rows: Rows) -> Pairs:
+    feats = rows(graph.num_sources, rows.width).round()
+    best, _ = reference.spmm(*graph.csr, feats, "max")
+    return [(function(*graph.csr, feats, best), reference.count_ties(*graph.csr, feats, best))]
+
+
+def tied_sums_case(function: Callable, graph: Graph, rows: Rows) -> Pairs:
+    feats, best = (rows(count, rows.width).round() for count in (graph.num_targets, graph.num_sources))
+    arguments = *graph.csr, feats, best, rows(graph.num_sources, rows.width, seed=1)
+    return [(function(*arguments), reference.tied_sums(*arguments))]
+
+
 def sddmm_case(function: Callable, graph: Graph, rows: Rows, *, heads=False) -> Pairs:
     tail = (rows.heads, rows.each) if heads else (rows.width,)
     ends = rows(graph.num_sources, *tail), rows(graph.num_targets, *tail)

@@ -79,6 +79,31 @@ def _extreme(indptr, indices, feats, reduce, keep_inf):
     return np.where((winner < 0) & (not keep_inf), 0, best).astype(feats.dtype), winner
 
 
+def add_winners(places, winner, grad, out):
+    """One number after the other, into a copy."""
+    found = out.astype(np.float64)
+    for (i, k), e in np.ndenumerate(winner):
+        if e >= 0:
+            found[places[e], k] += grad[i, k]
+    return found.astype(out.dtype)
+
+
+def count_ties(indptr, indices, feats, best):
+    """Arc by arc."""
+    found = np.zeros(best.shape)
+    for i, e, _ in edges_of(indptr, None):
+        found[i] += feats[indices[e]] == best[i]
+    return found.astype(feats.dtype)
+
+
+def tied_sums(indptr, indices, feats, best, shares):
+    """Arc by arc in float64."""
+    found = np.zeros(feats.shape)
+    for i, e, _ in edges_of(indptr, None):
+        found[i] += (feats[i] == best[indices[e]]) * shares[indices[e]]
+    return found.astype(feats.dtype)
+
+
 def sddmm(indptr, indices, source_rows, target_rows, out=None, *, edge_ids=None):
     """Arc by arc in float64."""
     sources, targets = widened(source_rows), widened(target_rows)

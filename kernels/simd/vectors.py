@@ -14,7 +14,7 @@ row's element 0 in the flattened array. Nothing reads or writes outside the tile
     scale(a, s)                        a * s, s a scalar
     fma(a, s, c)                       a * s + c, fused where the machine can
     fma_heads(tile, a, w, first, c)    the same with s = w.flat[first + head of the vector]
-    greater(a, b), less(a, b)          masks, lane by lane; false for NaN
+    greater, less, equal (a, b)        masks, lane by lane; false for NaN
     choose(m, a, b)                    a where m, else b
     prefetch(tile, array, first)       ask for the tile's cache lines
     at(array, position)                array[position], integers as int64, for positions that are not negative: numba's
@@ -137,6 +137,11 @@ def greater(typingctx, a, b):
 @intrinsic
 def less(typingctx, a, b):
     return mask_of(a)(a, a), elementwise(comparison("<"))
+
+
+@intrinsic
+def equal(typingctx, a, b):
+    return mask_of(a)(a, a), elementwise(comparison("=="))
 
 
 @intrinsic

@@ -57,7 +57,7 @@ def _allowed(out: np.ndarray | None, feats: np.ndarray) -> np.dtype:
 
 
 @inline(counted=False)
-def _each_part(function, width, *args):
+def each_part(function, width, *args):
     """Calls function(tile, first column, *args) for all columns of a row: 16 at a time, then 8, 4, 2 and 1."""
     end = width // LANES * LANES
     for column in range(0, end, LANES):
@@ -101,7 +101,7 @@ def _pack(start, stop, feats, rows, out):
     width = feats.shape[1]
     for i in range(start, stop):
         _ask_for(feats, rows[min(i + AHEAD, stop - 1)] * width, width)
-        _each_part(_copy, width, feats, rows[i] * width, out, i * width)
+        each_part(_copy, width, feats, rows[i] * width, out, i * width)
 
 
 @kernel(counted=False)
@@ -110,4 +110,4 @@ def _add_to(start, stop, out, rows, packed):
     width = packed.shape[1]
     for i in range(start, stop):
         _ask_for(out, rows[min(i + AHEAD, stop - 1)] * width, width)
-        _each_part(_add, width, out, rows[i] * width, packed, i * width)
+        each_part(_add, width, out, rows[i] * width, packed, i * width)

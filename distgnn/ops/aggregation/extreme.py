@@ -13,7 +13,6 @@ per number), and backward the number of winners. Where the result is 0 it is one
 Legend: O owned rows, S / T source and target halos, A local arcs, D width.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from distgnn.ops.edges.on_arcs import FLOATS, check_arc_rows, check_rows, extrem
 from distgnn.ops.function import Function, GraphView, of_floats
 
 NO_ARC = float(2**53)  # the id of "no arc": arc ids travel beside values, as float64
-COLUMNS = 16  # compared at a time: rows of arcs are never whole in memory
 BETTER: dict[str, Any] = {"max": np.maximum, "min": np.minimum}
 
 
@@ -74,9 +72,12 @@ class _Extreme(Function):
         table = as_array(rows) if on_arcs else with_halos(graph, as_array(rows), "source")
         ctx.graph, ctx.on_arcs, ctx.places = graph, on_arcs, group.arcs if on_arcs else group.others
         values, positions = kernels.spmm(group.indptr, ctx.places, table, reduce, keep_inf=True)
+        if graph.comm.size == 1:
+            ctx.winners, values[np.isinf(values)] = positions, 0
+            return torch.from_numpy(values)
         ids = np.full(values.shape, NO_ARC)
-        has_arc = positions >= 0
-        ids[has_arc] = graph.local.arc_ids[group.arcs[positions[has_arc]]]
+        if len(group.arcs):
+            np.copyto(ids, graph.local.arc_ids[group.arcs][positions], where=positions >= 0)
         pairs = np.concatenate([values.astype(np.float64), ids], axis=1)
         width, sign = rows.shape[1], 1 if reduce == "max" else -1
 
@@ -96,15 +97,13 @@ class _Extreme(Function):
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         """The gradient of each target copy goes to the row behind its winner."""
-        graph, won = ctx.graph, ctx.winners >= 0
+        graph = ctx.graph
         grads = with_halos(graph, as_array(grad), "target")
-        width, num_sources = grads.shape[1], graph.local_arcs.grouped["source"].num_copies
-        num_rows = graph.num_edges() if ctx.on_arcs else num_sources
-        places = ctx.places[ctx.winners[won]].astype(np.int64) * width + np.nonzero(won)[1]
-        out = torch.zeros(num_rows * width, dtype=torch.from_numpy(grads).dtype)
-        out.scatter_add_(0, torch.from_numpy(places), torch.from_numpy(grads[won]))
-        found = out.view(num_rows, width)
-        return found if ctx.on_arcs else torch.from_numpy(onto_owners(graph, found.numpy(), "source")), None, None, None
+        num_rows = graph.num_edges() if ctx.on_arcs else graph.local_arcs.grouped["source"].num_copies
+        found = np.zeros((num_rows, grads.shape[1]), grads.dtype)
+        kernels.add_winners(ctx.places, ctx.winners, grads, found)
+        found = found if ctx.on_arcs else onto_owners(graph, found, "source")
+        return torch.from_numpy(found), None, None, None
 
 
 @of_floats
@@ -145,41 +144,28 @@ class _TiedExtreme(Function):
         best = merge_at_owners(graph, values, "target", BETTER[reduce])
         ctx.own = None if own is None else as_array(own)
         best = best if ctx.own is None else BETTER[reduce](best, ctx.own)
-        ctx.graph, ctx.on_arcs, ctx.table, ctx.best = graph, on_arcs, table.copy(), best
+        ctx.graph, ctx.on_arcs, ctx.best = graph, on_arcs, best
+        # Rows of arcs are watched, as torch's. Rows of vertices may be written to: plain layers read copies of them.
+        ctx.save_for_backward(rows if on_arcs else torch.from_numpy(table.copy()))
         return torch.from_numpy(np.where(np.isinf(best), 0, best).astype(table.dtype, copy=False))
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        graph, table = ctx.graph, ctx.table
+        graph, table = ctx.graph, as_array(ctx.saved_tensors[0])
         group = graph.local_arcs.grouped["target"]
         best = with_halos(graph, ctx.best, "target")
-        counts = np.empty((group.num_copies, table.shape[1]), table.dtype)
-        in_order = np.arange(len(group.arcs), dtype=np.int32)
-        for columns, won in _winners(graph, table, best, ctx.on_arcs):
-            counts[:, columns] = kernels.spmm(group.indptr, in_order, won)
+        places = group.arcs if ctx.on_arcs else group.others
+        counts = kernels.count_ties(group.indptr, places, table, best)
         owned = onto_owners(graph, counts, "target") + (ctx.best == 0)  # see the head: torch's zero
         mine = None if ctx.own is None else (ctx.own == ctx.best).astype(table.dtype)
         shares = as_array(grad) / np.maximum(owned if mine is None else owned + mine, 1)
         grad_own = None if mine is None else torch.from_numpy(mine * shares)
         # Each winner's share: of arc rows [A, D], or added at the sources' owners [O, D].
-        sources, shares = graph.local_arcs.grouped["source"], with_halos(graph, shares, "target")
-        ends = np.repeat(np.arange(group.num_copies), np.diff(group.indptr))
-        grads = np.empty_like(table)
-        for columns, won in _winners(graph, table, best, ctx.on_arcs):
-            rows = np.empty_like(won)
-            rows[group.arcs] = won * shares[ends, columns]
-            grads[:, columns] = rows if ctx.on_arcs else kernels.spmm(sources.indptr, sources.arcs, rows)
-        grads = grads if ctx.on_arcs else onto_owners(graph, grads, "source")
+        shares, ends = with_halos(graph, shares, "target"), graph.local_arcs.ends["target"]
+        if ctx.on_arcs:
+            grads = kernels.tied_sums(np.arange(len(ends) + 1), ends, table, best, shares)
+        else:
+            sources = graph.local_arcs.grouped["source"]
+            grads = kernels.tied_sums(sources.indptr, sources.others, table, best, shares)
+            grads = onto_owners(graph, grads, "source")
         return torch.from_numpy(grads), grad_own, None, None, None
-
-
-def _winners(
-    graph: GraphView, table: np.ndarray, best: np.ndarray, on_arcs: bool
-) -> Iterator[tuple[slice, np.ndarray]]:
-    """(columns, 1 where an arc's row is its target's best), some columns at a time, arcs grouped by target."""
-    group = graph.local_arcs.grouped["target"]
-    places = group.arcs if on_arcs else group.others
-    ends = np.repeat(np.arange(group.num_copies), np.diff(group.indptr))
-    for first in range(0, table.shape[1], COLUMNS):
-        columns = slice(first, min(first + COLUMNS, table.shape[1]))
-        yield columns, (table[places, columns] == best[ends, columns]).astype(table.dtype)

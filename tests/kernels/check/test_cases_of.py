@@ -41,7 +41,8 @@ OF_HEADS = (
     "relu_backward_dots"
 ).split()
 OF_WIDTH = (
-    "spmm sum,spmm max,sddmm,product,inner_product,narrow_product,dropout,activate norm,"
+    "spmm sum,spmm max,add_winners,count_ties,tied_sums,sddmm,product,inner_product,narrow_product,dropout,"
+    "activate norm,"
     "activate_backward norm,cross_entropy,cross_entropy_backward,pack_rows,add_rows,encode_rows int4,decode_rows int4"
 ).split(",")
 SHAPES = [(name, {"heads": heads, "each": each}) for name in OF_HEADS for heads, each in ((1, 5), (2, 141))]
