@@ -45,9 +45,9 @@ def widest(monkeypatch):
     found = [0]
     for real in (on_arcs.gathered, on_arcs.summed):
 
-        def noted(graph, rows, role, real=real):
+        def noted(graph, rows, *rest, real=real):
             found.append(rows.shape[1])
-            return real(graph, rows, role)
+            return real(graph, rows, *rest)
 
         monkeypatch.setattr(on_arcs, real.__name__, noted)
     return found

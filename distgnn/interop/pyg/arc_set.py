@@ -10,7 +10,7 @@ Legend: O owned rows, A local arcs, M arcs of the set (loops included), D width.
     sum(arc_rows [M, …], role)  -> [O, …]    its transpose; so are mean, extreme, softmax, degree: over all ranks
 """
 
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any
 
@@ -21,8 +21,18 @@ from distgnn import ops
 from distgnn.comm import extreme_over_ranks, sum_over_ranks
 from distgnn.errors import InputError
 from distgnn.ops.aggregation.extreme import tied_arc_extreme, tied_extreme
+from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.edges.arc_blocks import ArcBlocks, whole_rows
-from distgnn.ops.edges.on_arcs import check_rows, check_update, extreme_blocks, grouped, summed_blocks
+from distgnn.ops.edges.on_arcs import (
+    check_rows,
+    check_update,
+    extreme_blocks,
+    grouped,
+    in_blocks,
+    summed,
+    summed_blocks,
+    to_places,
+)
 from distgnn.ops.edges.softmax import edge_softmax_with_own, is_wide, softmax_in_blocks
 from distgnn.ops.function import constants
 from distgnn.ops.sums import min_over_ranks
@@ -139,7 +149,17 @@ class ArcSet:
 
     def spread(self, rows: torch.Tensor, role: str) -> torch.Tensor:
         """The row at one end of each arc: [O, …] to [M, …]. Collective: yes, and again in the backward pass."""
-        return self._chosen(torch.cat([ops.to_arcs(self.graph, rows, role), *[rows] * self.loops]))
+        if self.is_whole:
+            return ops.to_arcs(self.graph, rows, role)
+        if in_blocks(self.graph) or not rows.is_floating_point():
+            return self._chosen(torch.cat([ops.to_arcs(self.graph, rows, role), *[rows] * self.loops]))
+        return to_places(self.graph, rows, role, self.copies(role), partial(self._added, role))
+
+    def _added(self, role: str, arc_rows: torch.Tensor) -> torch.Tensor:
+        """The transpose of `spread`, of rows [M, D]: [O, D]."""
+        arcs, own = self.split(arc_rows)
+        total = torch.from_numpy(summed(self.graph, as_array(arcs), role))
+        return total if own is None else total.add_(own.sum(0))
 
     def _chosen(self, every: Any) -> Any:
         """Rows of [local arcs | loops] where the set has one."""
@@ -173,7 +193,7 @@ class ArcSet:
         arc_rows = whole_rows(arc_rows)
         if self.positions is not None:
             every = arc_rows.new_full((self.base_size, *arc_rows.shape[1:]), fill)
-            arc_rows = every.index_copy(0, self.positions, arc_rows)
+            arc_rows = every.index_copy_(0, self.positions, arc_rows)
         if not self.loops:
             return arc_rows, None
         arcs, loops = arc_rows.split([self.graph.num_edges(), self.graph.num_owned * self.loops])
@@ -247,7 +267,9 @@ class ArcSet:
     ) -> torch.Tensor:
         """NaN and infinite results, which kernels leave out as DGL does. Collective: yes. finite: are all rows?"""
         values = rows.detach()
-        if min_over_ranks(self.graph.comm, int(values.isfinite().all() if finite is None else finite)):
+        if finite is None:  # one odd number makes a sum odd; a sum may overflow
+            finite = bool(values.sum().isfinite()) or bool(values.isfinite().all())
+        if min_over_ranks(self.graph.comm, int(finite)):
             return found
         best = torch.inf if reduce == "max" else -torch.inf
         with constants():
@@ -335,7 +357,10 @@ class ArcSpace(Space):
         if arcs.positions is None:
             return places
         mine = places[arcs.positions.numpy()] if arcs.order is None else arcs.order
-        return np.searchsorted(np.sort(np.concatenate(self.comm.allgather(mine))), mine)
+        every = np.concatenate(self.comm.allgather(mine))
+        taken = np.zeros(every.max(initial=-1) + 1, np.int64)
+        taken[every] = 1
+        return taken.cumsum()[mine] - 1  # how many lie before: each place is there once
 
     def local_part(self, whole: torch.Tensor, dim: int) -> torch.Tensor:
         self.graph.arc_space.check_order(whole, dim)

@@ -15,7 +15,7 @@ Every local arc leaves a source copy and arrives at a target copy. Sums over the
 owner adds all ranks' rows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ import torch
 
 from distgnn import kernels
 from distgnn.errors import InputError, on_all_ranks
-from distgnn.ops.aggregation.halo import halo_broadcast, merge_at_owners, of_arrays, onto_owners, with_halos
+from distgnn.ops.aggregation.halo import as_array, halo_broadcast, merge_at_owners, of_arrays, onto_owners, with_halos
 from distgnn.ops.edges import arc_blocks
 from distgnn.ops.function import GraphView, linear_map, of_floats
 from distgnn.partition import LocalGraph
@@ -140,6 +140,22 @@ def to_arcs(graph: GraphView, rows: torch.Tensor, role: str) -> torch.Tensor:
 
 
 @of_floats
+def to_places(graph: GraphView, rows: torch.Tensor, role: str, ends: np.ndarray, back: Callable) -> torch.Tensor:
+    """The row at one end of some arcs, in an order and with loops: [O, ...] to [M, ...].
+
+    Collective: yes, and again in the backward pass.
+
+    Args: rows: float32 or float64; ends: the copy at that end of each arc, [M]; back: the transpose, of [M, D].
+    """
+    check_rows(graph, rows, role)
+
+    def there(owned: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(gathered(graph, as_array(owned), role, ends))
+
+    return linear_map(flat(rows), there, back).view(len(ends), *rows.shape[1:])
+
+
+@of_floats
 def from_arcs(graph: GraphView, arc_rows: torch.Tensor, role: str = "target") -> torch.Tensor:
     """Sum of arc rows at the owner of one end: [A, ...] to [O, ...].
 
@@ -205,9 +221,9 @@ def flat(rows: torch.Tensor) -> torch.Tensor:
     return rows.reshape(len(rows), rows.shape[1:].numel()).contiguous()
 
 
-def gathered(graph: GraphView, rows: np.ndarray, role: str) -> np.ndarray:
-    """Owned rows [O, D] at one end of every arc, [A, D]. Collective: yes."""
-    return kernels.pack_rows(with_halos(graph, rows, role), graph.local_arcs.ends[role])
+def gathered(graph: GraphView, rows: np.ndarray, role: str, ends: np.ndarray | None = None) -> np.ndarray:
+    """Owned rows [O, D] at one end of every arc, [A, D], or of those whose copies `ends` are. Collective: yes."""
+    return kernels.pack_rows(with_halos(graph, rows, role), graph.local_arcs.ends[role] if ends is None else ends)
 
 
 def summed(graph: GraphView, arc_rows: np.ndarray, role: str) -> np.ndarray:
