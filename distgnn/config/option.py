@@ -104,12 +104,16 @@ def read_settings_of_words(words: Iterable[str], kinds: Iterable[type]) -> dict[
 
     Raises: InputError for a word of another form, an unknown name, or a value of another kind.
     """
+    kinds = tuple(kinds)
     hints = {name: get_type_hints(kind)[name] for kind in kinds for name in rarely_set(kind)}
+    options = {option_name(field) for kind in kinds for field in dataclasses.fields(kind)} - hints.keys()
     values: dict[str, Any] = {}
     for word in words:
         name, sign, text = word.partition("=")
         if not sign:
             raise InputError(f"--set {word}: expected NAME=VALUE")
+        if name in options:
+            raise InputError(f"--set {word}: this is an option of its own, --{name.replace('_', '-')}")
         if name not in hints:
             raise InputError(f"--set {word}: choose from {', '.join(hints)}{did_you_mean(name, hints)}")
         kind = next(one for one in (get_args(hints[name]) or (hints[name],)) if one in KINDS)

@@ -18,7 +18,7 @@ def test_words_become_values_of_their_kind():
     [
         ("clip_grad", "--set clip_grad: expected NAME=VALUE"),
         ("clip_grd=1", "did you mean clip_grad?"),
-        ("epochs=8", "--set epochs=8: choose from .*clip_grad"),  # has an option of its own
+        ("weight_decay=8", "--set weight_decay=8: this is an option of its own, --weight-decay"),
         ("clip_grad=much", "--set clip_grad=much: expected a number"),
         ("num_negatives=1.5", "--set num_negatives=1.5: expected a whole number"),
         ("cache_first=1", "expected True or False"),
