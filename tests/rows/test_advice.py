@@ -222,12 +222,12 @@ the numbers of values differ|were written to in place after|was given other ids 
 sparse gradients of a table|take the norm of numbers|cannot be saved: load the graph|the first dimension of rows counts
 the message function gives|the message function writes|the only row is on one rank|the vertices and edges of the whole
 there is no row on any rank|too many indices|DistGraph: {}|update_all(
-{} has {} rows|is no message function|over a reversed graph|over the out-arcs|rows for {} arcs
+{} has {} rows|is no message function|over the out-arcs|rows for {} arcs
 vertices of all ranks: give
 rows where this rank has|takes rows [N, ...]|, and arcs lead from {} to|rows of two types|a graph with types
 types and relations of a graph|the graph its types and relations before|joined with other relations', each
 name the relation, etype=|name the type: the graph|update_all of several|unknown cross_reducer
-of several types: give a dict|needs one type at both ends
+of several types: give a dict|needs one type at both ends|of a relation between two types
 """.strip()
     .replace("\n", "|")
     .split("|")

@@ -126,7 +126,8 @@ class RelationGraph(RowGraph):
         if name == "to_arcs":
             places = {"rows": role}
         elif name in ("gspmm", "gsddmm"):
-            places = {side: ENDS[given.get(f"{side}_target", end)] for side, end in (("lhs", "u"), ("rhs", "e"))}
+            ends = ("lhs", "u" if role == "target" else "v"), ("rhs", "e")
+            places = {side: ENDS[given.get(f"{side}_target", end)] for side, end in ends}
         bound.arguments.update(
             {one: self._part(given[one], place, name) for one, place in places.items() if one in given}
         )

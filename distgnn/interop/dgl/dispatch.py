@@ -42,10 +42,7 @@ def _gspmm(index: Any, op: str, reduce: str, lhs: Any, rhs: Any) -> torch.Tensor
         # (`update_all` has 0 in both cases).
         alone = (index.graph.in_degrees() == 0).view(-1, *[1] * (found.dim() - 1))
         return found.masked_fill(alone, -torch.inf if reduce == "max" else torch.inf)
-    if reduce != "sum":
-        raise InputError(f"{reduce} over a reversed graph cannot run distributed: only sums can")
-    arc_rows = messages.gsddmm(index.graph, op, lhs, rhs, "v", "e")
-    return messages.reduce_arcs(index.graph, arc_rows, reduce, "source")
+    return messages.gspmm(index.graph, op, reduce, lhs, rhs, "source")
 
 
 def _gsddmm(index: Any, op: str, lhs: Any, rhs: Any, lhs_target: str, rhs_target: str) -> torch.Tensor:
@@ -253,6 +250,14 @@ def _index_class() -> type[Any]:
         ctx = ndarray.cpu(0)
         metagraph = SimpleNamespace(find_edge=lambda etype: (0, 0))  # one edge type, between the one vertex type
 
+    def turned(index: Any) -> Any:
+        if len(index.graph.ntypes) > 1:
+            raise InputError(
+                "dgl.reverse of a relation between two types cannot run distributed: use the relation that leads back; "
+                "distgnn partition --direction both makes one"
+            )
+        return Index(index.graph, not index.reversed)
+
     answers: dict[str, Callable[..., Any]] = {
         "number_of_ntypes": lambda index: len(index.graph.ntypes),
         "number_of_etypes": lambda index: len(index.graph.canonical_etypes),
@@ -260,7 +265,7 @@ def _index_class() -> type[Any]:
         **dict.fromkeys(("num_edges", "number_of_edges"), lambda index, etype=0: index.graph.num_edges()),
         "get_relation_graph": lambda index, etype: index,
         "is_pinned": lambda index: False,
-        "reverse": lambda index: Index(index.graph, not index.reversed),
+        "reverse": turned,
     }
 
     def refuse(name: str, self: Any) -> NoReturn:

@@ -22,14 +22,15 @@ from distgnn.ops.function import Function, GraphView, of_floats
 
 
 @of_floats
-def spmm_heads(graph: GraphView, feats: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """Weighted sum of source rows over the in-arcs of each vertex, head by head.
+def spmm_heads(graph: GraphView, feats: torch.Tensor, weight: torch.Tensor, role: str = "target") -> torch.Tensor:
+    """Weighted sum of source rows over the in-arcs of each vertex, head by head; or of target rows over the out-arcs.
 
     Collective: yes, and again in the backward pass.
 
     Args:
         feats: owned rows [O, H, F], float32 or float64.
         weight: [A, H], same dtype.
+        role: "source": of target rows, at sources.
 
     Returns: [O, H, F].
 
@@ -41,15 +42,17 @@ def spmm_heads(graph: GraphView, feats: torch.Tensor, weight: torch.Tensor) -> t
     check_arc_rows(graph, weight)
     if feats.dim() != 3 or feats.dtype not in FLOATS or feats.dtype != weight.dtype:
         raise ValueError(f"rows are {feats.dtype} {tuple(feats.shape)}: expected [O, H, F] in the dtype of weights")
-    return _SpmmHeads.apply(feats, weight, graph)
+    return _SpmmHeads.apply(feats, weight, graph, role == "source")
 
 
 class _SpmmHeads(Function):
     @staticmethod
-    def forward(ctx: Any, feats: torch.Tensor, weight: torch.Tensor, graph: GraphView) -> torch.Tensor:
-        ctx.graph = graph
+    def forward(
+        ctx: Any, feats: torch.Tensor, weight: torch.Tensor, graph: GraphView, transposed: bool
+    ) -> torch.Tensor:
+        ctx.graph, ctx.transposed = graph, transposed
         ctx.save_for_backward(feats, weight)
-        out, _ = graph.forward_arcs(_rows(feats), as_array(weight))
+        out, _ = _sums(graph, transposed)(_rows(feats), as_array(weight))
         return torch.from_numpy(out).view(len(out), *feats.shape[1:])
 
     @staticmethod
@@ -58,11 +61,17 @@ class _SpmmHeads(Function):
         grads = _rows(grad)
         grad_feats = grad_weight = None
         if ctx.needs_input_grad[0]:
-            out, _ = ctx.graph.backward_arcs(weighted=True)(grads, as_array(weight))
+            out, _ = _sums(ctx.graph, not ctx.transposed)(grads, as_array(weight))
             grad_feats = torch.from_numpy(out).view(feats.shape)
         if ctx.needs_input_grad[1]:
-            grad_weight = torch.from_numpy(arc_dots(ctx.graph, _rows(feats), grads, weight.shape[1]))
-        return grad_feats, grad_weight, None
+            ends = (grads, _rows(feats)) if ctx.transposed else (_rows(feats), grads)
+            grad_weight = torch.from_numpy(arc_dots(ctx.graph, *ends, weight.shape[1]))
+        return grad_feats, grad_weight, None, None
+
+
+def _sums(graph: GraphView, transposed: bool) -> Any:
+    """What adds weighted rows over in-arcs, or over out-arcs."""
+    return graph.backward_arcs(weighted=True) if transposed else graph.forward_arcs
 
 
 @of_floats

@@ -8,17 +8,19 @@ Legend: O owned rows, A local arcs. Operands: "u" source rows [O, ...], "v" targ
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.ops.aggregation.extreme import arc_extreme, extreme
+from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.aggregation.spmm import spmm
 from distgnn.ops.attention.heads import pair_dots, spmm_heads
-from distgnn.ops.edges.on_arcs import FLOATS, from_arcs, in_blocks, to_arcs
+from distgnn.ops.edges.on_arcs import FLOATS, check_rows, flat, from_arcs, in_blocks, to_arcs
 from distgnn.ops.edges.softmax import FEW, is_wide
-from distgnn.ops.function import GraphView, of_floats
+from distgnn.ops.function import GraphView, linear_map, of_floats
 
 Operator = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 OPERATORS: dict[str, Operator] = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div}
@@ -28,7 +30,7 @@ ROLES = {"u": "source", "v": "target"}
 
 
 @of_floats
-def gspmm(graph: GraphView, op: str, reduce: str, lhs: Operand, rhs: Operand) -> torch.Tensor:
+def gspmm(graph: GraphView, op: str, reduce: str, lhs: Operand, rhs: Operand, role: str = "target") -> torch.Tensor:
     """Reduce messages at their targets.
 
     Collective: yes, and again in the backward pass.
@@ -36,6 +38,7 @@ def gspmm(graph: GraphView, op: str, reduce: str, lhs: Operand, rhs: Operand) ->
     Args:
         op: add, sub, mul, div or dot of source rows `lhs` and arc rows `rhs`; copy_lhs, copy_rhs: one of them alone.
         reduce: sum, mean (over the in-degree in the whole graph), max or min; 0 where there is no in-arc.
+        role: "source": arcs are turned round; `lhs` are target rows, and sums are at sources.
 
     Returns: owned rows [O, ...].
 
@@ -45,16 +48,31 @@ def gspmm(graph: GraphView, op: str, reduce: str, lhs: Operand, rhs: Operand) ->
         >>> torch.allclose(out, dg.ops.spmm(graph, graph.feats))
         True
     """
-    if op == "copy_lhs":
+    _check(reduce, role)
+    if op == "copy_lhs" and role == "source" and lhs.dtype in FLOATS:
+        check_rows(graph, lhs, "target")
+        found = linear_map(flat(lhs), partial(_over_arcs, graph, True), partial(_over_arcs, graph, False))
+        return found.view(len(found), *lhs.shape[1:])
+    if op == "copy_lhs" and role == "target":
         if reduce in ("max", "min"):
             return extreme(graph, lhs, reduce)
         return spmm(graph, lhs, target_scale=graph.degree_scale("in", -1) if reduce == "mean" else None)
     if op == "mul" and reduce in ("sum", "mean"):
-        out = _weighted_sum(graph, lhs, rhs, mean=reduce == "mean")
+        out = _weighted_sum(graph, lhs, rhs, role)
         if out is not None:
-            return out
-    arc_rows = rhs if op == "copy_rhs" else gsddmm(graph, op, lhs, rhs, "u", "e")
-    return reduce_arcs(graph, arc_rows, reduce)
+            return _divided(graph, out) if reduce == "mean" else out
+    arc_rows = rhs if op == "copy_rhs" else gsddmm(graph, op, lhs, rhs, "u" if role == "target" else "v", "e")
+    return reduce_arcs(graph, arc_rows, reduce, role)
+
+
+def _check(reduce: str, role: str) -> None:
+    if role == "source" and reduce != "sum":
+        raise on_all_ranks(InputError(f"{reduce} over a reversed graph cannot run distributed: only sums can"))
+
+
+def _over_arcs(graph: GraphView, transposed: bool, rows: torch.Tensor) -> torch.Tensor:
+    arcs = graph.backward_arcs(weighted=False) if transposed else graph.forward_arcs
+    return torch.from_numpy(arcs(as_array(rows), None)[0])
 
 
 @of_floats
@@ -97,19 +115,22 @@ def on_arcs(graph: GraphView, rows: torch.Tensor, end: str) -> torch.Tensor:
 @of_floats
 def reduce_arcs(graph: GraphView, arc_rows: torch.Tensor, reduce: str, role: str = "target") -> torch.Tensor:
     """Reduce arc rows [A, ...] at their targets (sums also at their sources): [O, ...]."""
+    _check(reduce, role)
     if reduce in ("max", "min"):
         return arc_extreme(graph, arc_rows, reduce)
     total = from_arcs(graph, arc_rows, role)
     return _divided(graph, total) if reduce == "mean" else total
 
 
-def _weighted_sum(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, mean: bool) -> torch.Tensor | None:
-    """Sum of source rows times one weight per arc, or per arc and head; None where the shapes are others."""
+def _weighted_sum(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, role: str) -> torch.Tensor | None:
+    """Sum of source rows times one weight per arc, or per arc and head; None where weights are made in blocks.
+
+    Args: role: as of `gspmm`.
+    """
     weight = weight.to(rows.dtype)
     x, w = _padded(rows, weight)
-    if w.shape[1:].numel() == 1:
-        scale = graph.degree_scale("in", -1) if mean else None
-        out = spmm(graph, rows, weight, target_scale=scale)
+    if w.shape[1:].numel() == 1 and role == "target":
+        out = spmm(graph, rows, weight)
         return out.view(len(out), *torch.broadcast_shapes(x.shape[1:], w.shape[1:]))
     heads = w.shape[1:].numel()
     if is_wide(w) or not heads:
@@ -119,10 +140,9 @@ def _weighted_sum(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, me
     order = sorted(range(1, x.dim()), key=lambda dim: w.shape[dim] == 1)
     sizes = [shape[dim - 1] for dim in order]
     x = x.expand(len(x), *shape).permute(0, *order).reshape(len(x), heads, shape.numel() // heads)
-    out = spmm_heads(graph, x, w.permute(0, *order).reshape(len(w), heads))
+    out = spmm_heads(graph, x, w.permute(0, *order).reshape(len(w), heads), role)
     places = [1 + order.index(dim) for dim in range(1, w.dim())]
-    out = out.view(len(out), *sizes).permute(0, *places).contiguous()
-    return _divided(graph, out) if mean else out
+    return out.view(len(out), *sizes).permute(0, *places).contiguous()
 
 
 def _dots(graph: GraphView, *ends: tuple[torch.Tensor, str]) -> torch.Tensor | None:

@@ -40,6 +40,7 @@ def test_what_a_rank_cannot_do_with_types_is_refused_in_one_line(comm):
         "edges of the whole graph": lambda: graph.edges(etype="near"),
         "cannot run distributed": lambda: graph.adj(etype="near"),
         "dgl.metapath_reachable_graph needs a whole graph": lambda: dgl.metapath_reachable_graph(graph, ["at"]),
+        "use the relation that leads back": lambda: dgl.reverse(graph["writes"]),
         "dgl.add_self_loop needs a whole graph": lambda: dgl.add_self_loop(graph, etype="cites"),
         "needs one type at both ends": lambda: near.plain.face.in_rows(_convolve, (near, x["venue"]), {}),
     }

@@ -18,6 +18,8 @@ def test_weighted_sums_and_dots_make_no_rows_of_arcs(comm, shape, monkeypatch):
     monkeypatch.setattr("distgnn.ops.edges.messages.on_arcs", lambda *_: pytest.fail("a row was made for each arc"))
     case = Case(comm, *SHAPES[shape], directed=DIRECTED)
     case.compare("ue", dgl.ops.u_mul_e_sum)
+    case.compare("u", lambda graph, u: dgl.ops.copy_u_sum(dgl.reverse(graph), u))
+    case.compare("ue", lambda graph, u, e: dgl.ops.u_mul_e_sum(dgl.reverse(graph), u, e))
     if SHAPES[shape][0]:
         case.compare("vu", dgl.ops.v_dot_u, on_arcs=True)
     if len(SHAPES[shape][0]) > 1:
