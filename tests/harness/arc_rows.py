@@ -14,8 +14,8 @@ SHAPES = {  # name: trailing shapes of vertex rows and arc rows
     "same": ((4,), (4,)),
     "scalar on arcs": ((4,), (1,)),
     "heads": ((4, 2), (4, 1)),
-    "heads behind": ((3, 2), (2,)),
-    "heads around": ((2, 3, 2), (2, 1, 2)),
+    "heads behind": ((2, 4), (4,)),
+    "heads around": ((2, 2, 2), (2, 1, 2)),
     "broadcast both ways": ((4, 1), (1, 2)),
 }
 OPERATORS = ("add", "sub", "mul", "div")
