@@ -17,6 +17,7 @@ from pathlib import Path
 
 from distgnn.cli.display import print_columns
 from distgnn.config import num_threads
+from distgnn.system.units import peak_resident_bytes
 
 WIDTH, TURNS, SLOW = 64, 3, 6.0
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "harness"))
@@ -53,20 +54,15 @@ def measured(graph: str, parts: str, library: str, words: str, side: str) -> dic
             given = [one.clone() for one in columns]
             rows = Inputs(*(given if side == "plain" else map(rows_of, given, spaces))).trainable()
             Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-            before = peak()
+            before = peak_resident_bytes()
             while len(turns) < TURNS and max(turns, default=0) < SLOW:
                 start = time.perf_counter()
                 call(layer, whole, rows).sum().backward()
                 turns.append(time.perf_counter() - start)
-            found[name] = min(turns), peak() - before
+            found[name] = min(turns), (peak_resident_bytes() - before) / 1e9
         except Exception as error:  # a layer that takes no such widths or dtype
             print(f"{name}: {type(error).__name__}: {str(error).splitlines()[0]}", file=sys.stderr)
     return found
-
-
-def peak() -> float:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1e6 for line in lines if line.startswith("VmHWM"))
 
 
 def main() -> None:
